@@ -1,0 +1,1 @@
+//! Results and views as versioned values.

@@ -1,0 +1,3 @@
+//! The `sanloom` command.
+
+fn main() {}

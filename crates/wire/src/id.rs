@@ -1,0 +1,130 @@
+//! Addresses and names: [`FcId`], [`Wwpn`], [`Wwnn`].
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A 24-bit address identifier, domain / area / port (FC-FS, address identifiers).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FcId([u8; 3]);
+
+impl FcId {
+    /// Not yet assigned (the S_ID of a FLOGI).
+    pub const ZERO: FcId = FcId([0, 0, 0]);
+    /// Fabric login server.
+    pub const F_PORT: FcId = FcId([0xff, 0xff, 0xfe]);
+    /// Fabric controller.
+    pub const FABRIC_CONTROLLER: FcId = FcId([0xff, 0xff, 0xfd]);
+    /// Directory (name) server.
+    pub const NAME_SERVER: FcId = FcId([0xff, 0xff, 0xfc]);
+    /// Management server.
+    pub const MANAGEMENT_SERVER: FcId = FcId([0xff, 0xff, 0xfa]);
+    /// Broadcast.
+    pub const BROADCAST: FcId = FcId([0xff, 0xff, 0xff]);
+
+    /// The low 24 bits of `value`.
+    pub const fn new(value: u32) -> FcId {
+        FcId([(value >> 16) as u8, (value >> 8) as u8, value as u8])
+    }
+    /// From domain, area and port.
+    pub const fn from_parts(domain: u8, area: u8, port: u8) -> FcId {
+        FcId([domain, area, port])
+    }
+    /// The address as a number below 2^24.
+    pub const fn to_u32(self) -> u32 {
+        (self.0[0] as u32) << 16 | (self.0[1] as u32) << 8 | self.0[2] as u32
+    }
+    /// The three bytes as they stand on the wire.
+    pub const fn to_bytes(self) -> [u8; 3] {
+        self.0
+    }
+    /// From three wire bytes.
+    pub const fn from_bytes(bytes: [u8; 3]) -> FcId {
+        FcId(bytes)
+    }
+    /// The domain that owns the address.
+    pub const fn domain(self) -> u8 {
+        self.0[0]
+    }
+    /// The area within the domain.
+    pub const fn area(self) -> u8 {
+        self.0[1]
+    }
+    /// The port within the area.
+    pub const fn port(self) -> u8 {
+        self.0[2]
+    }
+    /// True for FFFFF0 to FFFFFF and for the domain controllers FFFCxx: addresses of services, never of an N_Port.
+    pub const fn is_well_known(self) -> bool {
+        self.0[0] == 0xff && (self.0[1] == 0xfc || (self.0[1] == 0xff && self.0[2] >= 0xf0))
+    }
+}
+
+impl fmt::Display for FcId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:06x}", self.to_u32())
+    }
+}
+
+impl fmt::Debug for FcId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FcId({self})")
+    }
+}
+
+macro_rules! world_wide_name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let b = self.0.to_be_bytes();
+                write!(
+                    f,
+                    "{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}",
+                    b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]
+                )
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadName;
+
+            /// Sixteen hex digits, with or without colons between the bytes.
+            fn from_str(text: &str) -> Result<Self, BadName> {
+                let digits: String = match text.len() {
+                    16 => text.to_owned(),
+                    23 if text.bytes().skip(2).step_by(3).all(|b| b == b':') => {
+                        text.split(':').collect()
+                    }
+                    _ => return Err(BadName),
+                };
+                if digits.len() != 16 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+                    return Err(BadName);
+                }
+                u64::from_str_radix(&digits, 16).map($name).map_err(|_| BadName)
+            }
+        }
+    };
+}
+
+world_wide_name!(
+    /// A port name (FC-FS, name identifiers).
+    Wwpn
+);
+world_wide_name!(
+    /// A node name.
+    Wwnn
+);
+
+/// The text is not sixteen hex digits, with or without colons.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a world-wide name is sixteen hex digits, such as 21:00:00:24:ff:00:00:01")]
+pub struct BadName;

@@ -1,0 +1,23 @@
+//! Fibre Channel bytes to values and back.
+//!
+//! No state, no time, no I/O, and no dependency on the other crates of sanloom. A byte view shows any frame, however
+//! broken; a value holds what we support; an unknown code survives as its number. Every multi-byte field on the wire is
+//! big-endian, except the CRC (least-significant byte first).
+//!
+//! One structure per file, always in the same order: the value and its meaning, `parse` and `emit`, printing, tests.
+
+pub mod bls;
+pub mod cdb;
+pub mod ct;
+pub mod els;
+pub mod fcp;
+pub mod frame;
+pub mod header;
+pub mod id;
+pub mod link_control;
+pub mod login;
+pub mod ns;
+
+pub use frame::{Frame, Message, Payload};
+pub use header::{FCtl, FcType, Header, RCtl};
+pub use id::{FcId, Wwnn, Wwpn};
