@@ -1,0 +1,155 @@
+//! Switches, links, timers and zones.
+
+use super::units::{LineRate, Picos};
+use sanloom_wire::Wwpn;
+
+/// A node of the lab, by index into [`super::Lab`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Node {
+    /// Index into `switches`.
+    Switch(u16),
+    /// Index into `hosts`.
+    Host(u16),
+    /// Index into `storage`.
+    Storage(u16),
+}
+
+/// One switch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Switch {
+    /// Name, unique in the lab.
+    pub name: String,
+    /// Domain, 1 to 239, unique in the fabric.
+    pub domain: u8,
+    /// Number of ports; every link end takes one.
+    pub ports: u16,
+    /// How a frame crosses.
+    pub forwarding: Forwarding,
+    /// How input buffers are organised.
+    pub queueing: Queueing,
+    /// Who goes next at an output.
+    pub arbitration: Arbitration,
+    /// From the last bit (store-and-forward) or the end of the header (cut-through) to the arbiter.
+    pub latency: Picos,
+    /// How one of several equal paths is chosen.
+    pub isl_choice: IslChoice,
+}
+
+/// How a frame crosses a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Forwarding {
+    /// Forwarded when its last bit has arrived; a frame with a bad CRC is discarded here.
+    StoreAndForward,
+    /// Forwarded when its header has arrived and the output is free; a bad CRC is found at the destination.
+    CutThrough,
+}
+
+/// How the input buffers of a port are organised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Queueing {
+    /// One queue; only its head may leave: head-of-line blocking.
+    Fifo,
+    /// Any frame may leave, also several at once to different outputs.
+    Any,
+    /// One queue for each output; the input sends one frame at a time.
+    Voq,
+}
+
+/// Who goes next at an output that several inputs want.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Arbitration {
+    /// The next input in turn.
+    RoundRobin,
+    /// The frame that has waited longest; ties by input number.
+    OldestFirst,
+}
+
+/// How one of several equal-cost ports is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IslChoice {
+    /// By ingress port.
+    Ingress,
+    /// By S_ID, D_ID and OX_ID: an exchange keeps its path.
+    Exchange,
+    /// By S_ID and D_ID.
+    DevicePair,
+    /// In turn, frame by frame; frames may overtake each other.
+    Spray,
+}
+
+/// A link between two ports.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Link {
+    /// Name, unique in the lab.
+    pub name: String,
+    /// The two ends.
+    pub ends: [LinkEnd; 2],
+    /// Speed.
+    pub rate: LineRate,
+    /// Time that light takes from end to end.
+    pub propagation: Picos,
+    /// Links of one bundle (a trunk) carry the same number: frame by frame, delivered in order.
+    pub bundle: Option<u16>,
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkEnd {
+    /// The node.
+    pub node: Node,
+    /// Port of the switch, HBA of the host, port of the storage.
+    pub port: u16,
+    /// Receive buffers here: the buffer-to-buffer credit that the other end is given, in frames.
+    pub bb_credit: u16,
+}
+
+/// Fabric-wide timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timers {
+    /// Error detect timeout: no credit for this long resets the link.
+    pub e_d_tov: Picos,
+    /// Resource allocation timeout: how long an exchange number stays out of use.
+    pub r_a_tov: Picos,
+    /// A frame that waits longer in a switch is discarded.
+    pub hold_time: Picos,
+    /// State changes within this time share one RSCN.
+    pub rscn_delay: Picos,
+}
+
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers {
+            e_d_tov: Picos::from_secs(2),
+            r_a_tov: Picos::from_secs(10),
+            hold_time: Picos::from_ms(500),
+            rscn_delay: Picos::from_ms(5),
+        }
+    }
+}
+
+/// Who may talk to whom.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Zoning {
+    /// The effective zones; a port may be in several.
+    pub zones: Vec<Zone>,
+    /// What holds for ports in no zone.
+    pub default: ZoneDefault,
+}
+
+/// Ports that may talk to each other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// Name.
+    pub name: String,
+    /// Members by port name.
+    pub members: Vec<Wwpn>,
+}
+
+/// What holds for ports in no zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneDefault {
+    /// They may talk to each other.
+    Open,
+    /// They may not.
+    Closed,
+}

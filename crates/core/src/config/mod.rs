@@ -1,0 +1,80 @@
+//! A storage area network as checked values: what a lab file means.
+//!
+//! The crate `lab` makes these values out of text and remembers where each came from; [`Lab::validate`] finds what is
+//! wrong with the whole, and names a [`Place`] that `lab` turns into line and column.
+
+mod fabric;
+mod fault;
+mod node;
+mod problem;
+mod units;
+mod workload;
+
+pub use fabric::{
+    Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Queueing, Switch, Timers, Zone,
+    ZoneDefault, Zoning,
+};
+pub use fault::{Direction, Fault, FaultKind};
+pub use node::{
+    Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage,
+    StoragePort,
+};
+pub use problem::{Place, Problem, Section};
+pub use units::{LineRate, Picos, Rate};
+pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
+
+/// A whole lab: one storage area network, what it is asked to do, and what happens to it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Lab {
+    /// Short name, used for report folders.
+    pub name: String,
+    /// What the lab shows, in the user's words.
+    pub description: String,
+    /// Length, warm-up and seed of a simulation.
+    pub run: Run,
+    /// Fabric-wide timers.
+    pub timers: Timers,
+    /// Switches.
+    pub switches: Vec<Switch>,
+    /// Hosts.
+    pub hosts: Vec<Host>,
+    /// Storage systems.
+    pub storage: Vec<Storage>,
+    /// Links between ports, hosts and storage to switches and switches to each other.
+    pub links: Vec<Link>,
+    /// Who may talk to whom.
+    pub zoning: Zoning,
+    /// Streams of requests.
+    pub workloads: Vec<Workload>,
+    /// What goes wrong, sorted by time.
+    pub faults: Vec<Fault>,
+    /// What the results must satisfy; exit code 1 if one does not.
+    pub expectations: Vec<Expectation>,
+}
+
+/// Length, warm-up and seed of a simulation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// Simulated time from the start of the workloads to the end, warm-up included.
+    pub duration: Picos,
+    /// The part at the beginning that results leave out.
+    pub warmup: Picos,
+    /// Seed of every random number.
+    pub seed: u64,
+    /// Width of one step of the time series.
+    pub sample_interval: Picos,
+    /// The workloads stop issuing at this time and the run lasts until everything in flight has ended, at most until
+    /// `duration`. `None`: they issue until the end.
+    pub stop_issuing: Option<Picos>,
+}
+
+/// A bound on one number of the results.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Expectation {
+    /// Path into the JSON results, for example `hosts.server1.throughput_bytes_per_s` or `totals.ios_failed`.
+    pub metric: String,
+    /// Lower bound, inclusive.
+    pub min: Option<f64>,
+    /// Upper bound, inclusive.
+    pub max: Option<f64>,
+}
