@@ -8,6 +8,7 @@ mod fault;
 mod node;
 mod problem;
 mod units;
+mod validate;
 mod workload;
 
 pub use fabric::{
@@ -19,8 +20,9 @@ pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage,
     StoragePort,
 };
-pub use problem::{Place, Problem, Section};
+pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};
+pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
 
 /// A whole lab: one storage area network, what it is asked to do, and what happens to it.

@@ -1,0 +1,272 @@
+//! Links and zones.
+
+use super::{MAX_LINKS, Problems};
+use crate::config::{Lab, Link, LinkEnd, Node, Picos, Place, ProblemKind, Section};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Half a second of light: 100,000 km of fibre.
+const MAX_PROPAGATION: Picos = Picos::from_ms(500);
+/// A full frame with its delimiters and the smallest gap (FC-FS): 2,112 + 36 + 24 bytes.
+const FULL_FRAME_BYTES: u64 = 2_172;
+
+pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
+    if lab.links.len() > MAX_LINKS {
+        problems.add(
+            ProblemKind::TooLarge,
+            Place::of(Section::Link, MAX_LINKS),
+            format!("{} links are more than sanloom handles", lab.links.len()),
+            format!("stay at or below {MAX_LINKS} links"),
+        );
+    }
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    let mut used: BTreeMap<(Node, u16), &str> = BTreeMap::new();
+    for (index, link) in lab.links.iter().enumerate() {
+        let place = Place::of(Section::Link, index);
+        if !names.insert(&link.name) {
+            problems.add(
+                ProblemKind::DuplicateName,
+                place.key("name"),
+                format!("two links have the name `{}`", link.name),
+                "give every link a name of its own, or leave the name out",
+            );
+        }
+        validate_link(lab, link, place, problems);
+        for (end, key) in link.ends.iter().zip(["from", "to"]) {
+            validate_end(lab, end, place.key(key), problems);
+            if let Some(first) = used.insert((end.node, end.port), &link.name) {
+                problems.add(
+                    ProblemKind::PortUsedTwice,
+                    place.key(key),
+                    format!(
+                        "port {} of `{}` already carries the link `{first}`",
+                        end.port,
+                        node_name(lab, end.node)
+                    ),
+                    "choose a free port, or leave the port number out",
+                );
+            }
+        }
+    }
+    bundles(lab, problems);
+    zones(lab, problems);
+}
+
+/// Links whose credits do not cover their length, and zones that permit nothing.
+pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
+    for (index, link) in lab.links.iter().enumerate() {
+        let frame = link.rate.time_of(FULL_FRAME_BYTES);
+        let needed = (2 * link.propagation.0).div_ceil(frame.0) + 1;
+        for end in &link.ends {
+            if u64::from(end.bb_credit) < needed {
+                problems.add(
+                    ProblemKind::FewCredits,
+                    Place::of(Section::Link, index).key("length"),
+                    format!(
+                        "{} buffers at `{}` cannot keep the link `{}` busy: full frames need {needed} at {} over this length",
+                        end.bb_credit,
+                        node_name(lab, end.node),
+                        link.name,
+                        link.rate
+                    ),
+                    format!("give the link `credits = {needed}`, unless this is what the lab shows"),
+                );
+                break;
+            }
+        }
+    }
+    let known: BTreeSet<_> = (lab.hosts.iter())
+        .flat_map(|h| h.hbas.iter().map(|hba| hba.wwpn))
+        .chain(
+            lab.storage
+                .iter()
+                .flat_map(|s| s.ports.iter().map(|p| p.wwpn)),
+        )
+        .collect();
+    for (index, zone) in lab.zoning.zones.iter().enumerate() {
+        let place = Place::of(Section::Zone, index).key("members");
+        let present = zone.members.iter().filter(|m| known.contains(m)).count();
+        if present < zone.members.len() {
+            problems.add(
+                ProblemKind::IdleZone,
+                place,
+                format!(
+                    "zone `{}` names a port that no node of the lab has",
+                    zone.name
+                ),
+                "check the port name",
+            );
+        } else if present == 1 {
+            problems.add(
+                ProblemKind::IdleZone,
+                place,
+                format!("zone `{}` has one member, so it permits nothing", zone.name),
+                "add the port that it may talk to",
+            );
+        }
+    }
+}
+
+/// The name of a node, or a placeholder for an index that does not exist.
+pub(super) fn node_name(lab: &Lab, node: Node) -> &str {
+    match node {
+        Node::Switch(i) => lab.switches.get(usize::from(i)).map(|s| s.name.as_str()),
+        Node::Host(i) => lab.hosts.get(usize::from(i)).map(|h| h.name.as_str()),
+        Node::Storage(i) => lab.storage.get(usize::from(i)).map(|s| s.name.as_str()),
+    }
+    .unwrap_or("(no such node)")
+}
+
+fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) {
+    let [a, b] = [link.ends[0].node, link.ends[1].node];
+    let is_switch = |node| matches!(node, Node::Switch(_));
+    let bad = if a == b {
+        Some((
+            format!(
+                "the link `{}` joins `{}` to itself",
+                link.name,
+                node_name(lab, a)
+            ),
+            "let the two ends name different nodes",
+        ))
+    } else if !is_switch(a) && !is_switch(b) {
+        Some((
+            format!(
+                "the link `{}` joins `{}` and `{}` without a switch between them",
+                link.name,
+                node_name(lab, a),
+                node_name(lab, b)
+            ),
+            "link each of them to a switch",
+        ))
+    } else {
+        None
+    };
+    if let Some((reason, remedy)) = bad {
+        problems.add(ProblemKind::BadLink, place.key("to"), reason, remedy);
+    }
+    if link.propagation > MAX_PROPAGATION {
+        problems.add(
+            ProblemKind::BadNumber,
+            place.key("length"),
+            format!(
+                "light takes {} over the link `{}`",
+                link.propagation, link.name
+            ),
+            "choose a length up to 100000km",
+        );
+    }
+    for end in &link.ends {
+        if end.bb_credit == 0 {
+            problems.add(
+                ProblemKind::BadNumber,
+                place.key("credits"),
+                format!(
+                    "`{}` has no receive buffer on the link `{}`, so no frame could be sent to it",
+                    node_name(lab, end.node),
+                    link.name
+                ),
+                "choose at least 1",
+            );
+        }
+    }
+}
+
+fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems) {
+    let ports = match end.node {
+        Node::Switch(i) => lab
+            .switches
+            .get(usize::from(i))
+            .map(|s| usize::from(s.ports)),
+        Node::Host(i) => lab.hosts.get(usize::from(i)).map(|h| h.hbas.len()),
+        Node::Storage(i) => lab.storage.get(usize::from(i)).map(|s| s.ports.len()),
+    };
+    let name = node_name(lab, end.node);
+    match ports {
+        Some(ports) if usize::from(end.port) < ports => {}
+        Some(ports) => problems.add(
+            ProblemKind::NoSuchPort,
+            place,
+            format!(
+                "`{name}` has {ports} ports, so there is no port {}",
+                end.port
+            ),
+            match end.node {
+                Node::Switch(_) => format!("raise `ports` of switch `{name}`"),
+                Node::Host(_) => format!("raise `hbas` of host `{name}`; numbers begin at 0"),
+                Node::Storage(_) => {
+                    format!("raise `ports` of storage `{name}`; numbers begin at 0")
+                }
+            },
+        ),
+        None => problems.add(
+            ProblemKind::NoSuchPort,
+            place,
+            "the link ends at a node that does not exist",
+            "name a switch, a host or a storage system",
+        ),
+    }
+}
+
+/// A trunk delivers in order because its links are alike and join the same two switches.
+fn bundles(lab: &Lab, problems: &mut Problems) {
+    let mut first: BTreeMap<u16, &Link> = BTreeMap::new();
+    for (index, link) in lab.links.iter().enumerate() {
+        let Some(bundle) = link.bundle else { continue };
+        let place = Place::of(Section::Link, index).key("bundle");
+        if !link.ends.iter().all(|e| matches!(e.node, Node::Switch(_))) {
+            problems.add(
+                ProblemKind::BadBundle,
+                place,
+                format!(
+                    "the link `{}` in a bundle does not join two switches",
+                    link.name
+                ),
+                "bundle ISLs only",
+            );
+            continue;
+        }
+        let head = first.entry(bundle).or_insert(link);
+        let nodes = |l: &Link| {
+            let mut nodes = l.ends.map(|e| e.node);
+            nodes.sort_unstable();
+            nodes
+        };
+        if nodes(head) != nodes(link)
+            || head.rate != link.rate
+            || head.propagation != link.propagation
+        {
+            problems.add(
+                ProblemKind::BadBundle,
+                place,
+                format!(
+                    "the links `{}` and `{}` of one bundle differ",
+                    head.name, link.name
+                ),
+                "give all links of a bundle the same switches, rate and length",
+            );
+        }
+    }
+}
+
+fn zones(lab: &Lab, problems: &mut Problems) {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for (index, zone) in lab.zoning.zones.iter().enumerate() {
+        let place = Place::of(Section::Zone, index);
+        if !names.insert(&zone.name) {
+            problems.add(
+                ProblemKind::DuplicateName,
+                place.key("name"),
+                format!("two zones have the name `{}`", zone.name),
+                "give every zone a name of its own",
+            );
+        }
+        if zone.members.is_empty() {
+            problems.add(
+                ProblemKind::BadNumber,
+                place.key("members"),
+                format!("zone `{}` has no members", zone.name),
+                "name the ports that may talk to each other",
+            );
+        }
+    }
+}

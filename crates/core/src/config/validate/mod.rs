@@ -1,0 +1,194 @@
+//! What a lab must satisfy as a whole: [`Lab::validate`] and [`Lab::advice`].
+
+mod fabric;
+mod nodes;
+mod reach;
+mod traffic;
+
+use super::{Lab, Picos, Place, Problem, ProblemKind, Section};
+
+/// At most this many switches, hosts and storage systems together.
+pub const MAX_NODES: usize = 65_000;
+/// At most this many links: faults name them by a 16-bit number.
+pub const MAX_LINKS: usize = 65_535;
+/// Domains 1 to 239 are assignable (FC-SW, address identifier assignment).
+pub const MAX_SWITCHES: usize = 239;
+/// Longest run: a tenth of what 64-bit picoseconds hold, so that sums of times cannot overflow.
+pub const MAX_DURATION: Picos = Picos::from_secs(20 * 24 * 3600);
+/// At most this many steps of the time series.
+pub const MAX_SAMPLES: u64 = 1_000_000;
+
+impl Lab {
+    /// Everything that is wrong with the lab; empty if it can be simulated or run. The order is that of the sections
+    /// and their elements, so it is the same every time.
+    pub fn validate(&self) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        self.validate_run(&mut problems);
+        nodes::validate(self, &mut problems);
+        fabric::validate(self, &mut problems);
+        // Reachability of a graph with impossible links would report consequences, not causes.
+        let sound = problems.list.is_empty();
+        traffic::validate(self, &mut problems);
+        if sound {
+            reach::validate(self, &mut problems);
+        }
+        problems.list
+    }
+
+    /// What is allowed but probably not meant.
+    pub fn advice(&self) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        nodes::advise(self, &mut problems);
+        fabric::advise(self, &mut problems);
+        if self.workloads.is_empty() {
+            problems.add(
+                ProblemKind::NoWorkload,
+                Place::of(Section::Lab, 0),
+                "nothing asks for I/O: the lab has no workload",
+                "add a section such as [workload.reads]",
+            );
+        }
+        problems.list
+    }
+
+    fn validate_run(&self, problems: &mut Problems) {
+        let run = &self.run;
+        let place = Place::of(Section::Run, 0);
+        let longest = MAX_DURATION;
+        if run.duration == Picos::ZERO || run.duration > longest {
+            problems.add(
+                ProblemKind::BadTime,
+                place.key("duration"),
+                format!("a run of {} cannot be simulated", run.duration),
+                format!("choose a time above 0 and up to {longest}"),
+            );
+            return;
+        }
+        if run.warmup >= run.duration {
+            problems.add(
+                ProblemKind::TimeOrder,
+                place.key("warmup"),
+                format!(
+                    "the warm-up of {} leaves nothing of a run of {}",
+                    run.warmup, run.duration
+                ),
+                "make `warmup` shorter than `duration`",
+            );
+        }
+        let samples = run.duration.0.checked_div(run.sample_interval.0);
+        if samples.is_none_or(|n| n > MAX_SAMPLES) {
+            problems.add(
+                ProblemKind::BadTime,
+                place.key("sample_interval"),
+                format!(
+                    "a sample every {} gives more than {MAX_SAMPLES} samples",
+                    run.sample_interval
+                ),
+                format!(
+                    "make `sample_interval` at least {}",
+                    Picos(run.duration.0.div_ceil(MAX_SAMPLES))
+                ),
+            );
+        }
+        if let Some(stop) = run.stop_issuing
+            && (stop > run.duration || stop <= run.warmup)
+        {
+            problems.add(
+                ProblemKind::TimeOrder,
+                place.key("stop_issuing"),
+                format!("the workloads cannot stop at {stop}"),
+                format!(
+                    "choose a time between the warm-up ({}) and the end ({})",
+                    run.warmup, run.duration
+                ),
+            );
+        }
+        let timers = &self.timers;
+        let place = Place::of(Section::Timers, 0);
+        for (key, value) in [
+            ("e_d_tov", timers.e_d_tov),
+            ("r_a_tov", timers.r_a_tov),
+            ("hold_time", timers.hold_time),
+        ] {
+            problems.time(
+                place.key(key),
+                value,
+                Picos::from_us(1),
+                Picos::from_secs(3600),
+            );
+        }
+        problems.time(
+            place.key("rscn_delay"),
+            timers.rscn_delay,
+            Picos::ZERO,
+            Picos::from_secs(3600),
+        );
+        if timers.r_a_tov < timers.e_d_tov {
+            problems.add(
+                ProblemKind::TimeOrder,
+                place.key("r_a_tov"),
+                format!(
+                    "R_A_TOV ({}) is below E_D_TOV ({})",
+                    timers.r_a_tov, timers.e_d_tov
+                ),
+                "make `r_a_tov` at least as long as `e_d_tov`; usual are \"10s\" and \"2s\"",
+            );
+        }
+    }
+}
+
+/// A list that grows.
+#[derive(Default)]
+struct Problems {
+    list: Vec<Problem>,
+}
+
+impl Problems {
+    fn add(
+        &mut self,
+        kind: ProblemKind,
+        place: Place,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.list.push(Problem {
+            kind,
+            place,
+            reason: reason.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    fn time(&mut self, place: Place, value: Picos, min: Picos, max: Picos) {
+        if value < min || value > max {
+            self.add(
+                ProblemKind::BadTime,
+                place,
+                format!("`{}` cannot be {value}", place.key),
+                format!("choose a time from {min} to {max}"),
+            );
+        }
+    }
+
+    fn number(&mut self, place: Place, value: u64, min: u64, max: u64) {
+        if value < min || value > max {
+            self.add(
+                ProblemKind::BadNumber,
+                place,
+                format!("`{}` cannot be {value}", place.key),
+                format!("choose a number from {min} to {max}"),
+            );
+        }
+    }
+
+    fn share(&mut self, place: Place, value: f64) {
+        if !(0.0..=1.0).contains(&value) {
+            self.add(
+                ProblemKind::BadNumber,
+                place,
+                format!("`{}` cannot be {value}", place.key),
+                "choose a share from 0 to 1",
+            );
+        }
+    }
+}
