@@ -1,0 +1,131 @@
+//! What hosts, streams and the whole lab have in common: [`IoStats`], [`Latency`], [`QueueDepth`], [`Totals`].
+
+use serde::{Deserialize, Serialize};
+
+/// The I/O of a host, of a stream, or of all together. In JSON its fields stand directly in the element.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IoStats {
+    /// Requests that the workload made: the offered load.
+    pub ios_offered: u64,
+    /// Requests that ended well.
+    pub ios_completed: u64,
+    /// Requests that failed for good, after all retries and paths.
+    pub ios_failed: u64,
+    /// Completed reads.
+    pub reads: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Data of the requests that were made, in bytes.
+    pub offered_bytes: u64,
+    /// Data of completed reads, in bytes.
+    pub read_bytes: u64,
+    /// Data of completed writes, in bytes.
+    pub written_bytes: u64,
+    /// Offered load: `offered_bytes` per second of measured time.
+    pub offered_bytes_per_s: f64,
+    /// Offered requests per second.
+    pub offered_iops: f64,
+    /// Throughput: data of completed requests per second of measured time.
+    pub throughput_bytes_per_s: f64,
+    /// Completed requests per second.
+    pub iops: f64,
+    /// Response time of completed requests as the application sees it, waiting in the host included.
+    pub latency: Latency,
+    /// The part of the response time that follows the host's queues: from the command's departure to its end.
+    pub command_latency: Latency,
+}
+
+impl IoStats {
+    /// Throughput in MB/s of 10^6 bytes.
+    pub fn throughput_mb_per_s(&self) -> f64 {
+        self.throughput_bytes_per_s / 1e6
+    }
+
+    /// Throughput in the unit of document 001, section 4: "MB/s" of 1000 * 1024 bytes, because there 22.5 k requests
+    /// of 2 KB per second are called 45 MB/s.
+    pub fn throughput_sansim_mb_per_s(&self) -> f64 {
+        self.throughput_bytes_per_s / 1_024_000.0
+    }
+
+    /// Offered load in MB/s of 10^6 bytes.
+    pub fn offered_mb_per_s(&self) -> f64 {
+        self.offered_bytes_per_s / 1e6
+    }
+
+    /// Offered load in the unit of document 001; see [`IoStats::throughput_sansim_mb_per_s`].
+    pub fn offered_sansim_mb_per_s(&self) -> f64 {
+        self.offered_bytes_per_s / 1_024_000.0
+    }
+}
+
+/// A distribution of times, from a histogram.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latency {
+    /// Number of values; if it is 0, all others are 0.
+    pub count: u64,
+    /// Mean, in microseconds.
+    pub mean_us: f64,
+    /// Median, in microseconds.
+    pub p50_us: f64,
+    /// 95th percentile, in microseconds.
+    pub p95_us: f64,
+    /// 99th percentile, in microseconds.
+    pub p99_us: f64,
+    /// 99.9th percentile, in microseconds.
+    pub p99_9_us: f64,
+    /// Longest, in microseconds.
+    pub max_us: f64,
+}
+
+/// One bucket of a histogram: `[upper_us, count]` in JSON. A list of buckets is sorted and leaves empty ones out; a
+/// bucket begins where the histogram's resolution puts it, at the latest at the upper bound of the one before.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct HistogramBucket(
+    /// Upper bound, inclusive, in microseconds.
+    pub f64,
+    /// Values in the bucket.
+    pub u64,
+);
+
+/// Length of a queue over time.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueDepth {
+    /// Mean over the measured time.
+    pub mean: f64,
+    /// Greatest.
+    pub max: u64,
+}
+
+/// All hosts together.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    /// Sums over the hosts; latencies over all requests.
+    #[serde(flatten)]
+    pub io: IoStats,
+    /// Response time of reads.
+    pub read_latency: Latency,
+    /// Response time of writes.
+    pub write_latency: Latency,
+    /// Distribution of `latency`.
+    pub latency_histogram: Vec<HistogramBucket>,
+    /// Longest time in which no request ended although one was under way, in seconds.
+    pub longest_stall_s: f64,
+    /// Frames dropped, for whatever reason.
+    pub frames_dropped: u64,
+    /// Commands aborted (ABTS).
+    pub commands_aborted: u64,
+    /// Commands sent again after an abort or a path failure.
+    pub commands_retried: u64,
+    /// Times that the multipath layer moved commands off a failed path.
+    pub path_failovers: u64,
+    /// Paths between a host and a storage system that were up after login and are not at the end.
+    pub paths_lost: u64,
+    /// Link resets.
+    pub link_resets: u64,
+    /// Credit deadlocks found.
+    pub deadlocks: u64,
+}

@@ -1,0 +1,190 @@
+//! One number by its path: [`Metrics`].
+
+use super::Results;
+use serde_json::Value;
+
+/// Look-up of numbers in results by their path in the JSON, as expectations, sweeps and what-if rankings name them.
+///
+/// - Fields are separated by dots; elements of a list are named by their `name`, or by their position from 0:
+///   `hosts.server1.throughput_bytes_per_s`, `links.isl1.forward.utilisation`, `faults.0.at_s`.
+/// - `*` stands for any number of characters of one part; values that lack the rest of the path are left out:
+///   `hosts.server*.iops`, `links.*.*.utilisation`.
+/// - A path that fits several numbers needs to be told what to do with them: `sum(…)`, `min(…)`, `max(…)`, `mean(…)`,
+///   `count(…)`.
+/// - `true` and `false` count as 1 and 0. `series` is not searched.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    root: Value,
+}
+
+impl Metrics {
+    /// Prepares results for look-ups.
+    pub fn new(results: &Results) -> Metrics {
+        let lean = Results {
+            series: super::Series::default(),
+            ..results.clone()
+        };
+        Metrics {
+            root: serde_json::to_value(lean).unwrap_or_default(),
+        }
+    }
+
+    /// The number at `path`. `None`: there is none, or there are several and no word says what to do with them.
+    pub fn get(&self, path: &str) -> Option<f64> {
+        let (fold, inner) = split_fold(path.trim());
+        let mut found = Vec::new();
+        collect(&self.root, inner, &mut found);
+        match fold {
+            Some(Fold::Count) => Some(found.len() as f64),
+            _ if found.is_empty() => None,
+            Some(Fold::Sum) => Some(found.iter().sum()),
+            Some(Fold::Mean) => Some(found.iter().sum::<f64>() / found.len() as f64),
+            Some(Fold::Min) => found.into_iter().reduce(f64::min),
+            Some(Fold::Max) => found.into_iter().reduce(f64::max),
+            None => match found[..] {
+                [one] => Some(one),
+                _ => None,
+            },
+        }
+    }
+
+    /// Every path that leads to a single number, with the number, in the order of the JSON (keys sorted). Histograms
+    /// are left out.
+    pub fn all(&self) -> Vec<(String, f64)> {
+        let mut out = Vec::new();
+        walk(&self.root, &mut String::new(), &mut out);
+        out
+    }
+}
+
+/// Whether `path` is spelled like a path of [`Metrics`], whatever the results may hold: balanced, and no empty part.
+pub fn is_metric_path(path: &str) -> bool {
+    let (_, inner) = split_fold(path.trim());
+    !inner.is_empty()
+        && !inner.contains(['(', ')'])
+        && inner.split('.').all(|part| !part.trim().is_empty())
+}
+
+enum Fold {
+    Sum,
+    Min,
+    Max,
+    Mean,
+    Count,
+}
+
+fn split_fold(path: &str) -> (Option<Fold>, &str) {
+    let Some((word, inner)) = path.strip_suffix(')').and_then(|path| path.split_once('(')) else {
+        return (None, path);
+    };
+    let fold = match word.trim() {
+        "sum" => Fold::Sum,
+        "min" => Fold::Min,
+        "max" => Fold::Max,
+        "mean" => Fold::Mean,
+        "count" => Fold::Count,
+        _ => return (None, path),
+    };
+    (Some(fold), inner.trim())
+}
+
+/// Names may hold dots themselves, so every way to cut the path in front of a dot is tried.
+fn collect(value: &Value, path: &str, found: &mut Vec<f64>) {
+    if path.is_empty() {
+        found.extend(number(value));
+        return;
+    }
+    let cuts = path
+        .match_indices('.')
+        .map(|(at, _)| (&path[..at], &path[at + 1..]))
+        .chain(std::iter::once((path, "")));
+    for (part, rest) in cuts {
+        if part.contains('*') && part.contains('.') {
+            // A wildcard stays within its part.
+            continue;
+        }
+        match value {
+            Value::Object(fields) => {
+                for (_, child) in fields.iter().filter(|(key, _)| fits(part, key)) {
+                    collect(child, rest, found);
+                }
+            }
+            Value::Array(elements) => {
+                for (at, child) in elements.iter().enumerate() {
+                    let named = child.get("name").and_then(Value::as_str);
+                    let hit = match named {
+                        Some(name) => fits(part, name),
+                        None => part == "*" || part.parse() == Ok(at),
+                    };
+                    if hit {
+                        collect(child, rest, found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(n) => n.as_f64(),
+        Value::Bool(b) => Some(f64::from(u8::from(*b))),
+        _ => None,
+    }
+}
+
+/// Whether `name` fits `pattern`, in which `*` stands for any characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((head, tail)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut rest) = name.strip_prefix(head) else {
+        return false;
+    };
+    let mut parts = tail.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+fn walk(value: &Value, path: &mut String, out: &mut Vec<(String, f64)>) {
+    let length = path.len();
+    let mut step = |part: &str, child: &Value, path: &mut String| {
+        if length > 0 {
+            path.push('.');
+        }
+        path.push_str(part);
+        walk(child, path, out);
+        path.truncate(length);
+    };
+    match value {
+        Value::Object(fields) => {
+            for (key, child) in fields {
+                if key != "latency_histogram" {
+                    step(key, child, path);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for (at, child) in elements.iter().enumerate() {
+                match child.get("name").and_then(Value::as_str) {
+                    Some(name) => step(name, child, path),
+                    None => step(&at.to_string(), child, path),
+                }
+            }
+        }
+        other => {
+            if let Some(n) = number(other) {
+                out.push((path.clone(), n));
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Ports and switches: buffers, waiting frames, discards.
+
+use super::Latency;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a port is (FC-FS, port types).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortKind {
+    /// Of a host or a storage system.
+    #[default]
+    NPort,
+    /// Of a switch, towards an N_Port.
+    FPort,
+    /// Of a switch, towards a switch.
+    EPort,
+}
+
+/// One port of a switch, host or storage system.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortResult {
+    /// Node and port, for example `edge1:3`.
+    pub name: String,
+    /// Node that it belongs to.
+    pub node: String,
+    /// What it is.
+    pub kind: PortKind,
+    /// Link at the port.
+    pub link: String,
+    /// Frames sent.
+    pub frames_sent: u64,
+    /// Frames received.
+    pub frames_received: u64,
+    /// Bytes of the frames sent, SOF to EOF.
+    pub bytes_sent: u64,
+    /// Bytes of the frames received, SOF to EOF.
+    pub bytes_received: u64,
+    /// Receive buffers, in frames.
+    pub buffers: u64,
+    /// Mean number of occupied receive buffers over the measured time.
+    pub buffers_used_mean: f64,
+    /// Most receive buffers occupied at once.
+    pub buffers_used_max: u64,
+    /// Time from the arrival of a frame in a receive buffer to the start of its departure.
+    pub waiting: Latency,
+    /// Time with no transmit credit, whether a frame waited or not, in seconds.
+    pub zero_credit_s: f64,
+    /// `zero_credit_s` as a share of the measured time, 0 to 1.
+    pub zero_credit_fraction: f64,
+    /// Frames discarded here, by reason.
+    pub discards: BTreeMap<String, u64>,
+}
+
+/// One switch.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SwitchResult {
+    /// Name of the switch.
+    pub name: String,
+    /// Domain identifier.
+    pub domain: u8,
+    /// Frames that crossed it.
+    pub frames_forwarded: u64,
+    /// Bytes of these frames, SOF to EOF.
+    pub bytes_forwarded: u64,
+    /// Mean number of occupied receive buffers of all its ports.
+    pub buffers_used_mean: f64,
+    /// Time from the arrival of a frame in a receive buffer to the start of its departure, over all ports.
+    pub waiting: Latency,
+    /// Fabric logins accepted, over the whole run.
+    pub logins: u64,
+    /// Name-server requests answered, over the whole run.
+    pub name_server_requests: u64,
+    /// RSCNs sent, over the whole run.
+    pub rscns_sent: u64,
+    /// Frames discarded here, by reason.
+    pub discards: BTreeMap<String, u64>,
+}

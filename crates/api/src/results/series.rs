@@ -1,0 +1,78 @@
+//! Values over time: [`Series`].
+
+use serde::{Deserialize, Serialize};
+
+/// Values over time in equal steps, warm-up included. Step `i` covers the time from `i * interval_s` to
+/// `(i + 1) * interval_s` after the start of the workloads; the last one may be shorter. All lists have `steps` values.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Series {
+    /// Length of a step, in seconds.
+    pub interval_s: f64,
+    /// Number of steps.
+    pub steps: u64,
+    /// All hosts together.
+    pub total: TotalSeries,
+    /// Each host.
+    pub hosts: Vec<HostSeries>,
+    /// Each direction of each link.
+    pub links: Vec<LinkSeries>,
+    /// Each storage system.
+    pub storage: Vec<StorageSeries>,
+}
+
+/// All hosts together, per step.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TotalSeries {
+    /// Data of requests that ended in the step, per second.
+    pub throughput_bytes_per_s: Vec<f64>,
+    /// Requests that ended in the step, per second.
+    pub iops: Vec<f64>,
+    /// Mean response time of these requests, in microseconds; 0 if there were none.
+    pub latency_mean_us: Vec<f64>,
+    /// Frames dropped in the step.
+    pub frames_dropped: Vec<u64>,
+}
+
+/// One host, per step.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostSeries {
+    /// Name of the host.
+    pub name: String,
+    /// Data of requests that ended in the step, per second.
+    pub throughput_bytes_per_s: Vec<f64>,
+    /// Requests that ended in the step, per second.
+    pub iops: Vec<f64>,
+    /// Mean response time of these requests, in microseconds; 0 if there were none.
+    pub latency_mean_us: Vec<f64>,
+}
+
+/// One direction of a link, per step.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkSeries {
+    /// Link and direction: `isl1.forward` or `isl1.backward`.
+    pub name: String,
+    /// Sending port.
+    pub from: String,
+    /// Receiving port.
+    pub to: String,
+    /// Share of the step that frames occupied the line, 0 to 1.
+    pub utilisation: Vec<f64>,
+    /// Share of the step that a frame was ready to leave and no credit was there, 0 to 1.
+    pub credit_wait_fraction: Vec<f64>,
+}
+
+/// One storage system, per step.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageSeries {
+    /// Name of the storage system.
+    pub name: String,
+    /// Data of commands that ended in the step, per second.
+    pub throughput_bytes_per_s: Vec<f64>,
+    /// Mean number of commands in the controller.
+    pub queue_mean: Vec<f64>,
+}
