@@ -13,4 +13,5 @@
 //! 4. `now` never decreases. Randomness comes from a generator given at construction.
 
 pub mod config;
+pub mod fabric;
 pub mod time;

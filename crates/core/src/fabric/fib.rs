@@ -1,0 +1,302 @@
+//! The forwarding table of a switch: [`Fib`].
+
+use super::delta::{Decision, DropReason, Egress, FibDelta, Leg, PortMode};
+use super::hash::{below, mix};
+use super::key_set::KeySet;
+use crate::config::IslChoice;
+use sanloom_wire::FcId;
+
+/// The forwarding table of a switch.
+///
+/// Called once per frame, so [`decide`](Fib::decide) looks at: the mode of the ingress port, the owner of the S_ID (two
+/// loads: page of the area, entry of the port), the owner of the D_ID (two loads) or the legs of its domain (two loads),
+/// and, when zoning is on, one or two probes of a hash set.
+///
+/// Ids may be of any area: an area whose ids belong to different ports works as well as one area per F_Port.
+#[derive(Clone, Debug)]
+pub struct Fib {
+    domain: u8,
+    zoning: bool,
+    isl_choice: IslChoice,
+    epoch: u64,
+    modes: Box<[PortMode]>,
+    /// Page of `owners` by area; page 0 has no owner of anything.
+    pages: Box<[u16; 256]>,
+    /// Owning port by page and port byte, [`NOBODY`] elsewhere.
+    owners: Vec<[u16; 256]>,
+    /// Ids with an owner by page; an empty page is used again.
+    page_ids: Vec<u16>,
+    /// Legs by domain.
+    legs: Vec<Box<[Leg]>>,
+    /// Permitted (s_id, d_id), as one key.
+    pairs: KeySet,
+    /// Ids in the open default zone.
+    default_zone: KeySet,
+    work: FibWork,
+}
+
+/// What was done to a [`Fib`] since its beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FibWork {
+    /// Deltas applied, those that changed nothing included.
+    pub deltas: u64,
+    /// Permissions and default-zone entries written or removed.
+    pub permissions: u64,
+}
+
+/// No port owns the id. A switch has fewer ports.
+const NOBODY: u16 = u16::MAX;
+
+impl Fib {
+    /// The table of a switch without routes, ids and permissions, all ports down and zoning off.
+    pub fn new(domain: u8, ports: u16, isl_choice: IslChoice) -> Fib {
+        Fib {
+            domain,
+            zoning: false,
+            isl_choice,
+            epoch: 0,
+            modes: vec![PortMode::Down; usize::from(ports)].into(),
+            pages: Box::new([0; 256]),
+            owners: vec![[NOBODY; 256]],
+            page_ids: vec![0],
+            legs: vec![Box::default(); 256],
+            pairs: KeySet::default(),
+            default_zone: KeySet::default(),
+            work: FibWork::default(),
+        }
+    }
+
+    /// What to do with a frame that came in through port `ingress`. Pure: the same arguments give the same answer until
+    /// [`epoch`](Fib::epoch) changes.
+    ///
+    /// At an F_Port the S_ID must be one of the port's; only a FLOGI or FDISC, S_ID 0 to FFFFFE, may be without (FC-LS,
+    /// fabric login). Hard zoning is checked where the D_ID is owned, which is also the ingress switch when both are
+    /// local. Services are always reachable.
+    #[inline]
+    pub fn decide(&self, ingress: u16, s_id: FcId, d_id: FcId, ox_id: u16) -> Decision {
+        match self.modes.get(usize::from(ingress)) {
+            Some(PortMode::F) => {
+                if self.owner_of(s_id) != ingress {
+                    return if s_id == FcId::ZERO && d_id == FcId::F_PORT {
+                        Decision::Local
+                    } else {
+                        Decision::Drop(DropReason::BadSourceId)
+                    };
+                }
+            }
+            Some(PortMode::E) => {}
+            Some(PortMode::Down) | None => return Decision::Drop(DropReason::PortDown),
+        }
+        if d_id.domain() == self.domain {
+            let owner = self.owner_of(d_id);
+            if owner == NOBODY {
+                return Decision::Drop(DropReason::UnknownDestination);
+            }
+            if self.zoning && !self.permits(s_id, d_id) {
+                return Decision::Drop(DropReason::ZoneDenied);
+            }
+            return Decision::Forward(Egress::Port(owner));
+        }
+        if d_id.domain() == WELL_KNOWN && d_id.is_well_known() {
+            // FFFCdd is the controller of domain dd; everything else is a service of whichever switch is asked.
+            let controller_of = d_id.port();
+            if d_id.area() != DOMAIN_CONTROLLERS || controller_of == self.domain {
+                return Decision::Local;
+            }
+            return self.route(ingress, s_id, d_id, ox_id, controller_of);
+        }
+        self.route(ingress, s_id, d_id, ox_id, d_id.domain())
+    }
+
+    /// Changes the table. A delta that says what already holds changes nothing, [`epoch`](Fib::epoch) included; one that
+    /// names a port or id that this switch does not have is ignored.
+    pub fn apply(&mut self, delta: &FibDelta) {
+        self.work.deltas += 1;
+        let changed = match *delta {
+            FibDelta::PortMode { port, mode } => match self.modes.get_mut(usize::from(port)) {
+                Some(current) => std::mem::replace(current, mode) != mode,
+                None => false,
+            },
+            FibDelta::OwnId { port, id } => {
+                usize::from(port) < self.modes.len() && self.set_owner(id, port)
+            }
+            FibDelta::RemoveId { id } => self.set_owner(id, NOBODY),
+            FibDelta::Permit { s, d } => self.count(|fib| fib.pairs.insert(pair(s, d))),
+            FibDelta::Revoke { s, d } => self.count(|fib| fib.pairs.remove(pair(s, d))),
+            FibDelta::JoinDefaultZone { id } => {
+                self.count(|fib| fib.default_zone.insert(u64::from(id.to_u32())))
+            }
+            FibDelta::LeaveDefaultZone { id } => {
+                self.count(|fib| fib.default_zone.remove(u64::from(id.to_u32())))
+            }
+            FibDelta::ZoningOn => !std::mem::replace(&mut self.zoning, true),
+            FibDelta::ZoningOff => {
+                self.pairs.clear();
+                self.default_zone.clear();
+                std::mem::replace(&mut self.zoning, false)
+            }
+            FibDelta::Routes { domain, ref legs } => {
+                let slot = &mut self.legs[usize::from(domain)];
+                let differs = **slot != **legs;
+                if differs {
+                    *slot = legs.as_slice().into();
+                }
+                differs
+            }
+        };
+        self.epoch += u64::from(changed);
+    }
+
+    /// Grows with every change, so that a driver may keep answers of [`decide`](Fib::decide) while it stands still.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The legs of a spray group, sorted by port number; never empty for a group that [`decide`](Fib::decide) named
+    /// since the last change. The group of a domain is its number.
+    pub fn spray_members(&self, group: u16) -> &[Leg] {
+        self.legs.get(usize::from(group)).map_or(&[], |legs| legs)
+    }
+
+    /// The legs towards a domain, sorted by port number.
+    pub fn legs(&self, domain: u8) -> &[Leg] {
+        &self.legs[usize::from(domain)]
+    }
+
+    /// The port that owns an id of this domain.
+    pub fn port_of(&self, id: FcId) -> Option<u16> {
+        Some(self.owner_of(id)).filter(|&port| port != NOBODY)
+    }
+
+    /// The ids that ports own, sorted.
+    pub fn ids(&self) -> impl Iterator<Item = (FcId, u16)> + '_ {
+        (0..=255u8).flat_map(move |area| {
+            let page = &self.owners[usize::from(self.pages[usize::from(area)])];
+            page.iter()
+                .zip(0..=255u8)
+                .filter(|(owner, _)| **owner != NOBODY)
+                .map(move |(&owner, port)| (FcId::from_parts(self.domain, area, port), owner))
+        })
+    }
+
+    /// Hard zoning lets frames from `s` to `d` pass, in the switch that owns `d`.
+    #[inline]
+    pub fn permits(&self, s: FcId, d: FcId) -> bool {
+        !self.zoning
+            || self.pairs.contains(pair(s, d))
+            || (self.default_zone.contains(u64::from(d.to_u32()))
+                && self.default_zone.contains(u64::from(s.to_u32())))
+    }
+
+    /// The permitted (s_id, d_id) pairs, sorted; the default zone is not among them.
+    pub fn permitted_pairs(&self) -> Vec<(FcId, FcId)> {
+        let ids = |key: u64| (FcId::new((key >> 24) as u32), FcId::new(key as u32));
+        self.pairs.sorted().into_iter().map(ids).collect()
+    }
+
+    /// The ids in the open default zone, sorted.
+    pub fn default_zone(&self) -> Vec<FcId> {
+        let ids = self.default_zone.sorted();
+        ids.into_iter().map(|key| FcId::new(key as u32)).collect()
+    }
+
+    /// What was done to the table since its beginning.
+    pub fn work(&self) -> FibWork {
+        self.work
+    }
+
+    /// Memory of the tables that grow with logins and permissions, in bytes.
+    pub fn table_bytes(&self) -> usize {
+        size_of_val(&*self.owners) + self.pairs.bytes() + self.default_zone.bytes()
+    }
+
+    /// Permissions and default-zone entries held.
+    pub fn permissions(&self) -> usize {
+        self.pairs.len() + self.default_zone.len()
+    }
+
+    #[inline]
+    fn owner_of(&self, id: FcId) -> u16 {
+        if id.domain() != self.domain {
+            return NOBODY;
+        }
+        let page = self.pages[usize::from(id.area())];
+        self.owners[usize::from(page)][usize::from(id.port())]
+    }
+
+    #[inline]
+    fn route(&self, ingress: u16, s_id: FcId, d_id: FcId, ox_id: u16, domain: u8) -> Decision {
+        let legs = &*self.legs[usize::from(domain)];
+        let chosen = match *legs {
+            [] => return Decision::Drop(DropReason::NoRoute),
+            [only] => only,
+            _ => match self.isl_choice {
+                IslChoice::Ingress => legs[usize::from(ingress) % legs.len()],
+                IslChoice::DevicePair => legs[below(mix(pair(s_id, d_id)), legs.len())],
+                IslChoice::Exchange => {
+                    let key = pair(s_id, d_id) ^ u64::from(ox_id) << 48;
+                    legs[below(mix(key), legs.len())]
+                }
+                IslChoice::Spray => {
+                    return Decision::Forward(Egress::Spray(u16::from(domain)));
+                }
+            },
+        };
+        Decision::Forward(match chosen {
+            Leg::Port(port) => Egress::Port(port),
+            Leg::Bundle(bundle) => Egress::Bundle(bundle),
+        })
+    }
+
+    /// Counts a changed permission.
+    fn count(&mut self, change: impl FnOnce(&mut Fib) -> bool) -> bool {
+        let changed = change(self);
+        self.work.permissions += u64::from(changed);
+        changed
+    }
+
+    fn set_owner(&mut self, id: FcId, owner: u16) -> bool {
+        if id.domain() != self.domain {
+            return false;
+        }
+        let area = usize::from(id.area());
+        let mut page = usize::from(self.pages[area]);
+        if self.owners[page][usize::from(id.port())] == owner {
+            return false;
+        }
+        if page == 0 {
+            page = self.free_page();
+            self.pages[area] = page as u16;
+        }
+        let entry = &mut self.owners[page][usize::from(id.port())];
+        let before = std::mem::replace(entry, owner);
+        if before == NOBODY {
+            self.page_ids[page] += 1;
+        } else if owner == NOBODY {
+            self.page_ids[page] -= 1;
+            if self.page_ids[page] == 0 {
+                self.pages[area] = 0;
+            }
+        }
+        true
+    }
+
+    fn free_page(&mut self) -> usize {
+        let free = self.page_ids.iter().skip(1).position(|&ids| ids == 0);
+        free.map(|found| found + 1).unwrap_or_else(|| {
+            self.owners.push([NOBODY; 256]);
+            self.page_ids.push(0);
+            self.owners.len() - 1
+        })
+    }
+}
+
+/// Domain byte of the well-known addresses.
+const WELL_KNOWN: u8 = 0xff;
+/// Area byte of the domain controllers.
+const DOMAIN_CONTROLLERS: u8 = 0xfc;
+
+#[inline]
+fn pair(s: FcId, d: FcId) -> u64 {
+    u64::from(s.to_u32()) << 24 | u64::from(d.to_u32())
+}

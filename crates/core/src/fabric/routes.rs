@@ -1,0 +1,149 @@
+//! Shortest paths between switches, as FSPF finds them: [`routes`].
+//!
+//! Pure: the driver that knows the topology calls it when the topology changes and hands each switch its part.
+
+use super::delta::Leg;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A link between two switches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Isl {
+    /// One end.
+    pub a: IslEnd,
+    /// The other end.
+    pub b: IslEnd,
+    /// Cost of crossing it, the same in both directions; 0 counts as 1. Links of one bundle have the same cost.
+    pub cost: u32,
+    /// Number of the bundle that it belongs to. Links of one bundle join the same two switches.
+    pub bundle: Option<u16>,
+    /// It carries frames.
+    pub up: bool,
+}
+
+/// One end of an [`Isl`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IslEnd {
+    /// Index of the switch in the list given to [`routes`].
+    pub switch: usize,
+    /// Port of that switch.
+    pub port: u16,
+}
+
+/// What one switch needs: for each other domain, sorted by domain, all legs of the cheapest paths, sorted by port
+/// number (a bundle by the lowest of its ports). An unreachable domain has no legs.
+pub type SwitchRoutes = Vec<(u8, Vec<Leg>)>;
+
+/// The routes of every switch, in the order of `domains`, which names the domain of each switch.
+///
+/// All links of a bundle are one leg, and it exists while one of them is up. A link whose end is not in `domains`, and
+/// one whose ends are the same switch, is left out.
+pub fn routes(domains: &[u8], isls: &[Isl]) -> Vec<SwitchRoutes> {
+    let neighbours = neighbours(domains.len(), isls);
+    let mut by_domain: Vec<usize> = (0..domains.len()).collect();
+    by_domain.sort_by_key(|&switch| domains[switch]);
+
+    let mut all: Vec<SwitchRoutes> = vec![Vec::with_capacity(domains.len()); domains.len()];
+    for &target in &by_domain {
+        let distance = distances(target, &neighbours);
+        for (switch, routes) in all.iter_mut().enumerate().filter(|(s, _)| *s != target) {
+            let cheapest = distance[switch];
+            let on_path = |hop: &&Hop| distance[hop.to].saturating_add(hop.cost) == cheapest;
+            let legs = match cheapest {
+                UNREACHABLE => Vec::new(),
+                _ => neighbours[switch]
+                    .iter()
+                    .filter(on_path)
+                    .map(|hop| hop.leg)
+                    .collect(),
+            };
+            routes.push((domains[target], legs));
+        }
+    }
+    all
+}
+
+/// Cost of a link by its data rate, as FSPF counts: 1000 at 1GFC, 500 at 2GFC, never below 1 (RFC 4626, link cost:
+/// 1.0625 * 10^12 / bits per second of the line, which for 8b/10b is ten bits a byte).
+pub fn cost_of(bytes_per_s: u64) -> u32 {
+    let cost = 106_250_000_000 / bytes_per_s.max(1);
+    u32::try_from(cost).unwrap_or(u32::MAX).max(1)
+}
+
+const UNREACHABLE: u64 = u64::MAX;
+
+#[derive(Clone, Copy)]
+struct Hop {
+    to: usize,
+    cost: u64,
+    leg: Leg,
+}
+
+/// The ways out of each switch, sorted by the lowest port of each.
+fn neighbours(switches: usize, isls: &[Isl]) -> Vec<Vec<Hop>> {
+    let mut found: Vec<Vec<(u16, Hop)>> = vec![Vec::new(); switches];
+    // By switch, neighbour and bundle: where the leg of a bundle stands in `found`.
+    let mut bundles: BTreeMap<(usize, usize, u16), usize> = BTreeMap::new();
+    for isl in isls
+        .iter()
+        .filter(|isl| isl.up && isl.a.switch != isl.b.switch)
+    {
+        if isl.a.switch.max(isl.b.switch) >= switches {
+            continue;
+        }
+        for (from, to) in [(isl.a, isl.b), (isl.b, isl.a)] {
+            let here = &mut found[from.switch];
+            let cost = u64::from(isl.cost.max(1));
+            let leg = match isl.bundle {
+                None => Leg::Port(from.port),
+                Some(bundle) => {
+                    let at = *bundles
+                        .entry((from.switch, to.switch, bundle))
+                        .or_insert(here.len());
+                    if let Some((lowest, hop)) = here.get_mut(at) {
+                        *lowest = from.port.min(*lowest);
+                        hop.cost = cost.min(hop.cost);
+                        continue;
+                    }
+                    Leg::Bundle(bundle)
+                }
+            };
+            here.push((
+                from.port,
+                Hop {
+                    to: to.switch,
+                    cost,
+                    leg,
+                },
+            ));
+        }
+    }
+    let by_port = |mut hops: Vec<(u16, Hop)>| {
+        hops.sort_by_key(|(port, hop)| (*port, hop.leg));
+        hops.into_iter().map(|(_, hop)| hop).collect()
+    };
+    found.into_iter().map(by_port).collect()
+}
+
+/// Dijkstra from `target`; costs are symmetric, so these are also the distances to it.
+///
+/// Our own forty lines: the library's version keeps distances in a hash map, which for 65 switches costs more than the
+/// search.
+fn distances(target: usize, neighbours: &[Vec<Hop>]) -> Vec<u64> {
+    let mut distance = vec![UNREACHABLE; neighbours.len()];
+    distance[target] = 0;
+    let mut open = BinaryHeap::from([Reverse((0u64, target))]);
+    while let Some(Reverse((so_far, at))) = open.pop() {
+        if so_far > distance[at] {
+            continue;
+        }
+        for hop in &neighbours[at] {
+            let through = so_far + hop.cost;
+            if through < distance[hop.to] {
+                distance[hop.to] = through;
+                open.push(Reverse((through, hop.to)));
+            }
+        }
+    }
+    distance
+}
