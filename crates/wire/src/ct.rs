@@ -1,11 +1,16 @@
 //! FC-CT, the common transport of the generic services (FC-GS).
 
-use crate::ns::{NsAccept, NsRequest};
+use crate::bytes::{Put, fixed, id_at, u16_at};
+use crate::codes::codes;
+use crate::error::ParseError;
+use crate::id::FcId;
+use crate::ns::{self, NsAccept, NsRequest};
+use std::fmt;
 
 /// A CT information unit: preamble and body.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ct {
-    /// IN_ID, filled by switches when they relay; zero elsewhere.
+    /// IN_ID, filled by switches when they relay; zero elsewhere. 24 bits.
     pub in_id: u32,
     /// Service type and subtype, for example FC 02 for the name server.
     pub service: Service,
@@ -28,10 +33,39 @@ pub struct Service {
 
 #[allow(missing_docs)] // the names are the standard's own
 impl Service {
-    pub const NAME_SERVER: Service = Service { gs_type: 0xfc, gs_subtype: 0x02 };
-    pub const FABRIC_CONFIGURATION: Service = Service { gs_type: 0xfa, gs_subtype: 0x01 };
-    pub const FABRIC_ZONE_SERVER: Service = Service { gs_type: 0xfa, gs_subtype: 0x03 };
-    pub const FDMI: Service = Service { gs_type: 0xfa, gs_subtype: 0x10 };
+    pub const NAME_SERVER: Service = Service::new(0xfc, 0x02);
+    pub const FABRIC_CONFIGURATION: Service = Service::new(0xfa, 0x01);
+    pub const UNZONED_NAME_SERVER: Service = Service::new(0xfa, 0x02);
+    pub const FABRIC_ZONE_SERVER: Service = Service::new(0xfa, 0x03);
+    pub const FDMI: Service = Service::new(0xfa, 0x10);
+    pub const APPLICATION_SERVER: Service = Service::new(0xfa, 0x20);
+    pub const TIME: Service = Service::new(0xfb, 0x01);
+    pub const ALIAS: Service = Service::new(0xf8, 0x01);
+}
+
+impl Service {
+    /// A service by its two numbers.
+    pub const fn new(gs_type: u8, gs_subtype: u8) -> Service {
+        Service {
+            gs_type,
+            gs_subtype,
+        }
+    }
+
+    /// Name of the service, or nothing for one that we do not know.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Service::NAME_SERVER => Some("name server"),
+            Service::FABRIC_CONFIGURATION => Some("fabric configuration server"),
+            Service::UNZONED_NAME_SERVER => Some("unzoned name server"),
+            Service::FABRIC_ZONE_SERVER => Some("fabric zone server"),
+            Service::FDMI => Some("FDMI"),
+            Service::APPLICATION_SERVER => Some("application server"),
+            Service::TIME => Some("time server"),
+            Service::ALIAS => Some("alias server"),
+            _ => None,
+        }
+    }
 }
 
 /// The part of a CT unit that depends on command and service.
@@ -43,9 +77,10 @@ pub enum CtBody {
     NsAccept(NsAccept),
     /// A reject, of any service.
     Reject(CtReject),
-    /// A request or accept of another service, or of a command that we do not know: command code and bytes.
+    /// A request or accept of another service, or of a command that we do not know: command code and bytes. Also an accept
+    /// that was parsed without its request.
     Other {
-        /// Command code.
+        /// Command code; never that of a reject.
         command: u16,
         /// The bytes behind the preamble.
         body: Box<[u8]>,
@@ -67,17 +102,17 @@ pub struct CtReject {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CtReason(pub u8);
 
-#[allow(missing_docs)] // the names are the standard's own
-impl CtReason {
-    pub const INVALID_COMMAND: Self = Self(0x01);
-    pub const INVALID_VERSION: Self = Self(0x02);
-    pub const LOGICAL_ERROR: Self = Self(0x03);
-    pub const INVALID_SIZE: Self = Self(0x04);
-    pub const LOGICAL_BUSY: Self = Self(0x05);
-    pub const PROTOCOL_ERROR: Self = Self(0x07);
-    pub const UNABLE: Self = Self(0x09);
-    pub const NOT_SUPPORTED: Self = Self(0x0b);
-}
+codes!(CtReason, u8, "reason" {
+    INVALID_COMMAND = 0x01, "invalid command code";
+    INVALID_VERSION = 0x02, "invalid version level";
+    LOGICAL_ERROR = 0x03, "logical error";
+    INVALID_SIZE = 0x04, "invalid CT_IU size";
+    LOGICAL_BUSY = 0x05, "logical busy";
+    PROTOCOL_ERROR = 0x07, "protocol error";
+    UNABLE = 0x09, "unable to perform command request";
+    NOT_SUPPORTED = 0x0b, "command not supported";
+    VENDOR = 0xff, "vendor specific";
+});
 
 /// Command code of an accept.
 pub const FS_ACC: u16 = 0x8002;
@@ -85,3 +120,173 @@ pub const FS_ACC: u16 = 0x8002;
 pub const FS_RJT: u16 = 0x8001;
 /// Bytes of the basic preamble.
 pub const PREAMBLE_BYTES: usize = 16;
+/// The only revision with this preamble.
+const REVISION: u8 = 1;
+
+impl Ct {
+    /// A request to the name server.
+    pub const fn ns_request(request: NsRequest) -> Ct {
+        Ct {
+            in_id: 0,
+            service: Service::NAME_SERVER,
+            options: 0,
+            max_or_residual_words: 0,
+            body: CtBody::Ns(request),
+        }
+    }
+
+    /// An answer to this request: same service, IN_ID and options, nothing left out.
+    pub const fn reply(&self, body: CtBody) -> Ct {
+        Ct {
+            in_id: self.in_id,
+            service: self.service,
+            options: self.options,
+            max_or_residual_words: 0,
+            body,
+        }
+    }
+
+    /// Reads a CT unit. `reply_to` is service and command of the request that an accept answers.
+    pub fn parse(payload: &[u8], reply_to: Option<(Service, u16)>) -> Result<Ct, ParseError> {
+        let b = fixed::<PREAMBLE_BYTES>("CT preamble", payload)?;
+        if b[0] != REVISION {
+            return Err(ParseError::Unsupported {
+                field: "CT revision",
+                got: b[0].into(),
+            });
+        }
+        let service = Service::new(b[4], b[5]);
+        let command = u16_at(b, 8);
+        let max_or_residual_words = u16_at(b, 10);
+        let bytes = &payload[PREAMBLE_BYTES..];
+        let other = || CtBody::Other {
+            command,
+            body: bytes.into(),
+        };
+        let body = match command {
+            FS_RJT => CtBody::Reject(CtReject {
+                reason: CtReason(b[13]),
+                explanation: b[14],
+                vendor: b[15],
+            }),
+            FS_ACC => match reply_to {
+                Some((Service::NAME_SERVER, request)) => {
+                    known(NsAccept::parse(request, max_or_residual_words, bytes))?
+                        .map_or_else(other, CtBody::NsAccept)
+                }
+                _ => other(),
+            },
+            _ if service == Service::NAME_SERVER => {
+                known(NsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Ns)
+            }
+            _ => other(),
+        };
+        Ok(Ct {
+            in_id: id_at(b, 1).to_u32(),
+            service,
+            options: b[6],
+            max_or_residual_words,
+            body,
+        })
+    }
+
+    /// Appends preamble and body.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.put_word(REVISION, FcId::new(self.in_id));
+        out.extend_from_slice(&[
+            self.service.gs_type,
+            self.service.gs_subtype,
+            self.options,
+            0,
+        ]);
+        out.put_u16(self.command());
+        out.put_u16(self.max_or_residual_words);
+        match &self.body {
+            CtBody::Reject(reject) => {
+                out.extend_from_slice(&[0, reject.reason.0, reject.explanation, reject.vendor]);
+            }
+            CtBody::Ns(request) => {
+                out.put_u32(0);
+                request.emit(out);
+            }
+            CtBody::NsAccept(accept) => {
+                out.put_u32(0);
+                accept.emit(out);
+            }
+            CtBody::Other { body, .. } => {
+                out.put_u32(0);
+                out.extend_from_slice(body);
+            }
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        PREAMBLE_BYTES
+            + match &self.body {
+                CtBody::Reject(_) => 0,
+                CtBody::Ns(request) => request.encoded_len(),
+                CtBody::NsAccept(accept) => accept.encoded_len(),
+                CtBody::Other { body, .. } => body.len(),
+            }
+    }
+
+    /// The command code.
+    pub const fn command(&self) -> u16 {
+        match &self.body {
+            CtBody::Ns(request) => request.command(),
+            CtBody::NsAccept(_) => FS_ACC,
+            CtBody::Reject(_) => FS_RJT,
+            CtBody::Other { command, .. } => *command,
+        }
+    }
+
+    /// True for accepts and rejects.
+    pub const fn is_reply(&self) -> bool {
+        matches!(self.command(), FS_ACC | FS_RJT)
+    }
+}
+
+/// Turns "no value here" into nothing, so that the bytes are kept.
+fn known<T>(parsed: Result<T, ParseError>) -> Result<Option<T>, ParseError> {
+    match parsed {
+        Ok(value) => Ok(Some(value)),
+        Err(ParseError::Unsupported { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl fmt::Display for Ct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Service {
+            gs_type,
+            gs_subtype,
+        } = self.service;
+        match &self.body {
+            CtBody::Reject(reject) if self.service == Service::NAME_SERVER => write!(
+                f,
+                "FS_RJT: {}, {}",
+                reject.reason,
+                ns::explanation::name(reject.explanation).unwrap_or("unknown explanation")
+            ),
+            CtBody::Reject(reject) => {
+                write!(
+                    f,
+                    "FS_RJT: {}, explanation {:02x}",
+                    reject.reason, reject.explanation
+                )
+            }
+            _ if self.service == Service::NAME_SERVER || self.is_reply() => {
+                match ns::command::name(self.command()) {
+                    Some(name) => f.pad(name),
+                    None => write!(f, "name server command {:04x}", self.command()),
+                }
+            }
+            _ => write!(
+                f,
+                "CT {gs_type:02x}/{gs_subtype:02x} command {:04x}",
+                self.command()
+            ),
+        }
+    }
+}

@@ -7,17 +7,26 @@
 //! One structure per file, always in the same order: the value and its meaning, `parse` and `emit`, printing, tests.
 
 pub mod bls;
+mod bytes;
 pub mod cdb;
+mod codes;
+pub mod crc;
 pub mod ct;
+pub mod delimiter;
 pub mod els;
+pub mod error;
 pub mod fcp;
 pub mod frame;
 pub mod header;
 pub mod id;
 pub mod link_control;
 pub mod login;
+pub mod message;
 pub mod ns;
+pub mod pattern;
 
-pub use frame::{Frame, Message, Payload};
+pub use error::ParseError;
+pub use frame::{Frame, Payload};
 pub use header::{FCtl, FcType, Header, RCtl};
 pub use id::{FcId, Wwnn, Wwpn};
+pub use message::{Message, ReplyTo};

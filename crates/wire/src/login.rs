@@ -1,5 +1,7 @@
 //! The common shape of FLOGI, FDISC, PLOGI, PDISC and of their accepts (FC-LS, login), 116 bytes.
 
+use crate::bytes::{Put, fixed, u16_at, u32_at, u64_at};
+use crate::error::ParseError;
 use crate::id::{Wwnn, Wwpn};
 
 /// Service parameters of a login.
@@ -30,9 +32,9 @@ pub struct CommonParameters {
     pub bb_credit: u16,
     /// Feature bits; their meaning differs between FLOGI and PLOGI (see [`feature`]).
     pub features: u16,
-    /// BB_SC_N, 0 to 15.
+    /// BB_SC_N, 0 to 15; only four bits go out.
     pub bb_sc_n: u8,
-    /// Receive data field size in bytes, 256 to 2112.
+    /// Receive data field size in bytes, 256 to 2112; only 12 bits go out.
     pub receive_size_bytes: u16,
     /// FLOGI accept: R_A_TOV in ms. PLOGI: total concurrent sequences (high half) and relative-offset mask (low half).
     pub word_8: u32,
@@ -82,4 +84,80 @@ impl ClassParameters {
     pub const VALID: u16 = 0x8000;
     /// Frames are delivered in the order they were sent.
     pub const SEQUENTIAL_DELIVERY: u16 = 0x0800;
+}
+
+/// Bytes of a login payload, command word included.
+pub const LOGIN_BYTES: usize = 116;
+/// Bytes of the parameters of one class.
+const CLASS_BYTES: usize = 16;
+
+impl Login {
+    /// Reads 116 bytes; the first four, the command word, are the caller's business. The parameters of the fourth class
+    /// and the vendor version level are not kept.
+    pub fn parse(payload: &[u8]) -> Result<Login, ParseError> {
+        let b = fixed::<LOGIN_BYTES>("login payload", payload)?;
+        Ok(Login {
+            common: CommonParameters {
+                highest_version: b[4],
+                lowest_version: b[5],
+                bb_credit: u16_at(b, 6),
+                features: u16_at(b, 8),
+                bb_sc_n: b[10] >> 4,
+                receive_size_bytes: u16_at(b, 10) & 0x0fff,
+                word_8: u32_at(b, 12),
+                e_d_tov: u32_at(b, 16),
+            },
+            port_name: Wwpn(u64_at(b, 20)),
+            node_name: Wwnn(u64_at(b, 28)),
+            class_1: ClassParameters::read(b, 36),
+            class_2: ClassParameters::read(b, 52),
+            class_3: ClassParameters::read(b, 68),
+        })
+    }
+
+    /// Appends 116 bytes, beginning with the command word.
+    pub fn emit(&self, command: u8, out: &mut Vec<u8>) {
+        let start = out.len();
+        let common = &self.common;
+        out.put_u32(u32::from(command) << 24);
+        out.put_u8(common.highest_version);
+        out.put_u8(common.lowest_version);
+        out.put_u16(common.bb_credit);
+        out.put_u16(common.features);
+        out.put_u16(u16::from(common.bb_sc_n) << 12 | common.receive_size_bytes & 0x0fff);
+        out.put_u32(common.word_8);
+        out.put_u32(common.e_d_tov);
+        out.put_u64(self.port_name.0);
+        out.put_u64(self.node_name.0);
+        for class in [&self.class_1, &self.class_2, &self.class_3] {
+            class.write(out);
+        }
+        out.resize(start + LOGIN_BYTES, 0);
+    }
+}
+
+impl ClassParameters {
+    fn read(b: &[u8; LOGIN_BYTES], at: usize) -> ClassParameters {
+        ClassParameters {
+            flags: u16_at(b, at),
+            initiator_control: u16_at(b, at + 2),
+            recipient_control: u16_at(b, at + 4),
+            receive_size_bytes: u16_at(b, at + 6),
+            concurrent_sequences: u16_at(b, at + 8),
+            end_to_end_credit: u16_at(b, at + 10),
+            open_sequences: u16_at(b, at + 12),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.put_u16(self.flags);
+        out.put_u16(self.initiator_control);
+        out.put_u16(self.recipient_control);
+        out.put_u16(self.receive_size_bytes);
+        out.put_u16(self.concurrent_sequences);
+        out.put_u16(self.end_to_end_credit);
+        out.put_u16(self.open_sequences);
+        out.resize(start + CLASS_BYTES, 0);
+    }
 }

@@ -1,0 +1,50 @@
+//! One table per set of codes: name of the constant, number, and text, side by side as in the standard.
+
+/// Constants and [`std::fmt::Display`] of a newtype over a code. `$kind` leads the number of an unknown code.
+macro_rules! codes {
+    ($type:ident, $repr:ty, $kind:literal { $($name:ident = $value:literal, $text:literal;)* }) => {
+        #[allow(missing_docs)] // the names are the standard's own
+        impl $type {
+            $(pub const $name: Self = Self($value);)*
+        }
+
+        impl $type {
+            /// Name of the code, or nothing for one that the table does not list.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self.name() {
+                    Some(name) => f.pad(name),
+                    None => write!(f, concat!($kind, " {:0width$x}"), self.0, width = 2 * size_of::<$repr>()),
+                }
+            }
+        }
+    };
+}
+
+/// Constants and a `name` function for codes that are plain numbers, to be used within a module of their own.
+macro_rules! code_constants {
+    ($repr:ty { $($name:ident = $value:literal, $text:literal;)* }) => {
+        $(
+            #[doc = concat!($text, ".")]
+            pub const $name: $repr = $value;
+        )*
+
+        /// Name of a code, or nothing for one that the table does not list.
+        pub const fn name(code: $repr) -> Option<&'static str> {
+            match code {
+                $($value => Some($text),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+pub(crate) use {code_constants, codes};

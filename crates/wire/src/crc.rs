@@ -1,0 +1,57 @@
+//! The CRC of a frame (FC-FS, frame check): CRC-32 of header, optional headers, data field and fill bytes, the same
+//! function as in Ethernet. Delimiters are not covered.
+
+/// Bytes of the CRC.
+pub const CRC_BYTES: usize = 4;
+
+/// CRC of a frame without its delimiters.
+pub fn frame_crc(frame: &[u8]) -> u32 {
+    crc32fast::hash(frame)
+}
+
+/// The CRC as it stands behind the frame: the least-significant byte first, unlike every other field.
+pub fn crc_bytes(frame: &[u8]) -> [u8; CRC_BYTES] {
+    frame_crc(frame).to_le_bytes()
+}
+
+/// Appends the CRC of all that `frame` holds.
+pub fn append_crc(frame: &mut Vec<u8>) {
+    let crc = crc_bytes(frame);
+    frame.extend_from_slice(&crc);
+}
+
+/// The frame in front of a CRC, if the CRC is right.
+pub fn strip_crc(frame_and_crc: &[u8]) -> Option<&[u8]> {
+    let (frame, crc) = frame_and_crc.split_last_chunk::<CRC_BYTES>()?;
+    (*crc == crc_bytes(frame)).then_some(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_the_crc_32_of_the_usual_check_string() {
+        assert_eq!(frame_crc(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn stands_behind_the_frame_with_the_least_significant_byte_first() {
+        let mut frame = b"123456789".to_vec();
+        append_crc(&mut frame);
+        assert_eq!(frame[9..], [0x26, 0x39, 0xf4, 0xcb]);
+        assert_eq!(strip_crc(&frame), Some(&b"123456789"[..]));
+    }
+
+    #[test]
+    fn finds_every_single_bit_error() {
+        let mut frame = vec![0x5a; 60];
+        append_crc(&mut frame);
+        for bit in 0..8 * frame.len() {
+            frame[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(strip_crc(&frame), None, "bit {bit}");
+            frame[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert_eq!(strip_crc(&frame[..3]), None);
+    }
+}

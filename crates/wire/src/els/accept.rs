@@ -1,0 +1,94 @@
+//! LS_ACC (FC-LS): the layout follows from the request, so parsing needs its command code.
+
+use crate::bytes::{Put, fixed};
+use crate::els::{Adisc, LinkErrorStatus, Prli, Prlo, RecAcc, Rtv, command};
+use crate::error::ParseError;
+use crate::id::FcId;
+use crate::login::{LOGIN_BYTES, Login};
+
+/// Body of LS_ACC.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum LsAcc {
+    /// LOGO, SCR, RSCN, RRQ and others: the command word only.
+    Empty,
+    /// FLOGI, FDISC, PLOGI, PDISC.
+    Login(Login),
+    /// PRLI.
+    Prli(Prli),
+    /// PRLO.
+    Prlo(Prlo),
+    /// ADISC.
+    Adisc(Adisc),
+    /// RTV.
+    Rtv(Rtv),
+    /// RLS.
+    Rls(LinkErrorStatus),
+    /// ECHO.
+    Echo(Box<[u8]>),
+    /// REC.
+    Rec(RecAcc),
+    /// Anything else, behind the command word's first byte.
+    Other(Box<[u8]>),
+}
+
+impl LsAcc {
+    /// Reads an accept of the request with code `request`; without one, and for a request that has no value here, it is
+    /// [`LsAcc::Other`].
+    pub fn parse(request: Option<u8>, payload: &[u8]) -> Result<LsAcc, ParseError> {
+        let head = fixed::<4>("LS_ACC", payload)?;
+        Ok(match request {
+            Some(command::PLOGI | command::FLOGI | command::FDISC | command::PDISC) => {
+                LsAcc::Login(Login::parse(payload)?)
+            }
+            Some(command::PRLI) => LsAcc::Prli(Prli::parse(payload)?),
+            Some(command::PRLO) => LsAcc::Prlo(Prlo::parse(payload)?),
+            Some(command::ADISC) => LsAcc::Adisc(Adisc::parse(payload)?),
+            Some(command::RTV) => LsAcc::Rtv(Rtv::parse(payload)?),
+            Some(command::RLS) => LsAcc::Rls(LinkErrorStatus::parse(payload)?),
+            Some(command::REC) => LsAcc::Rec(RecAcc::parse(payload)?),
+            Some(command::ECHO) => LsAcc::Echo(payload[head.len()..].into()),
+            Some(command::LOGO | command::RRQ | command::RSCN | command::SCR | command::LIRR) => {
+                LsAcc::Empty
+            }
+            _ => LsAcc::Other(payload[1..].into()),
+        })
+    }
+
+    /// Appends the payload, the command word included.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            LsAcc::Empty => out.put_word(command::LS_ACC, FcId::ZERO),
+            LsAcc::Login(login) => login.emit(command::LS_ACC, out),
+            LsAcc::Prli(prli) => prli.emit(command::LS_ACC, out),
+            LsAcc::Prlo(prlo) => prlo.emit(command::LS_ACC, out),
+            LsAcc::Adisc(adisc) => adisc.emit(command::LS_ACC, out),
+            LsAcc::Rtv(rtv) => rtv.emit(out),
+            LsAcc::Rls(counters) => counters.emit(out),
+            LsAcc::Echo(data) => {
+                out.put_word(command::LS_ACC, FcId::ZERO);
+                out.extend_from_slice(data);
+            }
+            LsAcc::Rec(rec) => rec.emit(out),
+            LsAcc::Other(body) => {
+                out.put_u8(command::LS_ACC);
+                out.extend_from_slice(body);
+            }
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            LsAcc::Empty => 4,
+            LsAcc::Login(_) => LOGIN_BYTES,
+            LsAcc::Prli(prli) => prli.encoded_len(),
+            LsAcc::Prlo(prlo) => prlo.encoded_len(),
+            LsAcc::Adisc(_) => Adisc::BYTES,
+            LsAcc::Rtv(_) => Rtv::BYTES,
+            LsAcc::Rls(_) => LinkErrorStatus::BYTES,
+            LsAcc::Echo(data) => 4 + data.len(),
+            LsAcc::Rec(_) => RecAcc::BYTES,
+            LsAcc::Other(body) => 1 + body.len(),
+        }
+    }
+}

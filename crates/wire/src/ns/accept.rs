@@ -1,0 +1,169 @@
+//! Accepts of the name server (FC-GS, name server): the layout follows from the request.
+
+use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
+use crate::error::ParseError;
+use crate::id::{FcId, Wwnn, Wwpn};
+use crate::ns::{
+    Fc4Types, NsObject, TYPES_BYTES, clip, command, emit_symbolic_name, parse_symbolic_name,
+    types_at,
+};
+
+/// An accept of the name server.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)] // each variant is named after the object that the standard names
+pub enum NsAccept {
+    /// Registrations.
+    Empty,
+    PortName(Wwpn),
+    NodeName(Wwnn),
+    FabricPortName(Wwpn),
+    Classes(u32),
+    Types(Fc4Types),
+    SymbolicName(Box<[u8]>),
+    PortType(u8),
+    /// 128 bytes, one nibble per FC-4 type.
+    Features(Box<[u8; 128]>),
+    PortId(FcId),
+    /// GID_NN, GID_FT, GID_PT, GID_FF. Lists hold at least one record; where there is none, the service rejects.
+    PortIds(Vec<FcId>),
+    /// GPN_FT.
+    PortNames(Vec<(FcId, Wwpn)>),
+    /// GNN_FT.
+    NodeNames(Vec<(FcId, Wwnn)>),
+    /// GA_NXT.
+    Object(Box<NsObject>),
+}
+
+/// Control byte of the last record of a list.
+const LAST_RECORD: u8 = 0x80;
+
+impl NsAccept {
+    /// Reads the bytes behind the CT preamble of the accept of `request`. A list ends at the record marked as the last;
+    /// when `residual_words` says that records did not fit, it may end with the bytes. A request that has no value here is
+    /// [`ParseError::Unsupported`].
+    pub fn parse(request: u16, residual_words: u16, body: &[u8]) -> Result<NsAccept, ParseError> {
+        let field = command::name(request).unwrap_or("name server accept");
+        let name = || Ok(u64_at(fixed::<8>(field, body)?, 0));
+        let cut = residual_words != 0;
+        Ok(match request {
+            command::GA_NXT => NsAccept::Object(Box::new(NsObject::parse(body)?)),
+            command::GPN_ID => NsAccept::PortName(Wwpn(name()?)),
+            command::GNN_ID => NsAccept::NodeName(Wwnn(name()?)),
+            command::GCS_ID => NsAccept::Classes(u32_at(fixed::<4>(field, body)?, 0)),
+            command::GFT_ID => NsAccept::Types(types_at(fixed::<TYPES_BYTES>(field, body)?, 0)),
+            command::GSPN_ID | command::GSNN_NN => {
+                NsAccept::SymbolicName(parse_symbolic_name(body, 0)?)
+            }
+            command::GPT_ID => NsAccept::PortType(fixed::<4>(field, body)?[0]),
+            command::GFPN_ID => NsAccept::FabricPortName(Wwpn(name()?)),
+            command::GFF_ID => NsAccept::Features(Box::new(*fixed::<128>(field, body)?)),
+            command::GID_PN => NsAccept::PortId(id_at(fixed::<4>(field, body)?, 1)),
+            command::GID_NN | command::GID_FT | command::GID_PT | command::GID_FF => {
+                NsAccept::PortIds(parse_records::<4, _>(field, body, cut, |b| id_at(b, 1))?)
+            }
+            command::GPN_FT => {
+                NsAccept::PortNames(parse_records::<16, _>(field, body, cut, |b| {
+                    (id_at(b, 1), Wwpn(u64_at(b, 8)))
+                })?)
+            }
+            command::GNN_FT => {
+                NsAccept::NodeNames(parse_records::<16, _>(field, body, cut, |b| {
+                    (id_at(b, 1), Wwnn(u64_at(b, 8)))
+                })?)
+            }
+            command::RPN_ID
+            | command::RNN_ID
+            | command::RCS_ID
+            | command::RFT_ID
+            | command::RSPN_ID
+            | command::RPT_ID
+            | command::RFF_ID
+            | command::RSNN_NN
+            | command::DA_ID => NsAccept::Empty,
+            other => {
+                return Err(ParseError::Unsupported {
+                    field: "name server command",
+                    got: other.into(),
+                });
+            }
+        })
+    }
+
+    /// Appends the bytes behind the CT preamble; the last record of a list is marked. Symbolic names are cut at 255 bytes.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            NsAccept::Empty => {}
+            NsAccept::PortName(name) | NsAccept::FabricPortName(name) => out.put_u64(name.0),
+            NsAccept::NodeName(name) => out.put_u64(name.0),
+            NsAccept::Classes(classes) => out.put_u32(*classes),
+            NsAccept::Types(types) => types.iter().for_each(|word| out.put_u32(*word)),
+            NsAccept::SymbolicName(name) => emit_symbolic_name(name, out),
+            NsAccept::PortType(port_type) => out.extend_from_slice(&[*port_type, 0, 0, 0]),
+            NsAccept::Features(features) => out.extend_from_slice(&features[..]),
+            NsAccept::PortId(port_id) => out.put_word(0, *port_id),
+            NsAccept::PortIds(records) => {
+                emit_records(records, out, |control, port_id, out| {
+                    out.put_word(control, *port_id)
+                });
+            }
+            NsAccept::PortNames(records) => {
+                emit_records(records, out, |control, (port_id, name), out| {
+                    out.put_word(control, *port_id);
+                    out.put_u32(0);
+                    out.put_u64(name.0);
+                })
+            }
+            NsAccept::NodeNames(records) => {
+                emit_records(records, out, |control, (port_id, name), out| {
+                    out.put_word(control, *port_id);
+                    out.put_u32(0);
+                    out.put_u64(name.0);
+                })
+            }
+            NsAccept::Object(object) => object.emit(out),
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            NsAccept::Empty => 0,
+            NsAccept::Classes(_) | NsAccept::PortType(_) | NsAccept::PortId(_) => 4,
+            NsAccept::PortName(_) | NsAccept::NodeName(_) | NsAccept::FabricPortName(_) => 8,
+            NsAccept::Types(_) => TYPES_BYTES,
+            NsAccept::SymbolicName(name) => 1 + clip(name).len(),
+            NsAccept::Features(features) => features.len(),
+            NsAccept::PortIds(records) => 4 * records.len(),
+            NsAccept::PortNames(records) => 16 * records.len(),
+            NsAccept::NodeNames(records) => 16 * records.len(),
+            NsAccept::Object(_) => NsObject::BYTES,
+        }
+    }
+}
+
+fn parse_records<const N: usize, T>(
+    field: &'static str,
+    mut body: &[u8],
+    cut: bool,
+    read: impl Fn(&[u8; N]) -> T,
+) -> Result<Vec<T>, ParseError> {
+    let mut records = Vec::new();
+    loop {
+        if cut && body.is_empty() && !records.is_empty() {
+            return Ok(records);
+        }
+        let record = fixed::<N>(field, body)?;
+        records.push(read(record));
+        if record[0] & LAST_RECORD != 0 {
+            return Ok(records);
+        }
+        body = &body[N..];
+    }
+}
+
+fn emit_records<T>(records: &[T], out: &mut Vec<u8>, write: impl Fn(u8, &T, &mut Vec<u8>)) {
+    if let Some((last, others)) = records.split_last() {
+        others.iter().for_each(|record| write(0, record, out));
+        write(LAST_RECORD, last, out);
+    }
+}
