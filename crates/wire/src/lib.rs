@@ -21,9 +21,11 @@ pub mod header;
 pub mod id;
 pub mod link_control;
 pub mod login;
+pub mod lun;
 pub mod message;
 pub mod ns;
 pub mod pattern;
+pub mod sense;
 
 pub use error::ParseError;
 pub use frame::{Frame, Payload};

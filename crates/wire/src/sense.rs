@@ -1,0 +1,222 @@
+//! Sense data in fixed format (SPC, sense data): what went wrong with a command.
+
+use crate::bytes::{Put, fixed, u32_at};
+use crate::codes::codes;
+use crate::error::ParseError;
+use std::fmt;
+
+/// Fixed-format sense data.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Sense {
+    /// The error belongs to an earlier command.
+    pub deferred: bool,
+    /// What kind of condition.
+    pub key: SenseKey,
+    /// Which condition.
+    pub code: SenseCode,
+    /// INFORMATION, for example the first bad block; valid when present.
+    pub information: Option<u32>,
+    /// Sense-key specific bytes: with bit 7 of the first set, for example the byte of the CDB that is wrong.
+    pub key_specific: [u8; 3],
+}
+
+impl Sense {
+    /// Bytes that we send.
+    pub const BYTES: usize = 18;
+    /// The first byte: current and deferred errors in fixed format.
+    const CURRENT: u8 = 0x70;
+    const DEFERRED: u8 = 0x71;
+    /// Byte 0: INFORMATION is valid.
+    const VALID: u8 = 0x80;
+
+    /// A current error without further information.
+    pub const fn new(key: SenseKey, code: SenseCode) -> Sense {
+        Sense {
+            deferred: false,
+            key,
+            code,
+            information: None,
+            key_specific: [0; 3],
+        }
+    }
+
+    /// The sense data for a wrong byte of the CDB (SPC, field pointer).
+    pub const fn invalid_field_in_cdb(byte: u16) -> Sense {
+        let [high, low] = byte.to_be_bytes();
+        Sense {
+            // Key-specific data is valid, and the pointer is into the CDB.
+            key_specific: [0xc0, high, low],
+            ..Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::INVALID_FIELD_IN_CDB)
+        }
+    }
+
+    /// Reads fixed-format sense data of at least 18 bytes. Descriptor format has no value here.
+    pub fn parse(bytes: &[u8]) -> Result<Sense, ParseError> {
+        let b = fixed::<{ Self::BYTES }>("sense data", bytes)?;
+        let response_code = b[0] & 0x7f;
+        if !matches!(response_code, Self::CURRENT | Self::DEFERRED) {
+            return Err(ParseError::Unsupported {
+                field: "sense response code",
+                got: response_code.into(),
+            });
+        }
+        Ok(Sense {
+            deferred: response_code == Self::DEFERRED,
+            key: SenseKey(b[2] & 0x0f),
+            code: SenseCode(u16::from(b[12]) << 8 | u16::from(b[13])),
+            information: (b[0] & Self::VALID != 0).then(|| u32_at(b, 3)),
+            key_specific: [b[15], b[16], b[17]],
+        })
+    }
+
+    /// Appends 18 bytes.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let response_code = if self.deferred {
+            Self::DEFERRED
+        } else {
+            Self::CURRENT
+        };
+        out.put_u8(
+            response_code
+                | if self.information.is_some() {
+                    Self::VALID
+                } else {
+                    0
+                },
+        );
+        out.put_u8(0);
+        out.put_u8(self.key.0 & 0x0f);
+        out.put_u32(self.information.unwrap_or(0));
+        out.put_u8((Self::BYTES - 8) as u8);
+        out.put_u32(0);
+        out.put_u16(self.code.0);
+        out.put_u8(0);
+        out.extend_from_slice(&self.key_specific);
+    }
+
+    /// The bytes for [`FcpRsp::sense`](crate::fcp::FcpRsp::sense).
+    pub fn to_bytes(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(Self::BYTES);
+        self.emit(&mut out);
+        out.into()
+    }
+}
+
+impl fmt::Display for Sense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.code)
+    }
+}
+
+/// Sense key, 0 to 15.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SenseKey(pub u8);
+
+codes!(SenseKey, u8, "sense key" {
+    NO_SENSE = 0x0, "no sense";
+    RECOVERED_ERROR = 0x1, "recovered error";
+    NOT_READY = 0x2, "not ready";
+    MEDIUM_ERROR = 0x3, "medium error";
+    HARDWARE_ERROR = 0x4, "hardware error";
+    ILLEGAL_REQUEST = 0x5, "illegal request";
+    UNIT_ATTENTION = 0x6, "unit attention";
+    DATA_PROTECT = 0x7, "data protect";
+    BLANK_CHECK = 0x8, "blank check";
+    VENDOR = 0x9, "vendor specific";
+    COPY_ABORTED = 0xa, "copy aborted";
+    ABORTED_COMMAND = 0xb, "aborted command";
+    VOLUME_OVERFLOW = 0xd, "volume overflow";
+    MISCOMPARE = 0xe, "miscompare";
+    COMPLETED = 0xf, "completed";
+});
+
+/// Additional sense code (high byte) and its qualifier (low byte).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SenseCode(pub u16);
+
+codes!(SenseCode, u16, "sense code" {
+    NONE = 0x0000, "no additional sense information";
+    BECOMING_READY = 0x0401, "logical unit is in process of becoming ready";
+    NOT_READY_MANUAL = 0x0403, "logical unit not ready, manual intervention required";
+    ALUA_TRANSITION = 0x040a, "asymmetric access state transition";
+    ALUA_STANDBY = 0x040b, "target port in standby state";
+    ALUA_UNAVAILABLE = 0x040c, "target port in unavailable state";
+    WRITE_ERROR = 0x0c00, "write error";
+    UNRECOVERED_READ_ERROR = 0x1100, "unrecovered read error";
+    PARAMETER_LIST_LENGTH = 0x1a00, "parameter list length error";
+    MISCOMPARE = 0x1d00, "miscompare during verify operation";
+    INVALID_OPERATION = 0x2000, "invalid command operation code";
+    LBA_OUT_OF_RANGE = 0x2100, "logical block address out of range";
+    INVALID_FIELD_IN_CDB = 0x2400, "invalid field in CDB";
+    LUN_NOT_SUPPORTED = 0x2500, "logical unit not supported";
+    INVALID_FIELD_IN_LIST = 0x2600, "invalid field in parameter list";
+    WRITE_PROTECTED = 0x2700, "write protected";
+    POWER_ON_OR_RESET = 0x2900, "power on, reset, or bus device reset occurred";
+    I_T_NEXUS_LOSS = 0x2907, "I_T nexus loss occurred";
+    MODE_PARAMETERS_CHANGED = 0x2a01, "mode parameters changed";
+    ALUA_STATE_CHANGED = 0x2a06, "asymmetric access state changed";
+    CAPACITY_CHANGED = 0x2a09, "capacity data has changed";
+    COMMANDS_CLEARED = 0x2f00, "commands cleared by another initiator";
+    INQUIRY_DATA_CHANGED = 0x3f03, "inquiry data has changed";
+    REPORTED_LUNS_CHANGED = 0x3f0e, "reported LUNs data has changed";
+    INTERNAL_TARGET_FAILURE = 0x4400, "internal target failure";
+    DATA_PHASE_ERROR = 0x4b00, "data phase error";
+    OVERLAPPED_COMMANDS = 0x4e00, "overlapped commands attempted";
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn puts_every_field_at_its_place() {
+        let sense = Sense {
+            information: Some(0x0102_0304),
+            ..Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR)
+        };
+        let bytes = sense.to_bytes();
+        assert_eq!(
+            bytes[..],
+            [0xf0, 0, 3, 1, 2, 3, 4, 10, 0, 0, 0, 0, 0x11, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(Sense::parse(&bytes), Ok(sense));
+    }
+
+    #[test]
+    fn points_at_the_wrong_byte_of_the_cdb() {
+        assert_eq!(
+            Sense::invalid_field_in_cdb(2).to_bytes()[15..],
+            [0xc0, 0, 2]
+        );
+    }
+
+    #[test]
+    fn rejects_descriptor_format_and_short_data() {
+        let mut bytes = Sense::new(SenseKey::NO_SENSE, SenseCode::NONE)
+            .to_bytes()
+            .into_vec();
+        assert!(matches!(
+            Sense::parse(&bytes[..17]),
+            Err(ParseError::Truncated {
+                needed_bytes: 18,
+                got_bytes: 17,
+                ..
+            })
+        ));
+        bytes[0] = 0x72;
+        assert!(matches!(
+            Sense::parse(&bytes),
+            Err(ParseError::Unsupported { got: 0x72, .. })
+        ));
+    }
+
+    #[test]
+    fn prints_known_and_unknown_codes() {
+        let sense = Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::LBA_OUT_OF_RANGE);
+        assert_eq!(
+            sense.to_string(),
+            "illegal request: logical block address out of range"
+        );
+        assert_eq!(SenseCode(0x1234).to_string(), "sense code 1234");
+    }
+}
