@@ -10,7 +10,7 @@ use serde_json::Value;
 /// - `*` stands for any number of characters of one part; values that lack the rest of the path are left out:
 ///   `hosts.server*.iops`, `links.*.*.utilisation`.
 /// - A path that fits several numbers needs to be told what to do with them: `sum(…)`, `min(…)`, `max(…)`, `mean(…)`,
-///   `count(…)`.
+///   `count(…)`. `count` also counts what is no number: `count(findings.*)`.
 /// - `true` and `false` count as 1 and 0. `series` is not searched.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -32,10 +32,11 @@ impl Metrics {
     /// The number at `path`. `None`: there is none, or there are several and no word says what to do with them.
     pub fn get(&self, path: &str) -> Option<f64> {
         let (fold, inner) = split_fold(path.trim());
-        let mut found = Vec::new();
-        collect(&self.root, inner, &mut found);
+        let mut values = Vec::new();
+        collect(&self.root, inner, &mut values);
+        let found: Vec<f64> = values.iter().copied().filter_map(number).collect();
         match fold {
-            Some(Fold::Count) => Some(found.len() as f64),
+            Some(Fold::Count) => Some(values.len() as f64),
             _ if found.is_empty() => None,
             Some(Fold::Sum) => Some(found.iter().sum()),
             Some(Fold::Mean) => Some(found.iter().sum::<f64>() / found.len() as f64),
@@ -89,9 +90,9 @@ fn split_fold(path: &str) -> (Option<Fold>, &str) {
 }
 
 /// Names may hold dots themselves, so every way to cut the path in front of a dot is tried.
-fn collect(value: &Value, path: &str, found: &mut Vec<f64>) {
+fn collect<'a>(value: &'a Value, path: &str, found: &mut Vec<&'a Value>) {
     if path.is_empty() {
-        found.extend(number(value));
+        found.push(value);
         return;
     }
     let cuts = path

@@ -20,6 +20,7 @@ mod replication;
 mod series;
 mod storage;
 mod story;
+mod study;
 
 pub use balance::Conservation;
 pub use engine::Engine;
@@ -34,6 +35,7 @@ pub use replication::{Interval, Replications};
 pub use series::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
 pub use storage::StorageResult;
 pub use story::{Event, EventKind, Finding, FindingKind, Victim};
+pub use study::{Setting, SweepRow, WhatIfRow};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
