@@ -1,1 +1,3 @@
 //! sim
+pub mod net;
+pub mod rng;

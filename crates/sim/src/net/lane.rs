@@ -1,0 +1,261 @@
+//! One direction of a link: the line, the credits of its sender and the frames on it.
+
+use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES};
+use super::queue::NEVER;
+use sanloom_core::config::LineRate;
+use std::collections::VecDeque;
+
+/// Where a lane begins or ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// A port of a switch.
+    Switch {
+        /// Switch.
+        switch: u16,
+        /// Port.
+        port: u16,
+    },
+    /// An N_Port.
+    NPort(u16),
+}
+
+/// One direction of a link, from a sender to a receiver.
+///
+/// The sender may have as many frames on the way or in the receiver's buffers as it was given credits; each R_RDY gives
+/// one back. R_RDYs are words between frames: they take four bytes of time and the way, and do not wait for a frame
+/// that is being sent the other way (a real one waits for at most that one frame).
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// Sender.
+    pub from: End,
+    /// Receiver.
+    pub to: End,
+    ps_per_bytes: u64,
+    bytes_per_ps: u64,
+    /// Time of light.
+    pub propagation_ps: u64,
+    /// From the arrival at the receiver until it may be forwarded there.
+    pub latency_ps: u64,
+    /// The receiver forwards before the last bit is there.
+    pub cut_through: bool,
+    /// Carries light.
+    pub up: bool,
+    /// Start of the present run of frames without a pause.
+    busy_since_ps: u64,
+    /// Bytes of this run, gaps included.
+    busy_bytes: u64,
+    /// When the next frame may start.
+    pub free_at_ps: u64,
+    /// When the last frame's last bit leaves.
+    pub sent_at_ps: u64,
+    /// Receive buffers at the other end.
+    pub bb_credit: u32,
+    /// Frames that may be sent now.
+    pub credits: u32,
+    /// When R_RDYs will be here, in order.
+    returning: VecDeque<u64>,
+    /// When the next frame may start for a reason of the sender's own.
+    pub not_before_ps: u64,
+    /// Has a frame to send and no credit since; [`NEVER`]: has not.
+    pub starving_since_ps: u64,
+    /// Frames on the line, the first to arrive in front.
+    pub flight: VecDeque<InFlight>,
+    /// The receiver's slowness, if a fault makes it slow.
+    pub receiver: Receiver,
+    /// Number of the bundle direction, if the lane belongs to one.
+    pub bundle: Option<u16>,
+    /// Somebody watches: frames and R_RDYs are recorded.
+    pub watched: bool,
+    /// Frames get lost or damaged here.
+    pub faulty: bool,
+    /// Counters.
+    pub count: LaneCount,
+}
+
+/// A frame on the line.
+#[derive(Clone, Copy, Debug)]
+pub struct InFlight {
+    /// When the receiver may deal with it.
+    pub at_ps: u64,
+    /// When its last bit has arrived.
+    pub tail_ps: u64,
+    /// The frame.
+    pub frame: FrameRef,
+}
+
+/// Faults of a receiver.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Receiver {
+    /// Added time before each R_RDY, one after the other.
+    pub delay_ps: u64,
+    /// When the last R_RDY was ready.
+    pub last_ps: u64,
+    /// R_RDYs are kept back.
+    pub withholds: bool,
+    /// How many are kept back.
+    pub withheld: u32,
+}
+
+/// Counters of a lane; all of them only grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LaneCount {
+    /// Frames sent.
+    pub frames: u64,
+    /// Bytes between SOF and EOF, both included.
+    pub bytes: u64,
+    /// Bytes of FCP data.
+    pub data_bytes: u64,
+    /// R_RDYs that came back for this lane's frames.
+    pub r_rdys: u64,
+    /// Credits lost with their R_RDY.
+    pub credits_lost: u64,
+    /// Time with a frame to send and no credit, in ps.
+    pub credit_wait_ps: u64,
+    /// Link resets for want of credit.
+    pub resets: u64,
+}
+
+/// The times of a frame that has been put on a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// First bit leaves.
+    pub start_ps: u64,
+    /// Last bit leaves.
+    pub end_ps: u64,
+    /// The receiver may deal with it.
+    pub at_ps: u64,
+    /// Its last bit has arrived.
+    pub tail_ps: u64,
+}
+
+impl Lane {
+    /// An idle lane with all credits.
+    pub fn new(from: End, to: End, rate: LineRate, propagation_ps: u64, bb_credit: u32) -> Lane {
+        let (ps_per_bytes, bytes_per_ps) = rate.ps_per_byte();
+        Lane {
+            from,
+            to,
+            ps_per_bytes,
+            bytes_per_ps,
+            propagation_ps,
+            latency_ps: 0,
+            cut_through: false,
+            up: true,
+            busy_since_ps: 0,
+            busy_bytes: 0,
+            free_at_ps: 0,
+            sent_at_ps: 0,
+            bb_credit,
+            credits: bb_credit,
+            returning: VecDeque::with_capacity(bb_credit as usize + 1),
+            not_before_ps: 0,
+            starving_since_ps: NEVER,
+            flight: VecDeque::with_capacity(bb_credit.min(64) as usize + 1),
+            receiver: Receiver { delay_ps: 0, last_ps: 0, withholds: false, withheld: 0 },
+            bundle: None,
+            watched: false,
+            faulty: false,
+            count: LaneCount::default(),
+        }
+    }
+
+    /// Time on the line of `bytes`, in ps, rounded down.
+    #[inline]
+    pub fn time_of(&self, bytes: u64) -> u64 {
+        bytes * self.ps_per_bytes / self.bytes_per_ps
+    }
+
+    /// Puts a frame on the line at `now` or, behind a slower line, as late as its last bit needs.
+    #[inline]
+    pub fn send(&mut self, now: u64, tail_ps: u64, frame: &FrameRef) -> Sent {
+        let wire_bytes = frame.wire_bytes();
+        let mut start = now;
+        if tail_ps > now {
+            start = now.max(tail_ps.saturating_sub(self.time_of(wire_bytes)));
+        }
+        if start != self.free_at_ps || self.busy_bytes > 1 << 30 {
+            self.busy_since_ps = start;
+            self.busy_bytes = 0;
+        }
+        let begin_bytes = self.busy_bytes;
+        let end_ps = self.busy_since_ps + self.time_of(begin_bytes + wire_bytes);
+        self.busy_bytes = begin_bytes + wire_bytes + GAP_BYTES;
+        self.free_at_ps = self.busy_since_ps + self.time_of(self.busy_bytes);
+        self.sent_at_ps = end_ps;
+        self.credits -= 1;
+        self.count.frames += 1;
+        self.count.bytes += wire_bytes;
+        if frame.is_data() {
+            self.count.data_bytes += u64::from(frame.len_bytes());
+        }
+        let tail_ps = end_ps + self.propagation_ps;
+        let at_ps = if self.cut_through {
+            start + self.time_of(HEADER_WIRE_BYTES) + self.propagation_ps + self.latency_ps
+        } else {
+            tail_ps + self.latency_ps
+        };
+        Sent { start_ps: start, end_ps, at_ps, tail_ps }
+    }
+
+    /// Takes the R_RDYs that have come by `now`; true if a frame may be sent.
+    #[inline]
+    pub fn has_credit(&mut self, now: u64) -> bool {
+        while let Some(&time) = self.returning.front() {
+            if time > now {
+                break;
+            }
+            self.returning.pop_front();
+            self.credits += 1;
+        }
+        self.credits > 0
+    }
+
+    /// When the next R_RDY will be here.
+    #[inline]
+    pub fn next_credit(&self) -> Option<u64> {
+        self.returning.front().copied()
+    }
+
+    /// An R_RDY will be here at `time`. They need not be announced in order: a short frame can leave an input buffer
+    /// before a long one that came earlier.
+    #[inline]
+    pub fn credit_returns(&mut self, time: u64) {
+        self.count.r_rdys += 1;
+        self.returning.push_back(time);
+        let mut i = self.returning.len() - 1;
+        while i > 0 && self.returning[i - 1] > time {
+            self.returning.swap(i - 1, i);
+            i -= 1;
+        }
+    }
+
+    /// R_RDYs on their way.
+    pub fn credits_returning(&self) -> u32 {
+        self.returning.len() as u32
+    }
+
+    /// Forgets the credits on their way and starts over with `credits`, at once or at `time`.
+    pub fn restart_credits(&mut self, credits: u32, time: Option<u64>) {
+        self.returning.clear();
+        self.credits = 0;
+        match time {
+            None => self.credits = credits,
+            Some(time) => self.returning.extend(std::iter::repeat_n(time, credits as usize)),
+        }
+    }
+
+    /// Ends a wait for credit and accounts for it.
+    #[inline]
+    pub fn fed(&mut self, now: u64) {
+        if self.starving_since_ps != NEVER {
+            self.count.credit_wait_ps += now - self.starving_since_ps;
+            self.starving_since_ps = NEVER;
+        }
+    }
+
+    /// Time with a frame to send and no credit up to `now`, a wait in progress included.
+    pub fn credit_wait_ps(&self, now: u64) -> u64 {
+        let present = if self.starving_since_ps == NEVER { 0 } else { now.saturating_sub(self.starving_since_ps) };
+        self.count.credit_wait_ps + present
+    }
+}

@@ -1,0 +1,173 @@
+//! Links that go down and come up, and switches that restart.
+
+use super::frame_ref::FrameRef;
+use super::lane::End;
+use super::queue::NEVER;
+use super::{Loss, Net, Tx};
+
+impl Net {
+    /// The link carries light in both directions.
+    pub fn link_is_up(&self, link: u16) -> bool {
+        self.lanes[2 * usize::from(link)].up
+    }
+
+    /// Takes a link down. Frames on it, and those that wait to leave through it, are lost.
+    pub fn link_down(&mut self, link: u16) {
+        for number in [2 * u32::from(link), 2 * u32::from(link) + 1] {
+            let now = self.now;
+            let lane = &mut self.lanes[number as usize];
+            if !lane.up {
+                continue;
+            }
+            lane.up = false;
+            lane.fed(now);
+            lane.restart_credits(0, None);
+            lane.receiver.withheld = 0;
+            let from = lane.from;
+            let flight: Vec<FrameRef> = lane.flight.drain(..).map(|f| f.frame).collect();
+            self.queue.cancel(number);
+            self.queue.cancel(self.lanes.len() as u32 + number);
+            for frame in &flight {
+                self.lose(frame, Loss::LinkDown);
+            }
+            match from {
+                End::NPort(nport) => self.forget_waiting(nport),
+                End::Switch { switch, port } => self.forget_output(switch, port),
+            }
+        }
+    }
+
+    /// Brings a link up: both senders get a credit for each receive buffer that is free.
+    pub fn link_up(&mut self, link: u16) {
+        for number in [2 * u32::from(link), 2 * u32::from(link) + 1] {
+            let held = self.held_by_receiver(number);
+            let lane = &mut self.lanes[number as usize];
+            if lane.up {
+                continue;
+            }
+            lane.up = true;
+            let credits = lane.bb_credit - held.min(lane.bb_credit);
+            lane.restart_credits(credits, None);
+            lane.free_at_ps = lane.free_at_ps.max(self.now);
+            lane.not_before_ps = 0;
+        }
+        self.try_send(2 * u32::from(link));
+        self.try_send(2 * u32::from(link) + 1);
+    }
+
+    /// Restarts a switch: every frame in it is lost.
+    pub fn reset_switch(&mut self, switch: u16) {
+        let mut lost = Vec::new();
+        let plane = &mut self.switches[usize::from(switch)];
+        plane.crossbar.discard(self.now, |_| true, |buffered| lost.push(buffered.frame));
+        for frame in &lost {
+            self.lose(frame, Loss::SwitchReset);
+        }
+    }
+
+    /// Receive buffers at the end of a lane that hold a frame.
+    pub fn held_by_receiver(&self, number: u32) -> u32 {
+        match self.lanes[number as usize].to {
+            End::Switch { switch, port } => self.switches[usize::from(switch)].crossbar.occupancy(port),
+            End::NPort(_) => 0,
+        }
+    }
+
+    /// Frames that wait for a port whose line is gone are lost, unless another line of the bundle can take them.
+    fn forget_output(&mut self, switch: u16, port: u16) {
+        let plane = &self.switches[usize::from(switch)];
+        let output = plane.output_of[usize::from(port)];
+        let others = plane.members[usize::from(output)].iter();
+        if others.filter_map(|&p| plane.tx_lane(p)).any(|lane| self.lanes[lane as usize].up) {
+            self.wake_output(switch, output);
+            return;
+        }
+        self.discard(switch, Loss::LinkDown, |buffered| buffered.output == output);
+    }
+
+    /// Discards frames out of the input buffers of a switch; their credits go back.
+    pub(super) fn discard(
+        &mut self,
+        switch: u16,
+        why: Loss,
+        which: impl FnMut(&super::crossbar::Buffered) -> bool,
+    ) -> usize {
+        let mut lost = Vec::new();
+        let plane = &mut self.switches[usize::from(switch)];
+        plane.crossbar.discard(self.now, which, |buffered| lost.push(buffered));
+        for buffered in &lost {
+            self.lose(&buffered.frame, why);
+            let plane = &self.switches[usize::from(switch)];
+            let lane = plane.rx.get(usize::from(buffered.input)).copied();
+            if let Some(lane) = lane.filter(|&lane| lane != super::NO_LANE) {
+                self.return_credit(lane, self.now.max(buffered.tail_ps));
+            }
+        }
+        if !lost.is_empty() {
+            let outputs = self.switches[usize::from(switch)].members.len() as u16;
+            for output in 0..outputs {
+                let plane = &self.switches[usize::from(switch)];
+                if plane.crossbar.waits(output) {
+                    self.wake_output(switch, output);
+                }
+            }
+        }
+        lost.len()
+    }
+
+    fn forget_waiting(&mut self, nport: u16) {
+        let plane = &mut self.nports[usize::from(nport)];
+        plane.paused = false;
+        for item in std::mem::take(&mut plane.waiting) {
+            if let Tx::Message(tx) = item {
+                self.messages.abandon(tx);
+            }
+        }
+    }
+
+    /// Data of an exchange that an N_Port has not sent yet will not be sent; `originator` tells whose OX_ID it is.
+    pub fn forget_exchange(&mut self, nport: u16, ox_id: u16, rx_id: u16, from_responder: bool) {
+        let plane = &mut self.nports[usize::from(nport)];
+        let before = plane.waiting.len();
+        plane.waiting.retain(|item| match item {
+            Tx::Data(seq) => {
+                seq.from_responder != from_responder
+                    || if from_responder { seq.rx_id != rx_id } else { seq.ox_id != ox_id }
+            }
+            Tx::Message(_) => true,
+        });
+        if plane.waiting.len() != before {
+            plane.paused = false;
+        }
+    }
+
+    /// The credits of every lane add up: those at hand, on their way back, used by frames on the line and in the
+    /// receiver's buffers, and lost or withheld by a fault. Returns the first lane that does not add up.
+    pub fn check_credits(&self, held_at_nport: impl Fn(u16) -> u32) -> Result<(), u32> {
+        for (number, lane) in self.lanes.iter().enumerate() {
+            if !lane.up {
+                continue;
+            }
+            let held = match lane.to {
+                End::NPort(nport) => held_at_nport(nport),
+                End::Switch { .. } => self.held_by_receiver(number as u32),
+            };
+            let lost = self.faults[number].as_ref().map_or(0, |fault| fault.credits_missing);
+            let sum = lane.credits
+                + lane.credits_returning()
+                + lane.flight.len() as u32
+                + held
+                + lost
+                + lane.receiver.withheld;
+            if sum != lane.bb_credit {
+                return Err(number as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// When a lane will be woken, for tests.
+    pub fn wakes_at(&self, number: u32) -> Option<u64> {
+        Some(self.queue.time_of(self.lanes.len() as u32 + number)).filter(|&time| time != NEVER)
+    }
+}

@@ -1,0 +1,132 @@
+//! Control messages under way: a pool of typed frames, each cut into one or more parts on the wire.
+
+use super::frame_ref::FrameRef;
+use sanloom_wire::{Frame, FcId, Payload};
+
+/// A pool of control messages. A message lives until each of its parts has been delivered or lost.
+#[derive(Debug, Default)]
+pub struct Messages {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    frame: Option<Frame>,
+    parts: u8,
+    /// Parts that are neither delivered nor lost.
+    under_way: u8,
+    delivered: u8,
+    len_bytes: u32,
+    part_bytes: u16,
+}
+
+/// A control message that waits to be sent, part by part.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageTx {
+    /// Its number in the pool.
+    pub number: u32,
+    next_part: u8,
+}
+
+impl Messages {
+    /// Takes a frame into the pool; it will travel in parts of at most `part_bytes`.
+    pub fn insert(&mut self, frame: Frame, part_bytes: u16) -> MessageTx {
+        let len_bytes = frame.payload.len() as u32;
+        let parts = len_bytes.div_ceil(u32::from(part_bytes)).clamp(1, 255) as u8;
+        let slot = Slot { frame: Some(frame), parts, under_way: parts, delivered: 0, len_bytes, part_bytes };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.slots[number as usize] = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+        };
+        MessageTx { number, next_part: 0 }
+    }
+
+    /// The next part of a message, and whether it is the last one.
+    pub fn next_part(&self, tx: &mut MessageTx) -> Option<(FrameRef, bool)> {
+        let slot = &self.slots[tx.number as usize];
+        let header = &slot.frame.as_ref()?.header;
+        let sent = u32::from(tx.next_part) * u32::from(slot.part_bytes);
+        let len = slot.len_bytes.saturating_sub(sent).min(u32::from(slot.part_bytes)) as u16;
+        let frame = FrameRef::control(header, tx.number, tx.next_part, len);
+        tx.next_part += 1;
+        Some((frame, tx.next_part >= slot.parts))
+    }
+
+    /// The part has arrived. Returns the whole message with the last of its parts.
+    pub fn deliver(&mut self, number: u32) -> Option<Frame> {
+        let slot = &mut self.slots[number as usize];
+        slot.delivered += 1;
+        let whole = slot.delivered == slot.parts;
+        let frame = if whole { slot.frame.take() } else { None };
+        self.part_gone(number);
+        frame
+    }
+
+    /// The part will never arrive.
+    pub fn part_gone(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.under_way -= 1;
+        if slot.under_way == 0 {
+            slot.frame = None;
+            self.free.push(number);
+        }
+    }
+
+    /// The unsent parts of a message will never be sent.
+    pub fn abandon(&mut self, tx: MessageTx) {
+        for _ in tx.next_part..self.slots[tx.number as usize].parts {
+            self.part_gone(tx.number);
+        }
+    }
+
+    /// The message, while a part of it is under way and not all have arrived.
+    pub fn get(&self, number: u32) -> Option<&Frame> {
+        self.slots[number as usize].frame.as_ref()
+    }
+
+    /// Bytes of one part as they stand on the wire, cut out of the encoded message.
+    pub fn part_bytes(&self, frame: &FrameRef, out: &mut Vec<u8>) {
+        out.clear();
+        let Some(number) = frame.message() else { return };
+        let slot = &self.slots[number as usize];
+        if let Some(message) = &slot.frame {
+            let mut all = Vec::with_capacity(slot.len_bytes as usize);
+            message.payload.write_to(&mut all);
+            let from = usize::from(frame.part()) * usize::from(slot.part_bytes);
+            let to = (from + usize::from(slot.part_bytes)).min(all.len());
+            out.extend_from_slice(all.get(from..to).unwrap_or(&[]));
+        }
+    }
+
+    /// Number of parts of the message.
+    pub fn parts(&self, number: u32) -> u8 {
+        self.slots[number as usize].parts
+    }
+
+    /// Messages in the pool.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// No message is under way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Destination of a message, for reports.
+    pub fn destination(&self, number: u32) -> Option<FcId> {
+        self.get(number).map(|frame| frame.header.d_id)
+    }
+
+    /// A payload that is bytes or a pattern and not a message.
+    pub fn is_raw(&self, number: u32) -> bool {
+        matches!(self.get(number).map(|f| &f.payload), Some(Payload::Bytes(_) | Payload::Pattern { .. }))
+    }
+}

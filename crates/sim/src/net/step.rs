@@ -1,0 +1,387 @@
+//! The events of the frame path: arrival, sending, and an input that is ready again.
+
+use super::crossbar::Buffered;
+use super::frame_ref::FrameRef;
+use super::lane::{End, InFlight};
+use super::queue::NEVER;
+use super::{Loss, Net, NetEvent, Tx};
+use sanloom_core::exchange::SeqTx;
+use sanloom_core::fabric::{Decision, Egress, Leg};
+use sanloom_wire::Frame;
+
+/// Bytes of an R_RDY on the line.
+const R_RDY_BYTES: u64 = 4;
+
+impl Net {
+    /// Handles events up to `limit_ps` until one concerns the layers above. `None`: nothing more happens before the limit.
+    #[inline]
+    pub fn step(&mut self, limit_ps: u64) -> Option<NetEvent> {
+        let lanes = self.lanes.len() as u32;
+        while let Some((time, source)) = self.queue.pop_until(limit_ps) {
+            self.now = time;
+            if source < lanes {
+                if let Some(event) = self.arrive(source) {
+                    return Some(event);
+                }
+            } else if source < 2 * lanes {
+                self.try_send(source - lanes);
+            } else if source < 3 * lanes {
+                self.input_ready(source - 2 * lanes);
+            } else if source < 4 * lanes {
+                self.watchdog(source - 3 * lanes);
+            } else {
+                return Some(NetEvent::Timer(source - 4 * lanes));
+            }
+        }
+        self.now = self.now.max(limit_ps);
+        None
+    }
+
+    /// Sends a control message from an N_Port, behind what it already has to send.
+    pub fn send_message(&mut self, nport: u16, frame: Frame) {
+        let plane = &mut self.nports[usize::from(nport)];
+        let tx = self.messages.insert(frame, plane.frame_bytes);
+        plane.waiting.push_back(Tx::Message(tx));
+        let lane = plane.tx;
+        self.try_send(lane);
+    }
+
+    /// Sends a data sequence from an N_Port, behind what it already has to send.
+    #[inline]
+    pub fn send_data(&mut self, nport: u16, seq: SeqTx) {
+        let plane = &mut self.nports[usize::from(nport)];
+        plane.waiting.push_back(Tx::Data(seq));
+        let lane = plane.tx;
+        self.try_send(lane);
+    }
+
+    /// Sends a control message from a switch's processor through a port.
+    pub fn send_from_switch(&mut self, switch: u16, port: u16, frame: Frame) {
+        let plane = &self.switches[usize::from(switch)];
+        let Some(lane) = plane.tx_lane(port) else { return };
+        let part_bytes = match self.lanes[lane as usize].to {
+            End::NPort(nport) => self.nports[usize::from(nport)].frame_bytes,
+            End::Switch { .. } => 2048,
+        };
+        let mut tx = self.messages.insert(frame, part_bytes);
+        while let Some((part, last)) = self.messages.next_part(&mut tx) {
+            self.fate.sent += 1;
+            if !self.lanes[lane as usize].up {
+                self.lose(&part, Loss::LinkDown);
+            } else {
+                let plane = &mut self.switches[usize::from(switch)];
+                let output = plane.output_of[usize::from(port)];
+                let input = plane.crossbar.processor();
+                let (at_ps, tail_ps) = (self.now, self.now);
+                plane.crossbar.enqueue(self.now, Buffered { frame: part, at_ps, tail_ps, input, output });
+                self.wake_output(switch, output);
+            }
+            if last {
+                break;
+            }
+        }
+    }
+
+    /// The N_Port has emptied a receive buffer: the R_RDY leaves at `at_ps`.
+    #[inline]
+    pub fn release(&mut self, nport: u16, at_ps: u64) {
+        let lane = self.nports[usize::from(nport)].rx;
+        self.return_credit(lane, at_ps);
+    }
+
+    #[inline]
+    fn arrive(&mut self, number: u32) -> Option<NetEvent> {
+        let lane = &mut self.lanes[number as usize];
+        let InFlight { frame, at_ps, tail_ps } = lane.flight.pop_front()?;
+        if let Some(next) = lane.flight.front() {
+            self.queue.schedule(number, next.at_ps);
+        }
+        self.fate.frame_hops += 1;
+        match lane.to {
+            End::NPort(nport) => {
+                if frame.is_corrupt() {
+                    self.lose(&frame, Loss::CrcAtDestination);
+                    self.return_credit(number, self.now);
+                    return None;
+                }
+                self.fate.delivered += 1;
+                Some(NetEvent::Deliver { nport, frame })
+            }
+            End::Switch { switch, port } => self.arrive_at_switch(number, switch, port, frame, at_ps, tail_ps),
+        }
+    }
+
+    #[inline]
+    fn arrive_at_switch(
+        &mut self,
+        lane: u32,
+        switch: u16,
+        port: u16,
+        frame: FrameRef,
+        at_ps: u64,
+        tail_ps: u64,
+    ) -> Option<NetEvent> {
+        let plane = &mut self.switches[usize::from(switch)];
+        if frame.is_corrupt() && plane.checks_crc {
+            self.lose(&frame, Loss::CrcError);
+            self.return_credit(lane, tail_ps.max(self.now));
+            return None;
+        }
+        let output = match plane.fib.decide(port, frame.s_id(), frame.d_id(), frame.ox_id()) {
+            Decision::Forward(Egress::Port(port)) => port,
+            Decision::Forward(Egress::Bundle(bundle)) => plane.bundle_output[usize::from(bundle)],
+            Decision::Forward(Egress::Spray(group)) => {
+                let legs = plane.fib.spray_members(group);
+                let turn = &mut plane.turn[usize::from(group)];
+                if *turn as usize >= legs.len() {
+                    *turn = 0;
+                }
+                let leg = legs[*turn as usize];
+                *turn += 1;
+                match leg {
+                    Leg::Port(port) => port,
+                    Leg::Bundle(bundle) => plane.bundle_output[usize::from(bundle)],
+                }
+            }
+            Decision::Local => {
+                self.return_credit(lane, tail_ps.max(self.now));
+                if frame.is_corrupt() {
+                    self.lose(&frame, Loss::CrcAtDestination);
+                    return None;
+                }
+                self.fate.delivered += 1;
+                return Some(NetEvent::Local { switch, port, frame });
+            }
+            Decision::Drop(reason) => {
+                self.lose(&frame, Loss::Fib(reason));
+                self.return_credit(lane, tail_ps.max(self.now));
+                return None;
+            }
+        };
+        plane.crossbar.enqueue(self.now, Buffered { frame, at_ps, tail_ps, input: port, output });
+        let watchdog = 3 * self.lanes.len() as u32 + lane;
+        self.queue.schedule_earlier(watchdog, self.now + self.hold_time_ps);
+        self.wake_output(switch, output);
+        None
+    }
+
+    /// A frame waits for the output: each of its lines tries.
+    #[inline]
+    pub(super) fn wake_output(&mut self, switch: u16, output: u16) {
+        let plane = &self.switches[usize::from(switch)];
+        if let [port] = plane.members[usize::from(output)][..] {
+            let lane = plane.tx[usize::from(port)];
+            self.try_send(lane);
+            return;
+        }
+        for i in 0..plane.members[usize::from(output)].len() {
+            let plane = &self.switches[usize::from(switch)];
+            if !plane.crossbar.waits(output) {
+                break;
+            }
+            let port = plane.members[usize::from(output)][i];
+            let lane = plane.tx[usize::from(port)];
+            self.try_send(lane);
+        }
+    }
+
+    /// Sends the next frame on a lane, if there is one and the line and the credits allow it; otherwise sees to it that
+    /// the lane is woken when they do.
+    #[inline]
+    pub(super) fn try_send(&mut self, number: u32) {
+        let now = self.now;
+        let wake = self.lanes.len() as u32 + number;
+        let Some(lane) = self.lanes.get_mut(number as usize) else { return };
+        if !lane.up {
+            return;
+        }
+        let from = lane.from;
+        let waits = match from {
+            End::Switch { switch, port } => {
+                let plane = &self.switches[usize::from(switch)];
+                plane.crossbar.waits(plane.output_of[usize::from(port)])
+            }
+            End::NPort(nport) => !self.nports[usize::from(nport)].waiting.is_empty(),
+        };
+        if !waits {
+            lane.fed(now);
+            return;
+        }
+        let free = lane.free_at_ps.max(lane.not_before_ps);
+        if free > now {
+            self.queue.schedule(wake, free);
+            return;
+        }
+        if !lane.has_credit(now) {
+            let next = lane.next_credit();
+            if lane.starving_since_ps == NEVER {
+                lane.starving_since_ps = now;
+                let watchdog = 3 * self.lanes.len() as u32 + number;
+                let patience = self.e_d_tov_ps;
+                self.queue.schedule_earlier(watchdog, now + patience);
+            }
+            if let Some(time) = next {
+                self.queue.schedule(wake, time);
+            }
+            return;
+        }
+        match from {
+            End::Switch { switch, port } => self.send_buffered(number, switch, port),
+            End::NPort(nport) => self.send_own(number, nport),
+        }
+    }
+
+    /// Sends a frame out of an input buffer of a switch.
+    #[inline]
+    fn send_buffered(&mut self, number: u32, switch: u16, port: u16) {
+        let now = self.now;
+        let plane = &mut self.switches[usize::from(switch)];
+        let output = plane.output_of[usize::from(port)];
+        let Some(input) = plane.crossbar.choose(now, output) else { return };
+        let (mut frame, tail_ps) = plane.crossbar.peek(input, output);
+        let lane = &mut self.lanes[number as usize];
+        lane.fed(now);
+        let sent = lane.send(now, tail_ps, &frame);
+        let free = lane.free_at_ps;
+        let more_at_input = plane.crossbar.take(input, output, sent.start_ps, sent.end_ps);
+        let more = plane.crossbar.waits(output);
+        let processor = plane.crossbar.processor();
+        let upstream = plane.rx.get(usize::from(input)).copied();
+        if more {
+            self.queue.schedule(self.lanes.len() as u32 + number, free);
+        }
+        self.put_on_line(number, &mut frame, sent);
+        if input != processor
+            && let Some(upstream) = upstream
+        {
+            self.return_credit(upstream, sent.end_ps);
+            if more_at_input {
+                self.queue.schedule(2 * self.lanes.len() as u32 + upstream, sent.end_ps);
+            }
+        }
+    }
+
+    /// Sends a frame of an N_Port.
+    #[inline]
+    fn send_own(&mut self, number: u32, nport: u16) {
+        let now = self.now;
+        let plane = &mut self.nports[usize::from(nport)];
+        let overhead = plane.sequence_overhead_ps;
+        let Some(front) = plane.waiting.front_mut() else { return };
+        let (frame, last) = match front {
+            Tx::Data(_) if overhead > 0 && !plane.paused => {
+                plane.paused = true;
+                let lane = &mut self.lanes[number as usize];
+                lane.not_before_ps = now + overhead;
+                let time = lane.not_before_ps;
+                self.queue.schedule(self.lanes.len() as u32 + number, time);
+                return;
+            }
+            Tx::Data(seq) => match seq.next_frame() {
+                Some(data) => (Some(FrameRef::data(seq, &data)), seq.remaining_bytes() == 0),
+                None => (None, true),
+            },
+            Tx::Message(tx) => match self.messages.next_part(tx) {
+                Some((part, last)) => (Some(part), last),
+                None => (None, true),
+            },
+        };
+        if last {
+            plane.waiting.pop_front();
+            plane.paused = false;
+        }
+        let more = !plane.waiting.is_empty();
+        let Some(mut frame) = frame else {
+            if more {
+                self.queue.schedule(self.lanes.len() as u32 + number, now);
+            }
+            return;
+        };
+        self.fate.sent += 1;
+        let lane = &mut self.lanes[number as usize];
+        lane.fed(now);
+        let sent = lane.send(now, now, &frame);
+        if more {
+            let free = lane.free_at_ps;
+            self.queue.schedule(self.lanes.len() as u32 + number, free);
+        }
+        self.put_on_line(number, &mut frame, sent);
+    }
+
+    #[inline]
+    fn put_on_line(&mut self, number: u32, frame: &mut FrameRef, sent: super::Sent) {
+        let lane = &mut self.lanes[number as usize];
+        let mut at_ps = sent.at_ps;
+        if lane.faulty || lane.watched || lane.bundle.is_some() {
+            if let Some(bundle) = lane.bundle {
+                let last = &mut self.bundles[usize::from(bundle)].last_at_ps;
+                at_ps = at_ps.max(*last + 1);
+                *last = at_ps;
+            }
+            if lane.faulty && self.disturb(number, frame) {
+                return;
+            }
+            if self.lanes[number as usize].watched {
+                self.observe_frame(number, *frame, sent);
+            }
+        }
+        let lane = &mut self.lanes[number as usize];
+        if lane.flight.is_empty() {
+            self.queue.schedule(number, at_ps);
+        }
+        lane.flight.push_back(InFlight { at_ps, tail_ps: sent.tail_ps, frame: *frame });
+    }
+
+    /// A receive buffer at the end of a lane is free at `at_ps`; its R_RDY goes back.
+    #[inline]
+    pub(super) fn return_credit(&mut self, number: u32, at_ps: u64) {
+        let back_ps = {
+            let back = &self.lanes[(number ^ 1) as usize];
+            back.time_of(R_RDY_BYTES) + back.propagation_ps
+        };
+        let lane = &mut self.lanes[number as usize];
+        if !lane.up {
+            return;
+        }
+        let mut ready = at_ps;
+        if lane.faulty || lane.watched {
+            match self.delay_credit(number, at_ps) {
+                Some(time) => ready = time,
+                None => return,
+            }
+        }
+        let lane = &mut self.lanes[number as usize];
+        lane.credit_returns(ready + back_ps);
+        if lane.starving_since_ps != NEVER
+            && let Some(time) = lane.next_credit()
+        {
+            self.queue.schedule_earlier(self.lanes.len() as u32 + number, time.max(self.now));
+        }
+    }
+
+    fn input_ready(&mut self, lane: u32) {
+        let End::Switch { switch, port } = self.lanes[lane as usize].to else { return };
+        let mut outputs = [0u16; 8];
+        let mut count = 0;
+        let mut rest = Vec::new();
+        self.switches[usize::from(switch)].crossbar.input_ready(port, |output| {
+            if count < outputs.len() {
+                outputs[count] = output;
+                count += 1;
+            } else {
+                rest.push(output);
+            }
+        });
+        for &output in outputs[..count].iter().chain(&rest) {
+            self.wake_output(switch, output);
+        }
+    }
+
+    /// Counts a lost frame and forgets it.
+    pub(super) fn lose(&mut self, frame: &FrameRef, why: Loss) {
+        self.fate.lost[why.index()] += 1;
+        if let Some(message) = frame.message() {
+            self.messages.part_gone(message);
+        }
+    }
+}
