@@ -1,0 +1,206 @@
+//! Commands and the requests they are made of, in two pools.
+
+use crate::workload::Request;
+use sanloom_core::config::Target;
+
+/// Names a command of one host's queue, dense from 0. It is used again after the command has ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CommandId(pub u32);
+
+/// A command: one request, or several that were merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// First block.
+    pub lba: u64,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Number of bytes.
+    pub bytes: u32,
+    /// The LUN.
+    pub lun: Target,
+    /// `true`: a write; `false`: a read.
+    pub write: bool,
+    /// Number of requests it is made of.
+    pub requests: u32,
+}
+
+impl Command {
+    /// The block behind the last one.
+    pub fn end_lba(&self) -> u64 {
+        self.lba.saturating_add(u64::from(self.blocks))
+    }
+}
+
+/// A request within a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Member {
+    /// What was asked.
+    pub request: Request,
+    /// When it came.
+    pub arrival_ps: u64,
+    /// The stream it came from, as the caller named it.
+    pub stream: u32,
+}
+
+/// Where a command is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    Free,
+    Waiting,
+    Outstanding,
+    Parked,
+}
+
+/// Commands in slots, each with a singly linked list of its requests. Slots and list nodes are used again, so memory
+/// is taken only when more requests are under way than ever before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool {
+    slots: Vec<Slot>,
+    free_slot: Option<u32>,
+    nodes: Vec<Node>,
+    free_node: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    command: Command,
+    /// Running number of the command's first request, unique: tells a slot's tenants apart.
+    seq: u64,
+    stage: Stage,
+    first: Option<u32>,
+    last: Option<u32>,
+    next_free: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    member: Member,
+    next: Option<u32>,
+}
+
+impl Pool {
+    /// A new waiting command of one request.
+    pub(super) fn insert(&mut self, member: Member, seq: u64) -> CommandId {
+        let node = self.new_node(member);
+        let request = member.request;
+        let slot = Slot {
+            command: Command {
+                lba: request.lba,
+                blocks: request.blocks,
+                bytes: request.bytes,
+                lun: request.lun,
+                write: request.write,
+                requests: 1,
+            },
+            seq,
+            stage: Stage::Waiting,
+            first: Some(node),
+            last: Some(node),
+            next_free: None,
+        };
+        match self.free_slot {
+            Some(index) => {
+                self.free_slot = self.slots[index as usize].next_free;
+                self.slots[index as usize] = slot;
+                CommandId(index)
+            }
+            None => {
+                self.slots.push(slot);
+                CommandId(self.slots.len() as u32 - 1)
+            }
+        }
+    }
+
+    pub(super) fn get(&self, id: CommandId) -> Option<&Command> {
+        let slot = self.slots.get(id.0 as usize)?;
+        (slot.stage != Stage::Free).then_some(&slot.command)
+    }
+
+    pub(super) fn stage(&self, id: CommandId) -> Stage {
+        self.slots
+            .get(id.0 as usize)
+            .map_or(Stage::Free, |slot| slot.stage)
+    }
+
+    pub(super) fn set_stage(&mut self, id: CommandId, stage: Stage) {
+        self.slots[id.0 as usize].stage = stage;
+    }
+
+    pub(super) fn seq(&self, id: CommandId) -> u64 {
+        self.slots[id.0 as usize].seq
+    }
+
+    /// Whether `id` still names the waiting command that had the number `seq`.
+    pub(super) fn is_waiting(&self, id: CommandId, seq: u64) -> bool {
+        let slot = &self.slots[id.0 as usize];
+        slot.stage == Stage::Waiting && slot.seq == seq
+    }
+
+    /// Adds a request in front of or behind command `id`.
+    pub(super) fn extend(&mut self, id: CommandId, member: Member) {
+        let node = self.new_node(member);
+        let slot = &mut self.slots[id.0 as usize];
+        slot.command.lba = slot.command.lba.min(member.request.lba);
+        slot.command.blocks += member.request.blocks;
+        slot.command.bytes += member.request.bytes;
+        slot.command.requests += 1;
+        let last = slot.last.replace(node);
+        match last {
+            Some(last) => self.nodes[last as usize].next = Some(node),
+            None => slot.first = Some(node),
+        }
+    }
+
+    /// Moves everything of `from` into `into` and frees `from`.
+    pub(super) fn join(&mut self, into: CommandId, from: CommandId) {
+        let taken = self.slots[from.0 as usize];
+        let slot = &mut self.slots[into.0 as usize];
+        slot.command.lba = slot.command.lba.min(taken.command.lba);
+        slot.command.blocks += taken.command.blocks;
+        slot.command.bytes += taken.command.bytes;
+        slot.command.requests += taken.command.requests;
+        let last = std::mem::replace(&mut slot.last, taken.last);
+        match last {
+            Some(last) => self.nodes[last as usize].next = taken.first,
+            None => slot.first = taken.first,
+        }
+        self.free(from);
+    }
+
+    /// Frees command `id` and gives each of its requests to `each`.
+    pub(super) fn remove(&mut self, id: CommandId, mut each: impl FnMut(Member)) {
+        let mut next = self.slots[id.0 as usize].first;
+        while let Some(index) = next {
+            let node = &mut self.nodes[index as usize];
+            each(node.member);
+            next = node.next;
+            node.next = self.free_node;
+            self.free_node = Some(index);
+        }
+        self.free(id);
+    }
+
+    fn free(&mut self, id: CommandId) {
+        let slot = &mut self.slots[id.0 as usize];
+        slot.stage = Stage::Free;
+        slot.first = None;
+        slot.last = None;
+        slot.next_free = self.free_slot;
+        self.free_slot = Some(id.0);
+    }
+
+    fn new_node(&mut self, member: Member) -> u32 {
+        let node = Node { member, next: None };
+        match self.free_node {
+            Some(index) => {
+                self.free_node = self.nodes[index as usize].next;
+                self.nodes[index as usize] = node;
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        }
+    }
+}

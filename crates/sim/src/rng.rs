@@ -1,0 +1,104 @@
+//! Named random generators and the few samples the simulator draws from them.
+//!
+//! Each generator belongs to one purpose of one stream, so more streams, hosts or another distribution leave the
+//! numbers of everybody else as they were. Logarithms and cosines come from `libm`, not from `rand_distr`: the latter
+//! takes the platform's mathematics as soon as any package switches on `num-traits/std` (`hdrhistogram` does), and
+//! those differ in the last bit from machine to machine.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// The generator of one purpose of one stream.
+pub type StreamRng = Xoshiro256PlusPlus;
+
+/// What a generator is for. Every purpose has its own numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Purpose {
+    /// Times of one arrival process of a stream.
+    Arrival {
+        /// Index of the process in its load.
+        process: u32,
+    },
+    /// Choice of the LUN.
+    Target,
+    /// Sizes of requests.
+    Size,
+    /// Read or write.
+    Direction,
+    /// Places on a LUN.
+    Location,
+    /// Choice of an ISL or another path through a switch.
+    Route,
+    /// Lost frames of a link.
+    FrameLoss,
+    /// Frames of a link that arrive with a bad CRC.
+    CrcError,
+    /// Lost R_RDYs of a link.
+    LostRRdy,
+    /// Timers of a node that must not run in step with others.
+    Jitter,
+}
+
+impl Purpose {
+    /// Stable over versions: a changed number changes every result.
+    const fn code(self) -> u64 {
+        match self {
+            Purpose::Arrival { process } => (1 << 32) | process as u64,
+            Purpose::Target => 2 << 32,
+            Purpose::Size => 3 << 32,
+            Purpose::Direction => 4 << 32,
+            Purpose::Location => 5 << 32,
+            Purpose::Route => 6 << 32,
+            Purpose::FrameLoss => 7 << 32,
+            Purpose::CrcError => 8 << 32,
+            Purpose::LostRRdy => 9 << 32,
+            Purpose::Jitter => 10 << 32,
+        }
+    }
+}
+
+/// The generator for `purpose` of the stream, link or node named by `a` and `b` (for a workload: its index and the
+/// host's index) in a run with `seed`.
+pub fn stream_rng(seed: u64, purpose: Purpose, a: u32, b: u32) -> StreamRng {
+    let named = mix(mix(seed) ^ purpose.code());
+    let state = mix(named ^ ((u64::from(a) << 32) | u64::from(b)));
+    StreamRng::seed_from_u64(state)
+}
+
+/// Uniform in 0 to 1, 1 not included.
+pub fn uniform(rng: &mut impl Rng) -> f64 {
+    rng.random::<f64>()
+}
+
+/// Uniform in 0 to `bound`, `bound` not included; 0 for `bound` 0. Each number is exactly as likely
+/// (D. Lemire, "Fast random integer generation in an interval", 2019).
+pub fn below(rng: &mut impl Rng, bound: u64) -> u64 {
+    let mut product = u128::from(rng.next_u64()) * u128::from(bound);
+    if (product as u64) < bound {
+        let threshold = bound.wrapping_neg() % bound;
+        while (product as u64) < threshold {
+            product = u128::from(rng.next_u64()) * u128::from(bound);
+        }
+    }
+    (product >> 64) as u64
+}
+
+/// Exponential with mean 1.
+pub fn exponential(rng: &mut impl Rng) -> f64 {
+    -libm::log(1.0 - uniform(rng))
+}
+
+/// Normal with mean 0 and standard deviation 1 (Box and Muller, 1958; the second number of a pair is not kept, so a
+/// sample always takes two numbers of the generator).
+pub fn standard_normal(rng: &mut impl Rng) -> f64 {
+    let radius = libm::sqrt(2.0 * exponential(rng));
+    radius * libm::cos(std::f64::consts::TAU * uniform(rng))
+}
+
+/// The finalizer of SplitMix64: a bijection in which each input bit moves about half of the output bits.
+const fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}

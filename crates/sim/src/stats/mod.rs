@@ -1,0 +1,15 @@
+//! Measurement: what a run keeps of what it saw. Sums are integers, so the order of additions changes nothing.
+
+mod confidence;
+mod fairness;
+mod histogram;
+mod series;
+mod summary;
+mod time_weighted;
+
+pub use confidence::{BatchMeans, ConfidenceInterval, student_t_975};
+pub use fairness::jain_index;
+pub use histogram::{HistogramBucket, LatencyHistogram};
+pub use series::{Series, Step};
+pub use summary::Summary;
+pub use time_weighted::TimeWeighted;

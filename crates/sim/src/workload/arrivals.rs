@@ -1,0 +1,191 @@
+//! Arrival processes and their superposition.
+
+use crate::rng::{StreamRng, below, exponential, standard_normal};
+use sanloom_core::config::Arrival;
+
+/// Several arrival processes side by side, seen as one (document 001, section 2.1: a combination of patterns with
+/// different distributions and different rates).
+///
+/// Every process is a renewal process: its first request comes one interval after the start. A sample is rounded once
+/// to picoseconds; within a process two requests are at least 1 ps apart, so time always moves on.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    processes: Vec<Process>,
+}
+
+impl Arrivals {
+    /// The processes `kinds`, all starting at `start_ps`; process `i` draws from `rng_of(i)`. A process that can never
+    /// fire (rate zero or not a number, no on-phase) stays silent.
+    pub fn new(
+        kinds: &[Arrival],
+        start_ps: u64,
+        mut rng_of: impl FnMut(u32) -> StreamRng,
+    ) -> Arrivals {
+        let processes = kinds
+            .iter()
+            .zip(0..)
+            .map(|(kind, index)| Process::new(kind, start_ps, rng_of(index)))
+            .collect();
+        Arrivals { processes }
+    }
+
+    /// Absolute time of the next request in picoseconds, which is taken; never earlier than the one before. Of equal
+    /// times the process listed first comes first. `u64::MAX`: no request ever again.
+    pub fn next_ps(&mut self) -> u64 {
+        let Some(first) = self.processes.iter_mut().min_by_key(|p| p.next_ps) else {
+            return u64::MAX;
+        };
+        let at_ps = first.next_ps;
+        first.advance();
+        at_ps
+    }
+
+    /// Like [`Arrivals::next_ps`], without taking the request.
+    pub fn peek_ps(&self) -> u64 {
+        self.processes
+            .iter()
+            .map(|p| p.next_ps)
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Process {
+    next_ps: u64,
+    start_ps: u64,
+    law: Law,
+    rng: StreamRng,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Law {
+    Poisson {
+        mean_ps: f64,
+    },
+    Constant {
+        period_ps: f64,
+        count: u64,
+    },
+    Uniform {
+        min_ps: u64,
+        width_ps: u64,
+    },
+    Normal {
+        mean_ps: f64,
+        deviation_ps: f64,
+    },
+    /// A Poisson process on a clock that stands still in off-phases.
+    OnOff {
+        mean_ps: f64,
+        on_ps: u64,
+        off_ps: u64,
+        clock_ps: u64,
+    },
+    Silent,
+}
+
+impl Process {
+    fn new(kind: &Arrival, start_ps: u64, rng: StreamRng) -> Process {
+        let mut process = Process {
+            next_ps: start_ps,
+            start_ps,
+            law: Law::new(kind),
+            rng,
+        };
+        process.advance();
+        process
+    }
+
+    fn advance(&mut self) {
+        let rng = &mut self.rng;
+        let at_ps = match &mut self.law {
+            Law::Poisson { mean_ps } => {
+                let gap_ps = round_ps(*mean_ps * exponential(rng));
+                self.next_ps.saturating_add(gap_ps)
+            }
+            // Counted from the start: a rounded period would drift.
+            Law::Constant { period_ps, count } => {
+                *count += 1;
+                let since_start_ps = round_ps(*count as f64 * *period_ps);
+                self.start_ps.saturating_add(since_start_ps)
+            }
+            Law::Uniform { min_ps, width_ps } => {
+                let gap_ps = *min_ps + below(rng, *width_ps);
+                self.next_ps.saturating_add(gap_ps)
+            }
+            Law::Normal {
+                mean_ps,
+                deviation_ps,
+            } => {
+                let gap_ps = loop {
+                    let gap_ps = *mean_ps + *deviation_ps * standard_normal(rng);
+                    if gap_ps >= 0.0 {
+                        break gap_ps;
+                    }
+                };
+                self.next_ps.saturating_add(round_ps(gap_ps))
+            }
+            Law::OnOff {
+                mean_ps,
+                on_ps,
+                off_ps,
+                clock_ps,
+            } => {
+                *clock_ps = clock_ps.saturating_add(round_ps(*mean_ps * exponential(rng)));
+                let phases = *clock_ps / *on_ps;
+                let silent_ps = phases.saturating_mul(*off_ps);
+                self.start_ps
+                    .saturating_add(*clock_ps)
+                    .saturating_add(silent_ps)
+            }
+            Law::Silent => u64::MAX,
+        };
+        self.next_ps = at_ps.max(self.next_ps.saturating_add(1));
+    }
+}
+
+impl Law {
+    fn new(kind: &Arrival) -> Law {
+        match *kind {
+            Arrival::Poisson { rate } => match mean_ps(rate.0) {
+                Some(mean_ps) => Law::Poisson { mean_ps },
+                None => Law::Silent,
+            },
+            Arrival::Constant { rate } => match mean_ps(rate.0) {
+                Some(period_ps) => Law::Constant {
+                    period_ps,
+                    count: 0,
+                },
+                None => Law::Silent,
+            },
+            Arrival::Uniform { min, max } => Law::Uniform {
+                min_ps: min.0,
+                width_ps: max.0.saturating_sub(min.0).saturating_add(1),
+            },
+            // The part below zero is cut off and drawn again: at most every second sample, as no mean is negative.
+            Arrival::Normal { mean, deviation } => Law::Normal {
+                mean_ps: mean.0 as f64,
+                deviation_ps: deviation.0 as f64,
+            },
+            Arrival::OnOff { rate, on, off } => match mean_ps(rate.0) {
+                Some(mean_ps) if on.0 > 0 => Law::OnOff {
+                    mean_ps,
+                    on_ps: on.0,
+                    off_ps: off.0,
+                    clock_ps: 0,
+                },
+                _ => Law::Silent,
+            },
+        }
+    }
+}
+
+/// Mean interval of a rate per second; `None` for a rate that never fires.
+fn mean_ps(rate: f64) -> Option<f64> {
+    (rate > 0.0 && rate.is_finite()).then(|| 1e12 / rate)
+}
+
+fn round_ps(ps: f64) -> u64 {
+    libm::round(ps) as u64
+}

@@ -1,0 +1,164 @@
+//! One workload on one host.
+
+use super::{Arrivals, Locations, Sizes};
+use crate::rng::{Purpose, StreamRng, below, stream_rng, uniform};
+use sanloom_core::config::{Load, Lun, Target, Workload};
+
+/// What an application asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// First block.
+    pub lba: u64,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Number of bytes.
+    pub bytes: u32,
+    /// The LUN.
+    pub lun: Target,
+    /// Index of the LUN in the workload's list of targets.
+    pub target: u16,
+    /// `true`: a write; `false`: a read.
+    pub write: bool,
+}
+
+/// The requests of one workload on one host, and when they come.
+///
+/// Drive it like this, for open and closed loops alike: schedule the time that [`Stream::next_arrival_ps`] gives; when
+/// it comes, take one [`Stream::next_request`] and schedule the following time. When a request ends, ask
+/// [`Stream::after_end_ps`]; if it gives a time, take one more request then (and do not ask for the following time).
+#[derive(Clone, Debug)]
+pub struct Stream {
+    load: Source,
+    stop_ps: u64,
+    targets: Vec<(Target, u32)>,
+    sizes: Sizes,
+    locations: Locations,
+    read_share: f64,
+    target_rng: StreamRng,
+    size_rng: StreamRng,
+    direction_rng: StreamRng,
+    location_rng: StreamRng,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Closed {
+        depth: u32,
+        start_ps: u64,
+        not_yet_started: u32,
+        think_time_ps: u64,
+    },
+    Open(Arrivals),
+}
+
+impl Stream {
+    /// The stream of `workload` on one host. `luns` are the sizes of `workload.targets`, in the same order. All random
+    /// numbers depend on `seed`, `workload_index` and `host_index` only.
+    ///
+    /// # Panics
+    ///
+    /// If the workload has no target or `luns` has another length than the list of targets; no lab that passed
+    /// `Lab::validate` has the first, and the second is a mistake of the caller.
+    pub fn new(
+        workload: &Workload,
+        workload_index: u32,
+        host_index: u32,
+        luns: &[Lun],
+        seed: u64,
+    ) -> Stream {
+        assert!(!luns.is_empty(), "a workload has at least one target");
+        assert_eq!(workload.targets.len(), luns.len(), "one size per target");
+        let rng = |purpose| stream_rng(seed, purpose, workload_index, host_index);
+        let start_ps = workload.start.0;
+        let load = match &workload.load {
+            Load::Closed { depth, think_time } => Source::Closed {
+                depth: *depth,
+                start_ps,
+                not_yet_started: *depth,
+                think_time_ps: think_time.0,
+            },
+            Load::Open(kinds) => Source::Open(Arrivals::new(kinds, start_ps, |process| {
+                rng(Purpose::Arrival { process })
+            })),
+        };
+        let block_bytes = luns.iter().map(|lun| lun.block_bytes.max(1));
+        Stream {
+            load,
+            stop_ps: workload.stop.map_or(u64::MAX, |stop| stop.0),
+            targets: workload.targets.iter().copied().zip(block_bytes).collect(),
+            sizes: Sizes::new(&workload.size),
+            locations: Locations::new(
+                workload.location,
+                workload.hot_set.as_ref(),
+                workload.span_bytes,
+                luns,
+            ),
+            read_share: workload.read_share,
+            target_rng: rng(Purpose::Target),
+            size_rng: rng(Purpose::Size),
+            direction_rng: rng(Purpose::Direction),
+            location_rng: rng(Purpose::Location),
+        }
+    }
+
+    /// No request after `stop_ps`, if the workload does not stop earlier by itself (`run.stop_issuing`).
+    pub fn stop_at(&mut self, stop_ps: u64) {
+        self.stop_ps = self.stop_ps.min(stop_ps);
+    }
+
+    /// Absolute time of the next request that comes by itself, in picoseconds, never earlier than the one before; this
+    /// request is taken. A closed loop has `depth` of them, all at its start. `None`: there are no more.
+    pub fn next_arrival_ps(&mut self) -> Option<u64> {
+        let at_ps = match &mut self.load {
+            Source::Closed {
+                start_ps,
+                not_yet_started,
+                ..
+            } => {
+                *not_yet_started = not_yet_started.checked_sub(1)?;
+                *start_ps
+            }
+            Source::Open(arrivals) => arrivals.next_ps(),
+        };
+        (at_ps <= self.stop_ps && at_ps < u64::MAX).then_some(at_ps)
+    }
+
+    /// When a request follows one that ended at `now_ps`: in a closed loop after the think time. `None`: none follows.
+    pub fn after_end_ps(&self, now_ps: u64) -> Option<u64> {
+        match &self.load {
+            Source::Closed { think_time_ps, .. } => {
+                let at_ps = now_ps.saturating_add(*think_time_ps);
+                (at_ps <= self.stop_ps).then_some(at_ps)
+            }
+            Source::Open(_) => None,
+        }
+    }
+
+    /// Requests that a closed loop keeps under way; `None` for an open one.
+    pub fn closed_depth(&self) -> Option<u32> {
+        match &self.load {
+            Source::Closed { depth, .. } => Some(*depth),
+            Source::Open(_) => None,
+        }
+    }
+
+    /// The next request.
+    pub fn next_request(&mut self) -> Request {
+        let index = below(&mut self.target_rng, self.targets.len() as u64) as usize;
+        let (lun, block_bytes) = self.targets[index];
+        let limit_blocks = self.locations.usable_blocks(index);
+        let blocks = self
+            .sizes
+            .next_blocks(&mut self.size_rng, block_bytes, limit_blocks);
+        Request {
+            lba: self
+                .locations
+                .next_lba(index, blocks, &mut self.location_rng),
+            blocks,
+            bytes: blocks * block_bytes,
+            lun,
+            target: index as u16,
+            write: uniform(&mut self.direction_rng) >= self.read_share,
+        }
+    }
+}
