@@ -13,5 +13,8 @@
 //! 4. `now` never decreases. Randomness comes from a generator given at construction.
 
 pub mod config;
+pub mod exchange;
 pub mod fabric;
+pub mod fcp;
+pub mod scsi;
 pub mod time;

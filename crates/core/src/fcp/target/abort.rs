@@ -1,0 +1,146 @@
+//! Exchanges that end early: ABTS, lost write data, logouts (FC-FS, ABTS protocol; FCP, error recovery).
+
+use super::task::{List, State, Task};
+use super::{FcpTarget, LOGO_OX_ID, Output};
+use crate::time::Instant;
+use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
+use sanloom_wire::els::{Els, Logo};
+use sanloom_wire::header::RX_ID_UNASSIGNED;
+use sanloom_wire::{FCtl, FcId, FcType, Header, Message, RCtl};
+
+/// BA_RJT: logical error, invalid OX_ID/RX_ID.
+const UNKNOWN_EXCHANGE: BaRjt = BaRjt {
+    reason: 0x03,
+    explanation: 0x03,
+    vendor: 0,
+};
+
+impl FcpTarget {
+    pub(super) fn on_abts(&mut self, now: Instant, header: &Header) {
+        match self.find_exchange(header) {
+            Some(rx_id) => {
+                self.counters.aborted += 1;
+                self.rest(now, rx_id);
+                let accept = BaAcc {
+                    seq_id: None,
+                    ox_id: header.ox_id,
+                    rx_id,
+                    low_seq_cnt: 0x0000,
+                    high_seq_cnt: 0xffff,
+                };
+                self.answer_abts(header, rx_id, RCtl::BLS_BA_ACC, Bls::BaAcc(accept));
+            }
+            None => {
+                self.counters.unknown_aborts += 1;
+                self.answer_abts(
+                    header,
+                    header.rx_id,
+                    RCtl::BLS_BA_RJT,
+                    Bls::BaRjt(UNKNOWN_EXCHANGE),
+                );
+            }
+        }
+    }
+
+    fn answer_abts(&mut self, abts: &Header, rx_id: u16, r_ctl: RCtl, answer: Bls) {
+        let header = self.reply_header(
+            r_ctl,
+            FcType::BLS,
+            FCtl::REPLY,
+            abts.s_id,
+            abts.ox_id,
+            rx_id,
+        );
+        self.send(
+            Header {
+                seq_id: abts.seq_id,
+                ..header
+            },
+            Message::Bls(answer),
+        );
+    }
+
+    /// The exchange of an ABTS, also one that was aborted before (a repeated ABTS gets the same answer). The initiator may
+    /// not know our number yet, so all exchanges are searched: aborts are rare.
+    fn find_exchange(&mut self, header: &Header) -> Option<u16> {
+        let belongs = |task: &Task| {
+            task.state != State::Free && task.initiator == header.s_id && task.ox_id == header.ox_id
+        };
+        if header.rx_id != RX_ID_UNASSIGNED {
+            let task = self.tasks.get(usize::from(header.rx_id))?;
+            return belongs(task).then_some(header.rx_id);
+        }
+        self.work += self.tasks.len() as u64;
+        // A resting exchange may have had the same OX_ID as a live one.
+        let live = self
+            .tasks
+            .iter()
+            .position(|task| task.is_live() && belongs(task));
+        live.or_else(|| self.tasks.iter().position(belongs))
+            .map(|at| at as u16)
+    }
+
+    /// Write data was lost: nothing more is said, until the initiator aborts or R_A_TOV is over.
+    pub(super) fn stall(&mut self, now: Instant, rx_id: u16) {
+        self.counters.stalled += 1;
+        self.rest(now, rx_id);
+    }
+
+    /// The one way into [`State::Resting`].
+    pub(super) fn rest(&mut self, now: Instant, rx_id: u16) {
+        let task = &mut self.tasks[usize::from(rx_id)];
+        if task.state == State::Io {
+            self.outputs.push_back(Output::Cancel(task.tag(rx_id)));
+        }
+        task.state = State::Resting;
+        self.arm(rx_id, List::Rest, now + self.config.r_a_tov);
+    }
+
+    /// E_D_TOV is over since the burst began or progress was seen last.
+    pub(super) fn on_data_timeout(&mut self, now: Instant, rx_id: u16) {
+        let task = &mut self.tasks[usize::from(rx_id)];
+        let arrived = task.rx.received_bytes();
+        if arrived > task.seen_bytes {
+            task.seen_bytes = arrived;
+            self.arm(rx_id, List::Data, now + self.config.e_d_tov);
+        } else {
+            self.stall(now, rx_id);
+        }
+    }
+
+    /// Ends tasks without a word.
+    pub(super) fn drop_tasks(&mut self, now: Instant, affects: impl Fn(&Task) -> bool) {
+        for rx_id in 0..self.tasks.len() as u16 {
+            self.work += 1;
+            let task = &self.tasks[usize::from(rx_id)];
+            if task.is_live() && affects(task) {
+                self.rest(now, rx_id);
+            }
+        }
+    }
+
+    /// A frame from a port that is not logged in.
+    pub(super) fn ask_for_login(&mut self, now: Instant, port_id: FcId) {
+        self.counters.not_logged_in += 1;
+        let said_lately = self
+            .last_logo
+            .is_some_and(|(to, at)| to == port_id && now.since(at) < self.config.e_d_tov);
+        if said_lately || port_id.is_well_known() {
+            return;
+        }
+        self.last_logo = Some((port_id, now));
+        let header = crate::exchange::message_header(
+            RCtl::ELS_REQUEST,
+            FcType::ELS,
+            FCtl::REQUEST,
+            self.local_id,
+            port_id,
+            LOGO_OX_ID,
+        );
+        let logo = Logo {
+            port_id: self.local_id,
+            port_name: self.server.identity().wwpn,
+        };
+        self.send(header, Message::Els(Box::new(Els::Logo(logo))));
+    }
+}

@@ -1,0 +1,90 @@
+//! INQUIRY: standard data and the vital product data pages 00, 80 and 83 (SPC).
+
+use super::{Decision, DeviceServer, LunConfig, Sense, answer};
+
+const VENDOR: &[u8; 8] = b"SANLOOM ";
+const PRODUCT: &[u8; 16] = b"VIRTUAL DISK    ";
+const REVISION: &[u8; 4] = b"0001";
+/// Peripheral qualifier 3 and device type 1F: no unit here, and none can be.
+const NO_UNIT: u8 = 0x7f;
+const DIRECT_ACCESS: u8 = 0x00;
+
+const PAGE_SUPPORTED: u8 = 0x00;
+const PAGE_SERIAL: u8 = 0x80;
+const PAGE_IDENTIFICATION: u8 = 0x83;
+
+impl DeviceServer {
+    pub(super) fn inquiry(&self, unit: Option<(u16, &LunConfig)>, cdb: &[u8; 16]) -> Decision {
+        let allocation_len = u32::from(u16::from_be_bytes([cdb[3], cdb[4]]));
+        let evpd = cdb[1] & 1 != 0;
+        let peripheral = if unit.is_some() {
+            DIRECT_ACCESS
+        } else {
+            NO_UNIT
+        };
+        let page = cdb[2];
+        let data = match (evpd, page, unit) {
+            (false, 0, _) => standard(peripheral),
+            (true, PAGE_SUPPORTED, _) => vpd(
+                peripheral,
+                page,
+                &[PAGE_SUPPORTED, PAGE_SERIAL, PAGE_IDENTIFICATION],
+            ),
+            (true, PAGE_SERIAL, Some((lun, _))) => {
+                vpd(peripheral, page, self.serial(lun).as_bytes())
+            }
+            (true, PAGE_IDENTIFICATION, Some((lun, _))) => {
+                vpd(peripheral, page, &self.identification(lun))
+            }
+            _ => return Decision::Check(Sense::INVALID_FIELD_IN_CDB),
+        };
+        answer(data, allocation_len)
+    }
+
+    /// Node name and LUN: the same through every port.
+    fn serial(&self, lun: u16) -> String {
+        format!("{:016x}{lun:04x}", self.identity.wwnn.0)
+    }
+
+    /// Designators of the unit (NAA 6, built from the node name) and of the port (its port name).
+    fn identification(&self, lun: u16) -> Vec<u8> {
+        const BINARY: u8 = 1;
+        const NAA: u8 = 3;
+        const PROTOCOL_VALID_TARGET_PORT: u8 = 0x90;
+        let unit = self.identity.wwnn.0 & !(0xf << 60) | 0x6 << 60;
+        let mut data = vec![BINARY, NAA, 0, 16];
+        data.extend_from_slice(&unit.to_be_bytes());
+        data.extend_from_slice(&u64::from(lun).to_be_bytes());
+        data.extend_from_slice(&[BINARY, PROTOCOL_VALID_TARGET_PORT | NAA, 0, 8]);
+        data.extend_from_slice(&self.identity.wwpn.0.to_be_bytes());
+        data
+    }
+}
+
+fn standard(peripheral: u8) -> Vec<u8> {
+    const VERSION_SPC_4: u8 = 6;
+    const HISUP_FORMAT_2: u8 = 0x12;
+    const COMMAND_QUEUING: u8 = 0x02;
+    const ADDITIONAL_LENGTH: u8 = 36 - 5;
+    let mut data = vec![
+        peripheral,
+        0,
+        VERSION_SPC_4,
+        HISUP_FORMAT_2,
+        ADDITIONAL_LENGTH,
+        0,
+        0,
+        COMMAND_QUEUING,
+    ];
+    data.extend_from_slice(VENDOR);
+    data.extend_from_slice(PRODUCT);
+    data.extend_from_slice(REVISION);
+    data
+}
+
+fn vpd(peripheral: u8, page: u8, body: &[u8]) -> Vec<u8> {
+    let mut data = vec![peripheral, page];
+    data.extend_from_slice(&(body.len() as u16).to_be_bytes());
+    data.extend_from_slice(body);
+    data
+}
