@@ -25,6 +25,7 @@ pub mod lun;
 pub mod message;
 pub mod ns;
 pub mod pattern;
+pub mod pcapng;
 pub mod sense;
 
 pub use error::ParseError;

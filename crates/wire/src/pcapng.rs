@@ -1,0 +1,278 @@
+//! Captures as pcapng blocks (IETF draft-ietf-opsawg-pcapng, sections 3 and 4): bytes only, the caller writes them.
+//!
+//! An encoder of our own, because three block types are all we need and `pcap-file`, the one crate with pcapng, has only a
+//! release candidate of its current version. Blocks are little-endian on every machine, so that captures compare equal.
+
+use crate::bytes::Put;
+use crate::crc::crc_bytes;
+use crate::delimiter::{Disparity, Eof, Sof};
+
+/// FC-2 frames with SOF, CRC and EOF (LINKTYPE_FC_2_WITH_FRAME_DELIMS of the tcpdump link-layer list).
+pub const LINKTYPE_FC_2_WITH_FRAME_DELIMS: u16 = 225;
+
+/// What the section was written by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Section<'a> {
+    /// Program and version.
+    pub application: &'a str,
+    /// A note about the whole capture, for example lab and seed.
+    pub comment: Option<&'a str>,
+}
+
+/// A captured link or port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interface<'a> {
+    /// Name that people see.
+    pub name: &'a str,
+    /// Longer text.
+    pub description: Option<&'a str>,
+    /// What its packets hold.
+    pub link_type: u16,
+    /// Unit of its time stamps.
+    pub resolution: Resolution,
+}
+
+/// Unit of time stamps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resolution {
+    /// 10^-9 s.
+    Nanoseconds,
+    /// 10^-12 s: a 64-bit stamp lasts for 213 days.
+    Picoseconds,
+}
+
+/// A captured frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet<'a> {
+    /// Number of the interface: the position of its description in the section, from 0.
+    pub interface: u32,
+    /// Time since the start of the run, in the unit of the interface.
+    pub time: u64,
+    /// Which way it went, seen from the interface.
+    pub direction: Option<Direction>,
+    /// The receiver found a wrong CRC.
+    pub crc_error: bool,
+    /// A note, for example why the frame was dropped.
+    pub comment: Option<&'a str>,
+    /// Its bytes, for example from [`fc_with_delimiters`].
+    pub data: &'a [u8],
+}
+
+/// Direction of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Received.
+    Inbound,
+    /// Sent.
+    Outbound,
+}
+
+/// The bytes of a frame on a link: SOF, frame, CRC, EOF. `frame` has a length that is a multiple of four, as
+/// [`Frame::emit`](crate::Frame::emit) makes it. The EOF is the one for negative running disparity.
+pub fn fc_with_delimiters(frame: &[u8], sof: Sof, eof: Eof) -> Vec<u8> {
+    let end = eof.ordered_set(Disparity::Negative);
+    [&sof.ordered_set()[..], frame, &crc_bytes(frame), &end].concat()
+}
+
+impl Section<'_> {
+    /// Appends the section header block, the first of a file.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+        const LENGTH_UNKNOWN: u64 = u64::MAX;
+        block(0x0a0d_0d0a, out, |out| {
+            out.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
+            out.extend_from_slice(&1_u16.to_le_bytes());
+            out.extend_from_slice(&0_u16.to_le_bytes());
+            out.extend_from_slice(&LENGTH_UNKNOWN.to_le_bytes());
+            text_option(option::COMMENT, self.comment, out);
+            text_option(option::SECTION_APPLICATION, Some(self.application), out);
+            end_of_options(out);
+        });
+    }
+}
+
+impl Interface<'_> {
+    /// Appends the interface description block. Its number counts these blocks from 0.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        const NO_SNAP_LENGTH: u32 = 0;
+        let exponent = match self.resolution {
+            Resolution::Nanoseconds => 9,
+            Resolution::Picoseconds => 12,
+        };
+        block(1, out, |out| {
+            out.extend_from_slice(&self.link_type.to_le_bytes());
+            out.extend_from_slice(&0_u16.to_le_bytes());
+            out.extend_from_slice(&NO_SNAP_LENGTH.to_le_bytes());
+            text_option(option::INTERFACE_NAME, Some(self.name), out);
+            text_option(option::INTERFACE_DESCRIPTION, self.description, out);
+            put_option(option::INTERFACE_RESOLUTION, &[exponent], out);
+            end_of_options(out);
+        });
+    }
+}
+
+impl Packet<'_> {
+    /// Appends the enhanced packet block.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        const CRC_ERROR: u32 = 1 << 24;
+        let mut flags = match self.direction {
+            None => 0,
+            Some(Direction::Inbound) => 1,
+            Some(Direction::Outbound) => 2,
+        };
+        if self.crc_error {
+            flags |= CRC_ERROR;
+        }
+        block(6, out, |out| {
+            out.extend_from_slice(&self.interface.to_le_bytes());
+            out.extend_from_slice(&((self.time >> 32) as u32).to_le_bytes());
+            out.extend_from_slice(&(self.time as u32).to_le_bytes());
+            let len = self.data.len() as u32;
+            out.extend_from_slice(&len.to_le_bytes());
+            out.extend_from_slice(&len.to_le_bytes());
+            out.extend_from_slice(self.data);
+            pad(out, self.data.len());
+            if flags != 0 || self.comment.is_some() {
+                text_option(option::COMMENT, self.comment, out);
+                put_option(option::PACKET_FLAGS, &flags.to_le_bytes(), out);
+                end_of_options(out);
+            }
+        });
+    }
+}
+
+/// Option codes.
+mod option {
+    pub const END: u16 = 0;
+    pub const COMMENT: u16 = 1;
+    pub const SECTION_APPLICATION: u16 = 4;
+    pub const INTERFACE_NAME: u16 = 2;
+    pub const INTERFACE_DESCRIPTION: u16 = 3;
+    pub const INTERFACE_RESOLUTION: u16 = 9;
+    pub const PACKET_FLAGS: u16 = 2;
+}
+
+/// Type, total length, body, total length again; both lengths count all four.
+fn block(block_type: u32, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&block_type.to_le_bytes());
+    out.put_zeros(4);
+    body(out);
+    let total = ((out.len() - start + 4) as u32).to_le_bytes();
+    out[start + 4..start + 8].copy_from_slice(&total);
+    out.extend_from_slice(&total);
+}
+
+fn put_option(code: u16, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    out.extend_from_slice(value);
+    pad(out, value.len());
+}
+
+/// A text, cut at the last character that fits into the 16-bit length.
+fn text_option(code: u16, text: Option<&str>, out: &mut Vec<u8>) {
+    if let Some(text) = text {
+        let mut end = text.len().min(u16::MAX.into());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        put_option(code, &text.as_bytes()[..end], out);
+    }
+}
+
+fn end_of_options(out: &mut Vec<u8>) {
+    put_option(option::END, &[], out);
+}
+
+/// Zeros up to the next 32-bit boundary.
+fn pad(out: &mut Vec<u8>, len: usize) {
+    out.put_zeros(len.next_multiple_of(4) - len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Splits blocks by their lengths and checks that both agree and are multiples of four.
+    fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
+        let word = |b: &[u8]| u32::from_le_bytes(b.try_into().unwrap());
+        let mut found = Vec::new();
+        while !bytes.is_empty() {
+            let total = word(&bytes[4..8]) as usize;
+            assert_eq!(total % 4, 0);
+            assert_eq!(word(&bytes[total - 4..total]) as usize, total);
+            found.push((word(&bytes[..4]), bytes[8..total - 4].to_vec()));
+            bytes = &bytes[total..];
+        }
+        found
+    }
+
+    #[test]
+    fn writes_blocks_whose_lengths_agree() {
+        let mut out = Vec::new();
+        Section {
+            application: "sanloom",
+            comment: Some("é"),
+        }
+        .emit(&mut out);
+        Interface {
+            name: "edge1-p1",
+            description: None,
+            link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS,
+            resolution: Resolution::Picoseconds,
+        }
+        .emit(&mut out);
+        for len in 0..5 {
+            Packet {
+                interface: 0,
+                time: 0x0001_0203_0405_0607,
+                direction: Some(Direction::Outbound),
+                crc_error: true,
+                comment: (len == 3).then_some("lost"),
+                data: &[0xa5; 5][..len],
+            }
+            .emit(&mut out);
+        }
+        let blocks = blocks(&out);
+        assert_eq!(
+            blocks.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
+            [0x0a0d_0d0a, 1, 6, 6, 6, 6, 6]
+        );
+        let (_, packet) = &blocks[3];
+        assert_eq!(
+            packet[4..12],
+            [0x03, 0x02, 0x01, 0x00, 0x07, 0x06, 0x05, 0x04]
+        );
+        assert_eq!(
+            packet[12..],
+            [
+                1, 0, 0, 0, 1, 0, 0, 0, 0xa5, 0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 1, 0, 0, 0, 0
+            ]
+        );
+    }
+
+    #[test]
+    fn cuts_long_texts_between_characters() {
+        let mut out = Vec::new();
+        let comment = "é".repeat(40_000);
+        Section {
+            application: "sanloom",
+            comment: Some(&comment),
+        }
+        .emit(&mut out);
+        let (_, section) = &blocks(&out)[0];
+        assert_eq!(section[16..20], [1, 0, 0xfe, 0xff]);
+    }
+
+    #[test]
+    fn puts_delimiters_and_crc_around_a_frame() {
+        let bytes = fc_with_delimiters(b"12345678", Sof::I3, Eof::T);
+        assert_eq!(bytes[..4], [0xbc, 0xb5, 0x56, 0x56]);
+        assert_eq!(
+            bytes[12..16],
+            crate::crc::frame_crc(b"12345678").to_le_bytes()
+        );
+        assert_eq!(bytes[16..], [0xbc, 0x95, 0x75, 0x75]);
+    }
+}

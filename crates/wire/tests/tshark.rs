@@ -1,0 +1,486 @@
+//! A second opinion: Wireshark's dissectors read our captures.
+
+mod samples;
+
+use samples::{HOST, HOST_NODE, HOST_PORT, STORAGE, STORAGE_PORT, login, prli_page};
+use sanloom_wire::bls::{BaAcc, Bls};
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::ct::{Ct, CtBody};
+use sanloom_wire::delimiter::{Eof, Sof};
+use sanloom_wire::els::{AddressFormat, Els, LsAcc, Prli, Rscn, RscnPage, prli, scr};
+use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
+use sanloom_wire::header::RX_ID_UNASSIGNED;
+use sanloom_wire::login::feature;
+use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
+use sanloom_wire::pcapng::{
+    Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section,
+    fc_with_delimiters,
+};
+use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Value of the field `fc.crc.status` for a right CRC.
+const CRC_GOOD: &str = "1";
+const CRC_STATUS: &[&str] = &["-T", "fields", "-e", "fc.crc.status"];
+
+#[test]
+fn a_session_has_no_malformed_field_and_every_crc_is_good() {
+    let Some(tshark) = Tshark::find() else { return };
+    let frames = session();
+    let file = capture(&frames, Resolution::Picoseconds);
+    let text = tshark.read("session", &file, &["-V"]);
+    assert_well_formed(&text);
+    for expected in [
+        "FLOGI",
+        "PLOGI",
+        "PRLI",
+        "SCR",
+        "RSCN",
+        "RFT_ID",
+        "RFF_ID",
+        "RSPN_ID",
+        "RSNN_NN",
+        "GPN_FT",
+        "GID_PN",
+        "Read(10)",
+        "Write(16)",
+        "XFER_RDY",
+        "ABTS",
+        "BA_ACC",
+        "sanloom host1 p1",
+        "50:00:09:72:08:00:00:01",
+    ] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
+    let crcs = tshark.read("session-crc", &file, CRC_STATUS);
+    assert_eq!(
+        crcs.lines().collect::<Vec<_>>(),
+        vec![CRC_GOOD; frames.len()]
+    );
+}
+
+#[test]
+fn no_kind_of_message_is_malformed() {
+    let Some(tshark) = Tshark::find() else { return };
+    let mut frames = Vec::new();
+    let messages = samples::messages();
+    for (number, (message, reply_to)) in messages.iter().enumerate() {
+        let server = if matches!(message, Message::Ct(_)) {
+            FcId::NAME_SERVER
+        } else {
+            STORAGE
+        };
+        let mut send = |message: &Message, s_id, d_id| {
+            let header = message.header(s_id, d_id, number as u16, RX_ID_UNASSIGNED);
+            frames.push(Frame {
+                header,
+                payload: message.clone().into(),
+            });
+        };
+        // The dissector of a reply depends on the request, as ours does.
+        let request = messages
+            .iter()
+            .find(|(request, _)| reply_to.is_some() && request.reply_key() == *reply_to);
+        match request {
+            Some((request, _)) => {
+                send(request, HOST, server);
+                send(message, server, HOST);
+            }
+            None => send(message, HOST, server),
+        }
+    }
+    let file = capture(&frames, Resolution::Picoseconds);
+    assert_well_formed(&tshark.read("kinds", &file, &["-V"]));
+    let crcs = tshark.read("kinds-crc", &file, CRC_STATUS);
+    assert_eq!(
+        crcs.lines().collect::<Vec<_>>(),
+        vec![CRC_GOOD; frames.len()]
+    );
+}
+
+fn assert_well_formed(text: &str) {
+    for bad in [
+        "Malformed",
+        "Bad",
+        "[incorrect",
+        "unverified",
+        "Dissector bug",
+    ] {
+        assert!(!text.contains(bad), "{bad:?} in\n{text}");
+    }
+}
+
+#[test]
+fn times_names_directions_and_comments_arrive() {
+    let Some(tshark) = Tshark::find() else { return };
+    let frames = session();
+    for resolution in [Resolution::Picoseconds, Resolution::Nanoseconds] {
+        let text = tshark.read(
+            "fields",
+            &capture(&frames, resolution),
+            &[
+                "-T",
+                "fields",
+                "-e",
+                "frame.time_epoch",
+                "-e",
+                "frame.interface_name",
+                "-e",
+                "frame.packet_flags",
+                "-e",
+                "frame.comment",
+            ],
+        );
+        assert_eq!(
+            text.lines().next(),
+            Some("1.000000001\thost1-p1\t0x00000002\tframe 0"),
+            "{resolution:?}"
+        );
+        assert_eq!(text.lines().count(), frames.len());
+    }
+}
+
+#[test]
+fn a_wrong_crc_is_seen() {
+    let Some(tshark) = Tshark::find() else { return };
+    let frames = vec![session().swap_remove(0)];
+    let mut file = capture(&frames, Resolution::Picoseconds);
+    let at = file
+        .windows(4)
+        .rposition(|set| set == [0xbc, 0x95, 0x75, 0x75])
+        .expect("an EOF");
+    file[at - 1] ^= 1;
+    let crcs = tshark.read("wrong-crc", &file, CRC_STATUS);
+    assert_eq!(crcs.lines().collect::<Vec<_>>(), ["0"]);
+}
+
+/// A login, the discovery, a read, a write and an abort, as host and storage see them.
+fn session() -> Vec<Frame> {
+    let mut session = Session {
+        frames: Vec::new(),
+        ox_id: 0,
+    };
+    let host_login = |features| login(features);
+    let accept = |features| Els::LsAcc(LsAcc::Login(login(features)));
+    session.els(
+        FcId::ZERO,
+        FcId::F_PORT,
+        Els::Flogi(host_login(feature::MULTIPLE_N_PORT_ID)),
+        |reply| {
+            reply.d_id = HOST;
+        },
+        accept(feature::F_PORT),
+    );
+    session.els(
+        HOST,
+        FcId::NAME_SERVER,
+        Els::Plogi(host_login(feature::CONTINUOUS_OFFSET)),
+        |_| {},
+        accept(0),
+    );
+    for request in [
+        NsRequest::RpnId {
+            port_id: HOST,
+            port_name: HOST_PORT,
+        },
+        NsRequest::RnnId {
+            port_id: HOST,
+            node_name: HOST_NODE,
+        },
+        NsRequest::RcsId {
+            port_id: HOST,
+            classes: 8,
+        },
+        NsRequest::RftId {
+            port_id: HOST,
+            types: one_type(8),
+        },
+        NsRequest::RffId {
+            port_id: HOST,
+            features: 2,
+            fc4_type: 8,
+        },
+        NsRequest::RspnId {
+            port_id: HOST,
+            symbolic_name: Box::new(*b"sanloom host1 p1"),
+        },
+        NsRequest::RsnnNn {
+            node_name: HOST_NODE,
+            symbolic_name: Box::new(*b"sanloom host1"),
+        },
+        NsRequest::RptId {
+            port_id: HOST,
+            port_type: 1,
+        },
+    ] {
+        session.ns(request, NsAccept::Empty);
+    }
+    session.els(
+        HOST,
+        FcId::FABRIC_CONTROLLER,
+        Els::Scr {
+            function: scr::FULL,
+        },
+        |_| {},
+        Els::LsAcc(LsAcc::Empty),
+    );
+    session.ns(
+        NsRequest::GpnFt {
+            domain: 0,
+            area: 0,
+            fc4_type: 8,
+        },
+        NsAccept::PortNames(vec![(HOST, HOST_PORT), (STORAGE, STORAGE_PORT)]),
+    );
+    session.ns(
+        NsRequest::GidPn {
+            port_name: STORAGE_PORT,
+        },
+        NsAccept::PortId(STORAGE),
+    );
+    let page = RscnPage {
+        qualifier: 0,
+        format: AddressFormat::Port,
+        address: STORAGE,
+    };
+    session.els(
+        FcId::FABRIC_CONTROLLER,
+        HOST,
+        Els::Rscn(Rscn { pages: vec![page] }),
+        |_| {},
+        Els::LsAcc(LsAcc::Empty),
+    );
+    session.els(HOST, STORAGE, Els::Plogi(host_login(0)), |_| {}, accept(0));
+    let initiator = Prli {
+        pages: vec![prli_page(prli::INITIATOR | prli::READ_XFER_RDY_DISABLED, 0)],
+    };
+    let target = Prli {
+        pages: vec![prli_page(
+            prli::TARGET | prli::READ_XFER_RDY_DISABLED,
+            prli::RESPONSE_EXECUTED,
+        )],
+    };
+    session.els(
+        HOST,
+        STORAGE,
+        Els::Prli(initiator),
+        |_| {},
+        Els::LsAcc(LsAcc::Prli(target)),
+    );
+    session.read();
+    session.write();
+    session.abort();
+    session.frames
+}
+
+struct Session {
+    frames: Vec<Frame>,
+    ox_id: u16,
+}
+
+impl Session {
+    fn els(&mut self, s_id: FcId, d_id: FcId, request: Els, fix: impl Fn(&mut Header), reply: Els) {
+        self.ox_id += 1;
+        self.send(request.into(), s_id, d_id, RX_ID_UNASSIGNED);
+        self.send(reply.into(), d_id, s_id, 0x8000 + self.ox_id);
+        fix(&mut self.frames.last_mut().expect("the reply").header);
+    }
+
+    fn ns(&mut self, request: NsRequest, accept: NsAccept) {
+        self.ox_id += 1;
+        let request = Ct::ns_request(request);
+        let reply = request.reply(CtBody::NsAccept(accept));
+        self.send(request.into(), HOST, FcId::NAME_SERVER, RX_ID_UNASSIGNED);
+        self.send(reply.into(), FcId::NAME_SERVER, HOST, 0x8000 + self.ox_id);
+    }
+
+    fn read(&mut self) {
+        self.command(
+            Cdb::Read {
+                lba: 64,
+                blocks: 8,
+                fua: false,
+            },
+            FcpCmnd::READ,
+        );
+        self.data(STORAGE, HOST, [FCtl::READ_DATA, FCtl::READ_DATA_END]);
+        self.send(
+            Message::FcpRsp(FcpRsp::GOOD),
+            STORAGE,
+            HOST,
+            0x8000 + self.ox_id,
+        );
+    }
+
+    fn write(&mut self) {
+        self.command(
+            Cdb::Write {
+                lba: 1 << 33,
+                blocks: 8,
+                fua: true,
+            },
+            FcpCmnd::WRITE,
+        );
+        let ready = FcpXferRdy {
+            offset: 0,
+            burst_len: 4096,
+        };
+        self.send(
+            Message::FcpXferRdy(ready),
+            STORAGE,
+            HOST,
+            0x8000 + self.ox_id,
+        );
+        self.data(HOST, STORAGE, [FCtl::WRITE_DATA, FCtl::WRITE_DATA_END]);
+        let response = FcpRsp {
+            residual: Residual::Under(512),
+            ..FcpRsp::GOOD
+        };
+        self.send(
+            Message::FcpRsp(response),
+            STORAGE,
+            HOST,
+            0x8000 + self.ox_id,
+        );
+    }
+
+    fn abort(&mut self) {
+        self.command(
+            Cdb::Read {
+                lba: 0,
+                blocks: 8,
+                fua: false,
+            },
+            FcpCmnd::READ,
+        );
+        self.send(Message::Bls(Bls::Abts), HOST, STORAGE, RX_ID_UNASSIGNED);
+        let accept = BaAcc::whole_exchange(self.ox_id, 0x8000 + self.ox_id);
+        self.send(
+            Message::Bls(Bls::BaAcc(accept)),
+            STORAGE,
+            HOST,
+            0x8000 + self.ox_id,
+        );
+    }
+
+    fn command(&mut self, cdb: Cdb, flags: u8) {
+        self.ox_id += 1;
+        let command = FcpCmnd {
+            lun: [0; 8],
+            crn: 0,
+            attribute: 0,
+            task_management: 0,
+            flags,
+            cdb: cdb.to_bytes(),
+            data_len: 4096,
+        };
+        self.send(Message::FcpCmnd(command), HOST, STORAGE, RX_ID_UNASSIGNED);
+    }
+
+    /// 4096 bytes in two frames.
+    fn data(&mut self, s_id: FcId, d_id: FcId, f_ctl: [FCtl; 2]) {
+        for (seq_cnt, (f_ctl, offset, len)) in [(f_ctl[0], 0, 2112), (f_ctl[1], 2112, 1984)]
+            .into_iter()
+            .enumerate()
+        {
+            let header = Header {
+                r_ctl: RCtl::SOLICITED_DATA,
+                fc_type: FcType::FCP,
+                f_ctl,
+                seq_cnt: seq_cnt as u16,
+                parameter: offset,
+                ..Message::FcpConf.header(s_id, d_id, self.ox_id, 0x8000 + self.ox_id)
+            };
+            let payload = Payload::Pattern {
+                seed: 1,
+                offset: offset.into(),
+                len,
+            };
+            self.frames.push(Frame { header, payload });
+        }
+    }
+
+    fn send(&mut self, message: Message, s_id: FcId, d_id: FcId, rx_id: u16) {
+        let header = message.header(s_id, d_id, self.ox_id, rx_id);
+        self.frames.push(Frame {
+            header,
+            payload: message.into(),
+        });
+    }
+}
+
+fn capture(frames: &[Frame], resolution: Resolution) -> Vec<u8> {
+    let mut file = Vec::new();
+    Section {
+        application: "sanloom test",
+        comment: Some("a session"),
+    }
+    .emit(&mut file);
+    Interface {
+        name: "host1-p1",
+        description: Some("a link"),
+        link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS,
+        resolution,
+    }
+    .emit(&mut file);
+    let nanosecond = match resolution {
+        Resolution::Picoseconds => 1000,
+        Resolution::Nanoseconds => 1,
+    };
+    for (number, frame) in frames.iter().enumerate() {
+        let mut bytes = Vec::new();
+        frame.emit(&mut bytes);
+        let sof = Sof::class_3(frame.header.seq_cnt == 0);
+        let eof = Eof::class_3(frame.header.f_ctl.has(FCtl::END_SEQUENCE));
+        Packet {
+            interface: 0,
+            time: (1_000_000_001 + 1000 * number as u64) * nanosecond,
+            direction: Some(Direction::Outbound),
+            crc_error: false,
+            comment: Some(&format!("frame {number}")),
+            data: &fc_with_delimiters(&bytes, sof, eof),
+        }
+        .emit(&mut file);
+    }
+    file
+}
+
+/// The installed tshark.
+struct Tshark;
+
+impl Tshark {
+    /// Without tshark the test passes with a note, unless the environment demands the peers.
+    fn find() -> Option<Tshark> {
+        if Command::new("tshark")
+            .arg("--version")
+            .output()
+            .is_ok_and(|output| output.status.success())
+        {
+            return Some(Tshark);
+        }
+        assert!(
+            std::env::var_os("SANLOOM_REQUIRE_PEERS").is_none_or(|value| value != "1"),
+            "tshark is not installed, but SANLOOM_REQUIRE_PEERS=1"
+        );
+        println!("skipped: tshark is not installed");
+        None
+    }
+
+    fn read(&self, name: &str, file: &[u8], arguments: &[&str]) -> String {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcapng"));
+        std::fs::write(&path, file).expect("a file in the target directory");
+        let output = Command::new("tshark")
+            .arg("-r")
+            .arg(&path)
+            .args(arguments)
+            .output()
+            .expect("tshark runs");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
