@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 /// A waiting request may be merged with others that are contiguous, on the same LUN and of the same direction; then
 /// they travel as one command and each ends with it, by its own arrival time. The newest command that ends where the
 /// request begins is tried first, then the newest that begins where the request ends. A request that closes the gap
-/// between two commands joins them.
+/// between two commands joins them. The newest is the one that was made or grew last.
 #[derive(Clone, Debug)]
 pub struct IoQueue {
     config: config::IoQueue,
