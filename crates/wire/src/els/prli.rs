@@ -117,7 +117,7 @@ fn parse_pages(payload: &[u8]) -> Result<Vec<PrliPage>, ParseError> {
         });
     }
     let total = usize::from(u16_at(head, 2));
-    if total < HEAD_BYTES || (total - HEAD_BYTES) % PAGE_BYTES != 0 {
+    if total < HEAD_BYTES || !(total - HEAD_BYTES).is_multiple_of(PAGE_BYTES) {
         return Err(ParseError::Length {
             field: "PRLI or PRLO payload length",
             got_bytes: total,

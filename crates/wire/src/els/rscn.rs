@@ -57,7 +57,7 @@ impl Rscn {
         }
         let total = usize::from(u16_at(head, 2));
         if !(HEAD_BYTES..=HEAD_BYTES + PAGE_BYTES * MAX_PAGES).contains(&total)
-            || total % PAGE_BYTES != 0
+            || !total.is_multiple_of(PAGE_BYTES)
         {
             return Err(ParseError::Length {
                 field: "RSCN payload length",

@@ -1,0 +1,148 @@
+//! What the fuzzers run, on any bytes: nothing panics, and what parses is emitted as bytes that parse to the same value.
+//! The targets under `fuzz/` and the test `fuzz_smoke` share these functions.
+
+use sanloom_wire::cdb::{CDB_BYTES, Cdb};
+use sanloom_wire::ct::Service;
+use sanloom_wire::header::{HEADER_BYTES, Header};
+use sanloom_wire::sense::Sense;
+use sanloom_wire::{FCtl, FcType, Frame, Message, RCtl, ReplyTo, lun};
+
+/// A parser and the name of its fuzz target.
+pub type EntryPoint = (&'static str, fn(&[u8]));
+
+/// All of them.
+#[allow(dead_code)] // a fuzz target takes one
+pub const ALL: &[EntryPoint] = &[
+    ("header", header),
+    ("els", els),
+    ("ct", ct),
+    ("fcp", fcp),
+    ("link_service", link_service),
+    ("scsi", scsi),
+];
+
+/// Any frame, whatever its header says.
+pub fn header(data: &[u8]) {
+    let Ok(header) = Header::parse(data) else {
+        assert!(data.len() < HEADER_BYTES);
+        return;
+    };
+    assert_eq!(header.to_bytes()[..], data[..HEADER_BYTES]);
+    let _ = header.to_string();
+    if let Ok(frame) = Frame::parse(data, None) {
+        let mut bytes = Vec::new();
+        frame.emit(&mut bytes);
+        assert_eq!(bytes.len(), frame.encoded_len());
+        assert_eq!(
+            Frame::parse(&bytes, None).map(|again| again.payload),
+            Ok(frame.payload)
+        );
+    }
+}
+
+/// First byte: the command that an accept answers.
+pub fn els(data: &[u8]) {
+    let Some((&request, payload)) = data.split_first() else {
+        return;
+    };
+    for r_ctl in [RCtl::ELS_REQUEST, RCtl::ELS_REPLY] {
+        for reply_to in [None, Some(ReplyTo::Els(request))] {
+            message(r_ctl, FcType::ELS, 0, payload, reply_to);
+        }
+    }
+}
+
+/// First two bytes: the name server command that an accept answers.
+pub fn ct(data: &[u8]) {
+    let Some((request, payload)) = data.split_first_chunk() else {
+        return;
+    };
+    let request = ReplyTo::Ct(Service::NAME_SERVER, u16::from_be_bytes(*request));
+    for reply_to in [None, Some(request)] {
+        message(RCtl::SOLICITED_CONTROL, FcType::CT, 0, payload, reply_to);
+    }
+}
+
+/// All information units on the same bytes.
+pub fn fcp(data: &[u8]) {
+    let units = [
+        RCtl::UNSOLICITED_COMMAND,
+        RCtl::DATA_DESCRIPTOR,
+        RCtl::COMMAND_STATUS,
+        RCtl::SOLICITED_CONTROL,
+        RCtl::SOLICITED_DATA,
+    ];
+    for r_ctl in units {
+        message(r_ctl, FcType::FCP, 0, data, None);
+    }
+}
+
+/// Basic link services and link control: R_CTL, TYPE, four bytes of parameter, payload.
+pub fn link_service(data: &[u8]) {
+    let Some(([r_ctl, fc_type, parameter @ ..], payload)) = data.split_first_chunk::<6>() else {
+        return;
+    };
+    message(
+        RCtl(*r_ctl),
+        FcType(*fc_type),
+        u32::from_be_bytes(*parameter),
+        payload,
+        None,
+    );
+    message(RCtl(*r_ctl), FcType::BLS, 0, payload, None);
+}
+
+/// CDBs, sense data, logical unit numbers.
+pub fn scsi(data: &[u8]) {
+    if let Some(bytes) = data.first_chunk::<CDB_BYTES>() {
+        let cdb = Cdb::parse(bytes);
+        let _ = cdb.to_string();
+        let mut dirty = [0xa5; CDB_BYTES];
+        cdb.emit(&mut dirty);
+        assert_eq!(Cdb::parse(&dirty), cdb);
+    }
+    if let Ok(sense) = Sense::parse(data) {
+        let _ = sense.to_string();
+        assert_eq!(Sense::parse(&sense.to_bytes()), Ok(sense));
+    }
+    if let Some(number) = data.first_chunk().and_then(|bytes| lun::from_bytes(*bytes)) {
+        assert_eq!(
+            lun::to_bytes(number).and_then(lun::from_bytes),
+            Some(number)
+        );
+    }
+}
+
+fn message(
+    r_ctl: RCtl,
+    fc_type: FcType,
+    parameter: u32,
+    payload: &[u8],
+    reply_to: Option<ReplyTo>,
+) {
+    let header = Header {
+        r_ctl,
+        fc_type,
+        parameter,
+        f_ctl: FCtl::REQUEST,
+        ..blank()
+    };
+    let Ok(message) = Message::parse(&header, payload, reply_to) else {
+        return;
+    };
+    let _ = message.to_string();
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    assert_eq!(bytes.len(), message.encoded_len());
+    let header = message.header(header.s_id, header.d_id, header.ox_id, header.rx_id);
+    assert_eq!(Message::parse(&header, &bytes, reply_to), Ok(message));
+}
+
+fn blank() -> Header {
+    Message::FcpConf.header(
+        sanloom_wire::FcId::ZERO,
+        sanloom_wire::FcId::ZERO,
+        1,
+        0xffff,
+    )
+}

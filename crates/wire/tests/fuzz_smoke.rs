@@ -1,0 +1,74 @@
+//! A short fuzzing campaign on the stable toolchain: the entry points of the fuzz targets on a fixed set of pseudo-random
+//! inputs. Most inputs are damaged copies of real messages, because plain noise rarely gets past the first length check.
+
+mod entry_points;
+mod samples;
+
+const INPUTS: u64 = 20_000;
+
+#[test]
+fn pseudo_random_inputs_keep_every_promise() {
+    let seeds = seeds();
+    for (target, (name, run)) in entry_points::ALL.iter().enumerate() {
+        for number in 0..INPUTS {
+            let input = input(target as u64 * INPUTS + number, &seeds);
+            let outcome = std::panic::catch_unwind(|| run(&input));
+            assert!(outcome.is_ok(), "{name}, input {number}: {input:02x?}");
+        }
+    }
+}
+
+/// The samples as each entry point wants them: whole frames, and payloads behind some prefix.
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for (message, reply_to) in samples::messages() {
+        let header = message.header(samples::HOST, samples::STORAGE, 1, 2);
+        let mut payload = Vec::new();
+        message.emit(&mut payload);
+        let request = match reply_to {
+            Some(sanloom_wire::ReplyTo::Els(command)) => vec![command],
+            Some(sanloom_wire::ReplyTo::Ct(_, command)) => command.to_be_bytes().to_vec(),
+            None => vec![header.r_ctl.0, header.fc_type.0, 0, 0, 0, 0],
+        };
+        for prefix in [&header.to_bytes()[..], &request, &[], &[0], &[0; 2]] {
+            seeds.push([prefix, &payload].concat());
+        }
+    }
+    seeds
+}
+
+fn input(number: u64, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut random = Random(number);
+    let mut input = seeds[random.below(seeds.len())].clone();
+    for _ in 0..random.below(6) {
+        if input.is_empty() {
+            input.push(random.next() as u8);
+        }
+        let at = random.below(input.len());
+        match random.below(5) {
+            0 => input[at] = random.next() as u8,
+            1 => input[at] ^= 1 << random.below(8),
+            2 => input[at] = [0, 0x7f, 0x80, 0xff][random.below(4)],
+            3 => input.truncate(at),
+            _ => input.insert(at, random.next() as u8),
+        }
+    }
+    input
+}
+
+/// SplitMix64: enough to choose inputs, and the same for ever.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
