@@ -1,1 +1,103 @@
-//! lab
+//! The lab file: text with places to checked values, and every diagnostic.
+//!
+//! A lab file is TOML. [`load`] reads it in two steps. First every key and value is checked against one table of
+//! definitions, and keeps its place in the text. Then names are resolved into the values of [`sanloom_core::config`],
+//! and the core says what is wrong with the whole. All mistakes are reported at once, each with line, column, caret,
+//! reason and remedy. This crate does no I/O.
+
+mod build;
+mod check;
+mod diagnostic;
+mod document;
+mod forms;
+mod overrides;
+mod pattern;
+mod presets;
+mod schema;
+mod suggest;
+mod syntax;
+mod units;
+mod value;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use overrides::Override;
+
+use diagnostic::{Sink, Sources};
+use document::Document;
+use sanloom_core::config::{Lab, ProblemKind};
+
+/// A lab file that was read without mistakes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LoadedLab {
+    /// What it means.
+    pub lab: Lab,
+    /// The text as it was given.
+    pub text: String,
+    /// What is allowed but probably not meant, sorted by place.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads the lab file `text`. `path_label` is what diagnostics call it, and the lab's name if it has none.
+///
+/// # Errors
+/// Every mistake of the file and of the overrides, sorted by place.
+pub fn load(
+    path_label: &str,
+    text: &str,
+    overrides: &[Override],
+) -> Result<LoadedLab, Diagnostics> {
+    let mut sink = Sink::default();
+    let sets = overrides::read(overrides, &mut sink);
+    let document = Document::read(text, sets, &mut sink);
+    let arguments = overrides.iter().map(Override::argument).collect();
+    let sources = Sources::new(path_label, text, arguments);
+    // Half a file would give mistakes that are none, such as missing nodes.
+    let built = (!sink.has_syntax_errors()).then(|| build::build(&document, path_label, &mut sink));
+    if let Some(Some(built)) = built {
+        built.validate(&mut sink);
+        if !sink.has_errors() {
+            built.advise(&mut sink);
+            return Ok(LoadedLab {
+                lab: built.lab,
+                text: text.to_owned(),
+                warnings: sink.finish(Severity::Warning, &sources).into_list(),
+            });
+        }
+    }
+    Err(sink.finish(Severity::Error, &sources))
+}
+
+/// The fixed names of all sorts of mistakes and warnings, sorted.
+pub fn codes() -> Vec<&'static str> {
+    let mut codes = vec![
+        build::AMBIGUOUS_PORT,
+        build::BAD_LUN,
+        build::BAD_PORT,
+        build::CONFLICT,
+        build::NO_FREE_PORT,
+        build::RANGE_MISMATCH,
+        build::UNKNOWN_LINK,
+        build::UNKNOWN_NODE,
+        check::MISSING_KEY,
+        check::UNKNOWN_KEY,
+        document::BAD_NAME,
+        document::DEFINED_TWICE,
+        document::UNKNOWN_SECTION,
+        overrides::BAD_SET,
+        pattern::BAD_RANGE,
+        pattern::TOO_MANY,
+        syntax::SYNTAX,
+        syntax::TOO_LONG,
+        units::MISSING_UNIT,
+        units::NOT_A_NUMBER,
+        units::OUT_OF_RANGE,
+        units::WRONG_UNIT,
+        value::BAD_WWN,
+        value::UNKNOWN_PRESET,
+        value::UNKNOWN_WORD,
+        value::WRONG_TYPE,
+    ];
+    codes.extend(ProblemKind::ALL.iter().map(|kind| kind.name()));
+    codes.sort_unstable();
+    codes
+}

@@ -1,0 +1,388 @@
+//! `[[fault]]`: names of links, ports and switches to indices.
+
+use super::Where;
+use super::nodes::Names;
+use super::ports;
+use super::workloads::CONFLICT;
+use crate::diagnostic::{Origin, Sink};
+use crate::document::{Budget, Document, Element};
+use crate::schema::{self, Trouble};
+use crate::{suggest, value};
+use sanloom_core::config::{Direction, Fault, FaultKind, Lab, Node, Picos};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Code of a link that does not exist.
+pub(crate) const UNKNOWN_LINK: &str = "unknown-link";
+/// Code of a node that does not say which of its ports is meant.
+pub(crate) const AMBIGUOUS_PORT: &str = "ambiguous-port";
+
+/// Fills `lab.faults`, sorted by time.
+pub(super) fn build<'d>(
+    document: &'d Document,
+    lab: &mut Lab,
+    names: &Names,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<Where<'d>> {
+    let index = Index::of(lab);
+    let mut faults: Vec<(Fault, Where<'d>)> = Vec::new();
+    for element in document.list("fault") {
+        element.require_keys(sink);
+        let Some(trouble) = element.choice("kind", schema::TROUBLES) else {
+            continue;
+        };
+        useless_keys(&element, trouble, sink);
+        let element = Rc::new(element);
+        let at = element.time("at").unwrap_or_default();
+        let until = until(&element, at, sink);
+        let mut finder = Finder {
+            lab,
+            names,
+            index: &index,
+            element: &element,
+            budget,
+            sink,
+        };
+        for kind in finder.kinds(trouble) {
+            let place = Where {
+                element: element.clone(),
+                exact: vec![(
+                    "until",
+                    element.origin(if element.is_given("for") {
+                        "for"
+                    } else {
+                        "until"
+                    }),
+                )],
+            };
+            faults.push((Fault { at, until, kind }, place));
+        }
+    }
+    faults.sort_by_key(|(fault, _)| fault.at);
+    let (faults, places) = faults.into_iter().unzip();
+    lab.faults = faults;
+    places
+}
+
+/// Links by name and by the ports at their ends.
+struct Index {
+    by_name: BTreeMap<String, u16>,
+    by_port: BTreeMap<(Node, u16), (u16, u8)>,
+}
+
+impl Index {
+    fn of(lab: &Lab) -> Index {
+        let mut index = Index {
+            by_name: BTreeMap::new(),
+            by_port: BTreeMap::new(),
+        };
+        for (i, link) in lab.links.iter().enumerate() {
+            index.by_name.entry(link.name.clone()).or_insert(i as u16);
+            for (side, end) in link.ends.iter().enumerate() {
+                index
+                    .by_port
+                    .entry((end.node, end.port))
+                    .or_insert((i as u16, side as u8));
+            }
+        }
+        index
+    }
+}
+
+/// What a kind needs beside the time.
+fn keys_of(trouble: Trouble) -> &'static [&'static str] {
+    match trouble {
+        Trouble::LinkDown => &["link", "port", "until", "for"],
+        Trouble::LinkUp => &["link", "port"],
+        Trouble::PortDown => &["port", "link", "end", "until", "for"],
+        Trouble::SwitchReset => &["switch", "until", "for"],
+        Trouble::FrameLoss | Trouble::CrcErrors => {
+            &["link", "port", "probability", "direction", "until", "for"]
+        }
+        Trouble::SlowReceiver => &["port", "link", "end", "delay", "until", "for"],
+        Trouble::WithheldCredits => &["port", "link", "end", "until", "for"],
+        Trouble::LostRRdy => &["port", "link", "end", "probability", "until", "for"],
+    }
+}
+
+/// A key that the kind does not look at would be silently ignored: better say so.
+fn useless_keys(element: &Element<'_>, trouble: Trouble, sink: &mut Sink) {
+    let useful = keys_of(trouble);
+    for key in element.def.keys {
+        if ["at", "kind"].contains(&key.path)
+            || useful.contains(&key.path)
+            || !element.is_given(key.path)
+        {
+            continue;
+        }
+        sink.error(
+            CONFLICT,
+            &element.origin(key.path),
+            format!("`{}` means nothing for this kind of fault", key.path),
+            format!("remove it; this kind looks at {}", useful.join(", ")),
+        );
+    }
+}
+
+fn until(element: &Element<'_>, at: Picos, sink: &mut Sink) -> Option<Picos> {
+    let (until, length) = (element.time("until"), element.time("for"));
+    if until.is_some() && length.is_some() {
+        sink.error(
+            CONFLICT,
+            &element.origin("for"),
+            "`until` and `for` both say when the fault ends",
+            "keep one of them",
+        );
+    }
+    until.or_else(|| length.map(|length| Picos(at.0.saturating_add(length.0))))
+}
+
+struct Finder<'a, 'd> {
+    lab: &'a Lab,
+    names: &'a Names,
+    index: &'a Index,
+    element: &'a Element<'d>,
+    budget: &'a mut Budget,
+    sink: &'a mut Sink,
+}
+
+impl Finder<'_, '_> {
+    /// One fault for each link, port or switch that is named.
+    fn kinds(&mut self, trouble: Trouble) -> Vec<FaultKind> {
+        let probability = match trouble {
+            Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy => {
+                self.needed_number("probability")
+            }
+            _ => 0.0,
+        };
+        let delay = match trouble {
+            Trouble::SlowReceiver => self.needed_time("delay"),
+            _ => Picos::ZERO,
+        };
+        let direction = self
+            .element
+            .choice("direction", schema::DIRECTIONS)
+            .unwrap_or(Direction::Both);
+        let by_link =
+            |kind: fn(u16) -> FaultKind, links: Vec<u16>| links.into_iter().map(kind).collect();
+        match trouble {
+            Trouble::SwitchReset => self
+                .switches()
+                .into_iter()
+                .map(|switch| FaultKind::SwitchReset { switch })
+                .collect(),
+            Trouble::LinkDown => by_link(|link| FaultKind::LinkDown { link }, self.links()),
+            Trouble::LinkUp => by_link(|link| FaultKind::LinkUp { link }, self.links()),
+            Trouble::FrameLoss => (self.links().into_iter())
+                .map(|link| FaultKind::FrameLoss {
+                    link,
+                    direction,
+                    probability,
+                })
+                .collect(),
+            Trouble::CrcErrors => (self.links().into_iter())
+                .map(|link| FaultKind::CrcErrors {
+                    link,
+                    direction,
+                    probability,
+                })
+                .collect(),
+            Trouble::PortDown => (self.ends().into_iter())
+                .map(|(link, end)| FaultKind::PortDown { link, end })
+                .collect(),
+            Trouble::SlowReceiver => (self.ends().into_iter())
+                .map(|(link, end)| FaultKind::SlowReceiver { link, end, delay })
+                .collect(),
+            Trouble::WithheldCredits => (self.ends().into_iter())
+                .map(|(link, end)| FaultKind::WithheldCredits { link, end })
+                .collect(),
+            Trouble::LostRRdy => (self.ends().into_iter())
+                .map(|(link, end)| FaultKind::LostRRdy {
+                    link,
+                    end,
+                    probability,
+                })
+                .collect(),
+        }
+    }
+
+    fn needed_number(&mut self, key: &str) -> f64 {
+        self.need(key);
+        self.element.number(key).unwrap_or(0.0)
+    }
+
+    fn needed_time(&mut self, key: &str) -> Picos {
+        self.need(key);
+        self.element.time(key).unwrap_or(Picos(1))
+    }
+
+    fn need(&mut self, key: &str) {
+        if !self.element.is_given(key)
+            && let Some(key) = self.element.def.key(key)
+        {
+            self.element.require(key, self.sink);
+        }
+    }
+
+    /// The links that `link` names, or those at the ports that `port` names.
+    fn links(&mut self) -> Vec<u16> {
+        if self.element.is_given("port") && !self.element.is_given("link") {
+            return self.ports().into_iter().map(|(link, _)| link).collect();
+        }
+        self.need("link");
+        let mut links = Vec::new();
+        for (text, origin) in self.element.patterns("link") {
+            let Some(names) = self.budget.expand(text, origin, self.sink) else {
+                continue;
+            };
+            for name in names.iter() {
+                links.extend(self.link(name, origin));
+            }
+        }
+        links
+    }
+
+    fn link(&mut self, name: &str, origin: &Origin) -> Option<u16> {
+        if let Some(&link) = self.index.by_name.get(name) {
+            return Some(link);
+        }
+        if !self.sink.knows(UNKNOWN_LINK, origin) {
+            let known = || self.index.by_name.keys().map(String::as_str);
+            let some: Vec<&str> = known().filter(|n| n.starts_with("ISL")).take(9).collect();
+            let otherwise = match some.is_empty() {
+                true => "`sanloom check` lists the links of a lab".to_owned(),
+                false => format!("links are named {}", crate::overrides::few(&some)),
+            };
+            self.sink.error(
+                UNKNOWN_LINK,
+                origin,
+                format!("there is no link `{}`", value::cut(name)),
+                suggest::remedy(name, known(), &otherwise),
+            );
+        }
+        None
+    }
+
+    /// Links with the end that is meant.
+    fn ends(&mut self) -> Vec<(u16, u8)> {
+        if !self.element.is_given("link") {
+            if !self.element.is_given("port") {
+                self.need("port");
+            }
+            return self.ports();
+        }
+        if self.element.is_given("port") {
+            self.sink.error(
+                CONFLICT,
+                &self.element.origin("link"),
+                "`port` and `link` both say where the fault is",
+                "keep one of them",
+            );
+            return Vec::new();
+        }
+        self.need("end");
+        let Some(name) = self.element.text("end") else {
+            return Vec::new();
+        };
+        let origin = self.element.origin("end");
+        let Some(node) = self.names.find(name, "node", |_| true, &origin, self.sink) else {
+            return Vec::new();
+        };
+        let mut ends = Vec::new();
+        for link in self.links() {
+            let link_ends = &self.lab.links[usize::from(link)].ends;
+            match link_ends.iter().position(|e| e.node == node) {
+                Some(side) => ends.push((link, side as u8)),
+                None => self.sink.error(
+                    ports::BAD_PORT,
+                    &origin,
+                    format!(
+                        "the link `{}` does not end at `{name}`",
+                        self.lab.links[usize::from(link)].name
+                    ),
+                    "name one of the two nodes that the link joins",
+                ),
+            }
+        }
+        ends
+    }
+
+    fn ports(&mut self) -> Vec<(u16, u8)> {
+        let mut found = Vec::new();
+        for (text, origin) in self.element.patterns("port") {
+            let Some(names) = self.budget.expand(text, origin, self.sink) else {
+                continue;
+            };
+            for name in names.iter() {
+                found.extend(self.port(name, origin));
+            }
+        }
+        found
+    }
+
+    fn port(&mut self, text: &str, origin: &Origin) -> Option<(u16, u8)> {
+        let end = ports::end(text, self.names, "node", |_| true, origin, self.sink)?;
+        let of_node = self
+            .index
+            .by_port
+            .range((end.node, 0)..=(end.node, u16::MAX));
+        let linked: Vec<(u16, (u16, u8))> =
+            of_node.map(|(&(_, port), &place)| (port, place)).collect();
+        if let Some(port) = end.port {
+            let found = linked
+                .iter()
+                .find(|(p, _)| *p == port)
+                .map(|(_, place)| *place);
+            if found.is_none() {
+                self.sink.error(
+                    ports::BAD_PORT,
+                    origin,
+                    format!("no link ends at port `{}`", value::cut(text)),
+                    "name a port that a link uses",
+                );
+            }
+            return found;
+        }
+        match linked[..] {
+            [(_, place)] => Some(place),
+            [] => {
+                self.sink.error(
+                    ports::BAD_PORT,
+                    origin,
+                    format!("no link ends at `{}`", value::cut(text)),
+                    "name a node that a link reaches",
+                );
+                None
+            }
+            [(first, _), ..] => {
+                self.sink.error(
+                    AMBIGUOUS_PORT,
+                    origin,
+                    format!("`{text}` has {} ports with links", linked.len()),
+                    format!("say which one is meant, for example {text}:{first}"),
+                );
+                None
+            }
+        }
+    }
+
+    fn switches(&mut self) -> Vec<u16> {
+        self.need("switch");
+        let mut switches = Vec::new();
+        for (text, origin) in self.element.patterns("switch") {
+            let Some(names) = self.budget.expand(text, origin, self.sink) else {
+                continue;
+            };
+            for name in names.iter() {
+                let accept = |node| matches!(node, Node::Switch(_));
+                if let Some(Node::Switch(i)) =
+                    self.names.find(name, "switch", accept, origin, self.sink)
+                {
+                    switches.push(i);
+                }
+            }
+        }
+        switches
+    }
+}

@@ -1,0 +1,359 @@
+//! `[[link]]` and `[[isl]]`: ranges of names to links between ports.
+
+use super::Where;
+use super::nodes::Names;
+use super::ports::{self, End, Ports};
+use crate::diagnostic::{Origin, Sink};
+use crate::document::{self, Budget, Document, Element};
+use crate::pattern;
+use crate::schema::{self, Spread};
+use crate::units;
+use crate::value::Value;
+use sanloom_core::config::{Lab, LineRate, Link, LinkEnd, MAX_LINKS, Node};
+use std::rc::Rc;
+
+/// Code of ranges whose lengths do not fit.
+pub(crate) const RANGE_MISMATCH: &str = "range-mismatch";
+
+/// A link before its ports are known.
+struct Draft<'d> {
+    name: Option<String>,
+    ends: [End; 2],
+    origins: [Origin; 2],
+    element: Rc<Element<'d>>,
+    bundle: Option<u16>,
+    is_isl: bool,
+}
+
+/// Fills `lab.links`; `nodes`: places of switches, hosts and storage.
+pub(super) fn build<'d>(
+    document: &'d Document,
+    lab: &mut Lab,
+    names: &Names,
+    nodes: [&Vec<Where<'d>>; 3],
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<Where<'d>> {
+    let mut elements: Vec<(bool, Element<'d>)> = Vec::new();
+    elements.extend(document.list("link").into_iter().map(|e| (false, e)));
+    elements.extend(document.list("isl").into_iter().map(|e| (true, e)));
+    elements.sort_by(|a, b| a.1.header.cmp(&b.1.header));
+    let mut drafts: Vec<Draft<'d>> = Vec::new();
+    let mut bundles = 0;
+    for (is_isl, element) in elements {
+        element.require_keys(sink);
+        let before = drafts.len();
+        draft(
+            &Rc::new(element),
+            is_isl,
+            names,
+            &mut bundles,
+            &mut drafts,
+            budget,
+            sink,
+        );
+        if drafts.len() > MAX_LINKS {
+            let origin = drafts[before].element.header.clone();
+            sink.error(
+                pattern::TOO_MANY,
+                &origin,
+                format!("the file has more than {MAX_LINKS} links"),
+                "use fewer or smaller ranges",
+            );
+            drafts.truncate(before);
+            break;
+        }
+    }
+    let mut ports = Ports::new(drafts.iter().flat_map(|d| d.ends));
+    let mut isl_number = 0;
+    let mut places = Vec::new();
+    for draft in drafts {
+        isl_number += usize::from(draft.is_isl);
+        let assigned = [0, 1].map(|i| {
+            let end = draft.ends[i];
+            ports.assign(end, port_count(lab, end.node), &draft.origins[i])
+        });
+        let [Some(a), Some(b)] = assigned else {
+            continue;
+        };
+        let name = match &draft.name {
+            Some(name) => name.clone(),
+            None if draft.is_isl => format!("ISL{isl_number}"),
+            None => default_name(lab, [(draft.ends[0].node, a), (draft.ends[1].node, b)]),
+        };
+        let element = document.refine(&draft.element, &name);
+        let end = |node: Node, port: u16| LinkEnd {
+            node,
+            port,
+            bb_credit: credit(&element, node, nodes),
+        };
+        lab.links.push(Link {
+            name,
+            ends: [end(draft.ends[0].node, a), end(draft.ends[1].node, b)],
+            rate: match element.get("rate") {
+                Some((Value::LineRate(rate), _)) => *rate,
+                _ => LineRate::Fc16,
+            },
+            propagation: match element.get("length") {
+                Some((Value::Length(millimetres), _)) => units::propagation(*millimetres),
+                _ => units::propagation(10_000),
+            },
+            bundle: draft.bundle,
+        });
+        let [from, to] = draft.origins;
+        places.push(Where {
+            element: Rc::new(element),
+            exact: vec![("from", from), ("to", to)],
+        });
+    }
+    ports.report(lab, nodes.map(Vec::as_slice), sink);
+    grow_switches(lab);
+    places
+}
+
+/// The links of one table.
+fn draft<'d>(
+    element: &Rc<Element<'d>>,
+    is_isl: bool,
+    names: &Names,
+    bundles: &mut u16,
+    drafts: &mut Vec<Draft<'d>>,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) {
+    let (wanted, accept): (&str, fn(Node) -> bool) = if is_isl {
+        ("switch", |n| matches!(n, Node::Switch(_)))
+    } else {
+        ("host, storage system or switch", |_| true)
+    };
+    let mut ends: [Vec<Option<End>>; 2] = [Vec::new(), Vec::new()];
+    let mut origins = [element.header.clone(), element.header.clone()];
+    for (side, key) in ["from", "to"].into_iter().enumerate() {
+        let Some((text, origin)) = element.patterns(key).first() else {
+            return;
+        };
+        origins[side] = origin.clone();
+        let Some(expanded) = budget.expand(text, origin, sink) else {
+            return;
+        };
+        ends[side] = expanded
+            .iter()
+            .map(|name| ports::end(name, names, wanted, accept, origin, sink))
+            .collect();
+    }
+    let spread = element
+        .choice("spread", schema::SPREADS)
+        .unwrap_or(Spread::Blocks);
+    let Some(pairs) = pair(ends[0].len(), ends[1].len(), spread) else {
+        sink.error(
+            RANGE_MISMATCH,
+            &origins[1],
+            format!(
+                "{} names in `from` cannot be joined to {} in `to`",
+                ends[0].len(),
+                ends[1].len()
+            ),
+            "use ranges of equal length, or let one be a multiple of the other",
+        );
+        return;
+    };
+    let count: usize = element.integer("count").unwrap_or(1);
+    let bundle = element.flag("bundle");
+    let total = pairs.len() * count;
+    let own = own_names(element, total, budget, sink);
+    for (i, (a, b)) in pairs.into_iter().enumerate() {
+        if bundle {
+            *bundles = bundles.saturating_add(1);
+        }
+        for k in 0..count {
+            let (Some(a), Some(b)) = (ends[0][a], ends[1][b]) else {
+                continue;
+            };
+            drafts.push(Draft {
+                name: own
+                    .as_ref()
+                    .and_then(|names| names.get(i * count + k).cloned()),
+                ends: [a, b],
+                origins: origins.clone(),
+                element: element.clone(),
+                bundle: bundle.then_some(*bundles),
+                is_isl,
+            });
+            if drafts.len() > MAX_LINKS {
+                return;
+            }
+        }
+    }
+}
+
+/// The names that `name` gives to `total` links.
+fn own_names(
+    element: &Element<'_>,
+    total: usize,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Option<Rc<Vec<String>>> {
+    let (text, origin) = element.patterns("name").first()?;
+    let names = budget.expand(text, origin, sink)?;
+    if let Some(name) = names.iter().find(|n| !document::good_name(n)) {
+        document::bad_name(name, origin, sink);
+        return None;
+    }
+    if names.len() != total {
+        let plural = if total == 1 { "" } else { "s" };
+        sink.error(
+            RANGE_MISMATCH,
+            origin,
+            format!("{} names cannot name {total} link{plural}", names.len()),
+            format!("give as many names as links, or leave `name` out"),
+        );
+        return None;
+    }
+    Some(names)
+}
+
+/// Which of `n` goes with which of `m`; `None` if neither is a multiple of the other.
+pub(super) fn pair(n: usize, m: usize, spread: Spread) -> Option<Vec<(usize, usize)>> {
+    if n == 0 || m == 0 {
+        return Some(Vec::new());
+    }
+    let (long, short) = (n.max(m), n.min(m));
+    if !long.is_multiple_of(short) {
+        return None;
+    }
+    let partner = |i: usize| match spread {
+        Spread::Blocks => i / (long / short),
+        Spread::RoundRobin => i % short,
+    };
+    Some(
+        (0..long)
+            .map(|i| {
+                if n >= m {
+                    (i, partner(i))
+                } else {
+                    (partner(i), i)
+                }
+            })
+            .collect(),
+    )
+}
+
+/// Which of `n` names belong to the element at `offset` of a range of `count`; `None` if the lengths do not fit.
+pub(super) fn share(n: usize, count: usize, offset: usize, spread: Spread) -> Option<Vec<usize>> {
+    if n <= 1 || count <= 1 {
+        return Some((0..n).collect());
+    }
+    let blocks = spread == Spread::Blocks;
+    if n.is_multiple_of(count) {
+        let size = n / count;
+        return Some(match blocks {
+            true => (offset * size..(offset + 1) * size).collect(),
+            false => (offset..n).step_by(count).collect(),
+        });
+    }
+    count.is_multiple_of(n).then(|| {
+        vec![if blocks {
+            offset / (count / n)
+        } else {
+            offset % n
+        }]
+    })
+}
+
+/// `None`: the switch gets as many as needed.
+fn port_count(lab: &Lab, node: Node) -> Option<u16> {
+    match node {
+        Node::Switch(i) => Some(lab.switches[usize::from(i)].ports).filter(|&ports| ports > 0),
+        Node::Host(i) => Some(lab.hosts[usize::from(i)].hbas.len() as u16),
+        Node::Storage(i) => Some(lab.storage[usize::from(i)].ports.len() as u16),
+    }
+}
+
+/// The names of both ends, with the port where a host or storage system has several.
+fn default_name(lab: &Lab, ends: [(Node, u16); 2]) -> String {
+    let name = |(node, port): (Node, u16)| match node {
+        Node::Switch(i) => lab.switches[usize::from(i)].name.clone(),
+        Node::Host(i) => {
+            let host = &lab.hosts[usize::from(i)];
+            if host.hbas.len() > 1 {
+                format!("{}:{port}", host.name)
+            } else {
+                host.name.clone()
+            }
+        }
+        Node::Storage(i) => {
+            let storage = &lab.storage[usize::from(i)];
+            if storage.ports.len() > 1 {
+                format!("{}:{port}", storage.name)
+            } else {
+                storage.name.clone()
+            }
+        }
+    };
+    format!("{}-{}", name(ends[0]), name(ends[1]))
+}
+
+fn credit(link: &Element<'_>, node: Node, nodes: [&Vec<Where<'_>>; 3]) -> u16 {
+    if let Some(credits) = link.integer("credits") {
+        return credits;
+    }
+    let (places, index, key) = match node {
+        Node::Switch(i) => (nodes[0], i, "buffers"),
+        Node::Host(i) => (nodes[1], i, "frame_buffers"),
+        Node::Storage(i) => (nodes[2], i, "frame_buffers"),
+    };
+    let element = places.get(usize::from(index)).map(|w| &w.element);
+    element.and_then(|e| e.integer(key)).unwrap_or(16)
+}
+
+/// Gives switches with `ports = "auto"` the ports that links use.
+fn grow_switches(lab: &mut Lab) {
+    let mut needed = vec![1; lab.switches.len()];
+    for end in lab.links.iter().flat_map(|l| l.ends) {
+        if let Node::Switch(i) = end.node {
+            let needed = &mut needed[usize::from(i)];
+            *needed = end.port.saturating_add(1).max(*needed);
+        }
+    }
+    for (switch, needed) in lab.switches.iter_mut().zip(needed) {
+        if switch.ports == 0 {
+            switch.ports = needed;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_zip_broadcast_and_spread() {
+        let pairs = |n, m, spread| {
+            pair(n, m, spread).map(|p| p.into_iter().map(|(_, b)| b).collect::<Vec<_>>())
+        };
+        assert_eq!(pairs(3, 3, Spread::Blocks), Some(vec![0, 1, 2]));
+        assert_eq!(pairs(4, 1, Spread::Blocks), Some(vec![0; 4]));
+        assert_eq!(pairs(4, 2, Spread::Blocks), Some(vec![0, 0, 1, 1]));
+        assert_eq!(pairs(4, 2, Spread::RoundRobin), Some(vec![0, 1, 0, 1]));
+        assert_eq!(
+            pair(2, 4, Spread::Blocks),
+            Some(vec![(0, 0), (0, 1), (1, 2), (1, 3)])
+        );
+        assert_eq!(pairs(4, 3, Spread::Blocks), None);
+        for (n, count) in [(6, 3), (3, 6), (5, 5), (1, 4)] {
+            for spread in [Spread::Blocks, Spread::RoundRobin] {
+                for offset in 0..count {
+                    let of_pairs: Vec<usize> = pair(n, count, spread)
+                        .unwrap()
+                        .into_iter()
+                        .filter(|&(_, element)| element == offset)
+                        .map(|(name, _)| name)
+                        .collect();
+                    assert_eq!(share(n, count, offset, spread), Some(of_pairs));
+                }
+            }
+        }
+        assert_eq!(share(4, 3, 0, Spread::Blocks), None);
+        assert_eq!(share(4, 1, 0, Spread::Blocks), Some(vec![0, 1, 2, 3]));
+    }
+}

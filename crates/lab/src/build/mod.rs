@@ -1,0 +1,217 @@
+//! The second step: from checked tables to the values of [`sanloom_core::config`], names resolved.
+
+mod faults;
+mod links;
+mod nodes;
+mod ports;
+mod workloads;
+mod zones;
+
+pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
+pub(crate) use links::RANGE_MISMATCH;
+pub(crate) use nodes::UNKNOWN_NODE;
+pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
+pub(crate) use workloads::{BAD_LUN, CONFLICT};
+
+use crate::diagnostic::{Finding, Origin, Severity, Sink};
+use crate::document::{Budget, Document, Element};
+use crate::schema;
+use sanloom_core::config::{
+    Expectation, Lab, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning,
+};
+
+/// A lab and where each of its values was written.
+pub(crate) struct Built<'d> {
+    pub lab: Lab,
+    places: Vec<(Section, Vec<Where<'d>>)>,
+    lab_element: Element<'d>,
+}
+
+/// Where an element of a list of the lab was written.
+pub(crate) struct Where<'d> {
+    pub element: std::rc::Rc<Element<'d>>,
+    /// Places that are more exact than those of the element's keys.
+    pub exact: Vec<(&'static str, Origin)>,
+}
+
+impl<'d> Where<'d> {
+    pub fn new(element: Element<'d>) -> Where<'d> {
+        Where {
+            element: std::rc::Rc::new(element),
+            exact: Vec::new(),
+        }
+    }
+
+    fn origin(&self, key: &str) -> Origin {
+        match self.exact.iter().find(|(name, _)| *name == key) {
+            Some((_, origin)) => origin.clone(),
+            None => self.element.origin(key),
+        }
+    }
+}
+
+/// Builds the lab; what is wrong with names goes to `sink`. What is built in spite of mistakes is only good for finding more of them.
+pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) -> Option<Built<'d>> {
+    let single = |name| document.element(schema::section(name));
+    let lab_element = single("lab")?;
+    let mut budget = Budget::new();
+    let (switches, switch_places) = nodes::switches(document, &mut budget, sink);
+    let (hosts, host_places) = nodes::hosts(document, &mut budget, sink);
+    let (storage, storage_places) = nodes::storage(document, &mut budget, sink);
+    let mut lab = Lab {
+        name: lab_element
+            .text("name")
+            .map_or_else(|| stem(label), str::to_owned),
+        description: lab_element.text("description").unwrap_or("").to_owned(),
+        run: run(&single("run")?),
+        timers: timers(&single("timers")?),
+        switches,
+        hosts,
+        storage,
+        links: Vec::new(),
+        zoning: Zoning {
+            zones: Vec::new(),
+            default: single("zoning")?
+                .choice("default", schema::ZONE_DEFAULTS)
+                .unwrap_or(ZoneDefault::Open),
+        },
+        workloads: Vec::new(),
+        faults: Vec::new(),
+        expectations: Vec::new(),
+    };
+    let names = nodes::Names::of(&lab);
+    let nodes = [&switch_places, &host_places, &storage_places];
+    let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
+    let zone_places = zones::build(document, &mut lab, &names, &mut budget, sink);
+    let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
+    let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);
+    let expect_places = expectations(document, &mut lab, sink);
+    for set in document.sets() {
+        set.report_if_unused(|section| known(&lab, section), sink);
+    }
+    let places = vec![
+        (Section::Run, vec![Where::new(single("run")?)]),
+        (Section::Timers, vec![Where::new(single("timers")?)]),
+        (Section::Switch, switch_places),
+        (Section::Host, host_places),
+        (Section::Storage, storage_places),
+        (Section::Link, link_places),
+        (Section::Zone, zone_places),
+        (Section::Workload, workload_places),
+        (Section::Fault, fault_places),
+        (Section::Expectation, expect_places),
+    ];
+    Some(Built {
+        lab,
+        places,
+        lab_element,
+    })
+}
+
+impl Built<'_> {
+    /// Adds what the core finds wrong with the lab as a whole.
+    pub fn validate(&self, sink: &mut Sink) {
+        let sound = !sink.has_errors();
+        for problem in self.lab.validate() {
+            let consequence = matches!(
+                problem.kind,
+                ProblemKind::Unreachable | ProblemKind::NotZoned | ProblemKind::NoTarget
+            );
+            let origin = self.origin(problem.place);
+            // A name that was wrong leaves holes that are no mistakes of their own.
+            if sound || !(consequence || sink.knows_place(&origin)) {
+                add(problem, origin, Severity::Error, sink);
+            }
+        }
+    }
+
+    /// Adds what is allowed but probably not meant.
+    pub fn advise(&self, sink: &mut Sink) {
+        for problem in self.lab.advice() {
+            let origin = self.origin(problem.place);
+            add(problem, origin, Severity::Warning, sink);
+        }
+    }
+
+    fn origin(&self, place: Place) -> Origin {
+        let list = self
+            .places
+            .iter()
+            .find(|(section, _)| *section == place.section);
+        let element = list.and_then(|(_, list)| list.get(place.index));
+        element.map_or_else(
+            || self.lab_element.origin(place.key),
+            |w| w.origin(place.key),
+        )
+    }
+}
+
+fn add(problem: Problem, origin: Origin, severity: Severity, sink: &mut Sink) {
+    sink.add(Finding {
+        severity,
+        code: problem.kind.name(),
+        origin,
+        reason: problem.reason,
+        remedy: problem.remedy,
+    });
+}
+
+fn run(element: &Element<'_>) -> Run {
+    let duration = element.time("duration").unwrap_or(Picos::SECOND);
+    Run {
+        duration,
+        warmup: element.time("warmup").unwrap_or(Picos(duration.0 / 10)),
+        seed: element.integer("seed").unwrap_or(1),
+        sample_interval: element
+            .time("sample_interval")
+            .unwrap_or(Picos((duration.0 / 100).max(1))),
+        stop_issuing: element.time("stop_issuing"),
+    }
+}
+
+fn timers(element: &Element<'_>) -> Timers {
+    let default = Timers::default();
+    Timers {
+        e_d_tov: element.time("e_d_tov").unwrap_or(default.e_d_tov),
+        r_a_tov: element.time("r_a_tov").unwrap_or(default.r_a_tov),
+        hold_time: element.time("hold_time").unwrap_or(default.hold_time),
+        rscn_delay: element.time("rscn_delay").unwrap_or(default.rscn_delay),
+    }
+}
+
+fn expectations<'d>(document: &'d Document, lab: &mut Lab, sink: &mut Sink) -> Vec<Where<'d>> {
+    let mut places = Vec::new();
+    for element in document.list("expect") {
+        element.require_keys(sink);
+        lab.expectations.push(Expectation {
+            metric: element.text("metric").unwrap_or("").to_owned(),
+            min: element.number("min"),
+            max: element.number("max"),
+        });
+        places.push(Where::new(element));
+    }
+    places
+}
+
+/// The names that an override of this section could have meant.
+fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
+    match section {
+        "switch" => lab.switches.iter().map(|s| s.name.as_str()).collect(),
+        "host" => lab.hosts.iter().map(|h| h.name.as_str()).collect(),
+        "storage" => lab.storage.iter().map(|s| s.name.as_str()).collect(),
+        "link" | "isl" => lab.links.iter().map(|l| l.name.as_str()).collect(),
+        "workload" => lab.workloads.iter().map(|w| w.name.as_str()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The file's name without folder and ending.
+fn stem(label: &str) -> String {
+    let file = label.rsplit(['/', '\\']).next().unwrap_or(label);
+    let stem = file.strip_suffix(".toml").unwrap_or(file);
+    if stem.is_empty() {
+        "lab".to_owned()
+    } else {
+        stem.to_owned()
+    }
+}

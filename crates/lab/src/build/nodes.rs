@@ -1,0 +1,355 @@
+//! Switches, hosts and storage, and their names.
+
+use super::Where;
+use crate::diagnostic::{Origin, Sink};
+use crate::document::{Budget, Document, Element};
+use crate::forms;
+use crate::schema;
+use crate::value::Value;
+use crate::{overrides, pattern, suggest, value};
+use sanloom_core::config::{
+    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Lab, Lun,
+    MAX_NODES, Multipath, Node, PathPolicy, Picos, Queueing, Service, Storage, StoragePort, Switch,
+};
+use sanloom_wire::{Wwnn, Wwpn};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Code of a node that does not exist.
+pub(crate) const UNKNOWN_NODE: &str = "unknown-node";
+
+/// All ports of hosts and storage together, and all LUNs together, stay below this.
+const MAX_PARTS: usize = 1 << 20;
+
+/// The nodes of a lab by name.
+pub(crate) struct Names {
+    by_name: BTreeMap<String, Node>,
+}
+
+impl Names {
+    pub fn of(lab: &Lab) -> Names {
+        let mut by_name = BTreeMap::new();
+        let switches = lab
+            .switches
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (&s.name, Node::Switch(i as u16)));
+        let hosts = lab
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(i, h)| (&h.name, Node::Host(i as u16)));
+        let storage = lab
+            .storage
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (&s.name, Node::Storage(i as u16)));
+        for (name, node) in switches.chain(hosts).chain(storage) {
+            by_name.entry(name.clone()).or_insert(node);
+        }
+        Names { by_name }
+    }
+
+    /// The node with this name if `accept` allows its sort; otherwise a diagnosis that says what was `wanted`.
+    pub fn find(
+        &self,
+        name: &str,
+        wanted: &str,
+        accept: fn(Node) -> bool,
+        origin: &Origin,
+        sink: &mut Sink,
+    ) -> Option<Node> {
+        let found = self.by_name.get(name).copied();
+        if let Some(node) = found
+            && accept(node)
+        {
+            return found;
+        }
+        if sink.knows(UNKNOWN_NODE, origin) {
+            return None;
+        }
+        let reason = match found {
+            Some(node) => format!("`{name}` is a {}, a {wanted} was expected", noun(node)),
+            None => format!("there is no {wanted} `{}`", value::cut(name)),
+        };
+        let known = || {
+            self.by_name
+                .iter()
+                .filter(|&(_, &node)| accept(node))
+                .map(|(name, _)| name.as_str())
+        };
+        // Names that differ in the number only are no typing mistakes: say which numbers there are.
+        let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let mut family: Vec<&str> = known()
+            .filter(|other| {
+                stem(other) == stem(name) && other.get(..stem(name)) == name.get(..stem(name))
+            })
+            .collect();
+        family.sort_by_key(|name| (name.len(), *name));
+        let remedy = match suggest::closest(name, known()) {
+            _ if found.is_some() => format!("name a {wanted} that the file defines"),
+            _ if family.len() > 1 && stem(name) > 0 => {
+                format!("the file defines {}", overrides::few(&family))
+            }
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("name a {wanted} that the file defines"),
+        };
+        sink.error(UNKNOWN_NODE, origin, reason, remedy);
+        None
+    }
+}
+
+/// What a node is called in sentences.
+pub(super) fn noun(node: Node) -> &'static str {
+    match node {
+        Node::Switch(_) => "switch",
+        Node::Host(_) => "host",
+        Node::Storage(_) => "storage system",
+    }
+}
+
+pub(super) fn switches<'d>(
+    document: &'d Document,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> (Vec<Switch>, Vec<Where<'d>>) {
+    let elements = limited(document.named("switch", budget, sink), sink);
+    let explicit = |e: &Element<'_>| -> Option<u8> {
+        let first: u64 = e.integer("domain")?;
+        u8::try_from(first.saturating_add(e.offset)).ok()
+    };
+    let taken: BTreeSet<u8> = elements.iter().filter_map(explicit).collect();
+    let mut free = (1..=239_u8).filter(|domain| !taken.contains(domain));
+    let mut switches = Vec::new();
+    for element in &elements {
+        let domain = match element.integer::<u64>("domain") {
+            // A range that counts beyond the last domain is a mistake that the core names.
+            Some(_) => explicit(element).unwrap_or(u8::MAX),
+            None => free.next().unwrap_or(239),
+        };
+        switches.push(Switch {
+            name: element.name.clone(),
+            domain,
+            // 0: as many as links need, filled in when they are known.
+            ports: element.integer("ports").unwrap_or(0),
+            forwarding: element
+                .choice("forwarding", schema::FORWARDINGS)
+                .unwrap_or(Forwarding::CutThrough),
+            queueing: element
+                .choice("queueing", schema::QUEUEINGS)
+                .unwrap_or(Queueing::Fifo),
+            arbitration: element
+                .choice("arbitration", schema::ARBITRATIONS)
+                .unwrap_or(Arbitration::RoundRobin),
+            latency: element.time("latency").unwrap_or_default(),
+            isl_choice: element
+                .choice("isl_choice", schema::ISL_CHOICES)
+                .unwrap_or(IslChoice::Exchange),
+        });
+    }
+    (switches, elements.into_iter().map(Where::new).collect())
+}
+
+pub(super) fn hosts<'d>(
+    document: &'d Document,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> (Vec<Host>, Vec<Where<'d>>) {
+    let elements = limited(document.named("host", budget, sink), sink);
+    let mut parts = Parts::default();
+    let hosts = elements
+        .iter()
+        .enumerate()
+        .map(|(index, e)| {
+            let hbas: u64 = parts.count(e, "hbas", sink);
+            let frames = e.integer("data_frames_in_flight");
+            let receive_size_bytes = receive_size(e);
+            Host {
+                name: e.name.clone(),
+                wwnn: Wwnn(world_wide_name(e, "wwnn", 1, host_name(0x20, index, 0))),
+                hbas: (0..hbas)
+                    .map(|port| Hba {
+                        wwpn: Wwpn(
+                            world_wide_name(e, "wwpn", hbas, host_name(0x10, index, port + 1))
+                                .saturating_add(given(e, port)),
+                        ),
+                        receive_size_bytes,
+                        data_frames_in_flight: frames,
+                    })
+                    .collect(),
+                queue: IoQueue {
+                    max_outstanding: e.integer("queue_depth").unwrap_or(32),
+                    max_waiting: e.integer("max_waiting"),
+                    scheduler: e
+                        .choice("scheduler", schema::SCHEDULERS)
+                        .unwrap_or(IoScheduler::Fifo),
+                    merge_up_to_bytes: e.size("merge_up_to").unwrap_or(0) as u32,
+                },
+                cpu_per_io: e.time("cpu_per_io").unwrap_or_default(),
+                interrupt: has_table(e, "interrupt").then(|| Interrupt {
+                    cost: e.time("interrupt.cost").unwrap_or_default(),
+                    max_frames: e.integer("interrupt.max_frames").unwrap_or(1),
+                    max_wait: e.time("interrupt.max_wait").unwrap_or_default(),
+                }),
+                bus: has_table(e, "bus").then(|| Bus {
+                    bits: e.integer("bus.bits").unwrap_or(64),
+                    clock_hz: match e.get("bus.clock") {
+                        Some((Value::Clock(hz), _)) => *hz,
+                        _ => 66_000_000,
+                    },
+                    shared_by: e.integer("bus.shared_by").unwrap_or(1),
+                }),
+                multipath: Multipath {
+                    policy: e
+                        .choice("multipath.policy", schema::PATH_POLICIES)
+                        .unwrap_or(PathPolicy::RoundRobin),
+                    fast_io_fail: e.time("multipath.fast_io_fail").unwrap_or_default(),
+                    dev_loss: e.time("multipath.dev_loss").unwrap_or_default(),
+                    no_path_timeout: e.time("multipath.no_path_timeout").unwrap_or_default(),
+                },
+                command_timeout: e.time("command_timeout").unwrap_or(Picos::from_secs(5)),
+                retries: e.integer("retries").unwrap_or(5),
+            }
+        })
+        .collect();
+    (hosts, elements.into_iter().map(Where::new).collect())
+}
+
+pub(super) fn storage<'d>(
+    document: &'d Document,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> (Vec<Storage>, Vec<Where<'d>>) {
+    let elements = limited(document.named("storage", budget, sink), sink);
+    let mut ports_left = Parts::default();
+    let mut luns_left = Parts::default();
+    let storage = elements
+        .iter()
+        .enumerate()
+        .map(|(index, e)| {
+            let ports: u64 = ports_left.count(e, "ports", sink);
+            let luns: u64 = luns_left.count(e, "luns", sink);
+            let receive_size_bytes = receive_size(e);
+            let block_bytes = e.size("block_size").unwrap_or(512) as u32;
+            let blocks = e.size("lun_size").unwrap_or(0) / u64::from(block_bytes.max(1));
+            Storage {
+                name: e.name.clone(),
+                wwnn: Wwnn(world_wide_name(e, "wwnn", 1, storage_name(index, 0))),
+                ports: (0..ports)
+                    .map(|port| StoragePort {
+                        wwpn: Wwpn(
+                            world_wide_name(e, "wwpn", ports, storage_name(index, port + 1))
+                                .saturating_add(given(e, port)),
+                        ),
+                        receive_size_bytes,
+                        sequence_overhead: e.time("sequence_overhead").unwrap_or_default(),
+                    })
+                    .collect(),
+                service: Service {
+                    time: match e.get("rate") {
+                        Some((Value::PerSecond(rate), _)) if *rate > 0 => {
+                            forms::per_second(*rate).period()
+                        }
+                        _ => Picos::ZERO,
+                    },
+                    servers: e.integer("servers").unwrap_or(1),
+                    max_queued: e.integer("max_queued").unwrap_or(u32::MAX),
+                    media_latency: e.time("media_latency").unwrap_or_default(),
+                },
+                luns: vec![
+                    Lun {
+                        blocks,
+                        block_bytes
+                    };
+                    luns as usize
+                ],
+                max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
+            }
+        })
+        .collect();
+    (storage, elements.into_iter().map(Where::new).collect())
+}
+
+/// A table that any layer has, or one of whose keys is set from outside.
+fn has_table(element: &Element<'_>, table: &str) -> bool {
+    element.get(table).is_some()
+        || element
+            .def
+            .keys
+            .iter()
+            .filter(|k| {
+                k.path
+                    .strip_prefix(table)
+                    .is_some_and(|rest| rest.starts_with('.'))
+            })
+            .any(|k| element.is_given(k.path))
+}
+
+fn receive_size(element: &Element<'_>) -> u16 {
+    element
+        .size("receive_size")
+        .map_or(2048, |bytes| bytes as u16)
+}
+
+/// The name that the file gives, counted up along a range of nodes of `ports` names each; or the one that we make.
+fn world_wide_name(element: &Element<'_>, key: &str, ports: u64, made: u64) -> u64 {
+    match element.wwn(key) {
+        Some(first) => first.saturating_add(element.offset.saturating_mul(ports)),
+        None => made,
+    }
+}
+
+/// What to add for a port when the file gives the name of the first one.
+fn given(element: &Element<'_>, port: u64) -> u64 {
+    if element.wwn("wwpn").is_some() {
+        port
+    } else {
+        0
+    }
+}
+
+/// NAA 1 and 2 with a locally administered address 02:5a:00 (FC-FS, name identifiers): node and port number behind it.
+fn host_name(first_byte: u64, index: usize, port: u64) -> u64 {
+    first_byte << 56 | 0x02_5a00 << 24 | (index as u64 + 1) << 8 | port & 0xff
+}
+
+/// NAA 5: a 24-bit company number, here the locally administered 02:5a:00, and 36 bits of our own.
+fn storage_name(index: usize, port: u64) -> u64 {
+    0x5 << 60 | 0x02_5a00 << 36 | (index as u64 + 1) << 12 | port
+}
+
+/// Not more nodes than sanloom handles; the rest is one diagnosis.
+fn limited<'d>(mut elements: Vec<Element<'d>>, sink: &mut Sink) -> Vec<Element<'d>> {
+    if let Some(first) = elements.get(MAX_NODES) {
+        sink.error(
+            pattern::TOO_MANY,
+            &first.header,
+            format!("the file has {} nodes of this sort", elements.len()),
+            format!("stay at or below {MAX_NODES} nodes in all"),
+        );
+        elements.truncate(MAX_NODES);
+    }
+    elements
+}
+
+/// Counts ports or LUNs over all nodes, so that a file cannot ask for billions.
+#[derive(Default)]
+struct Parts {
+    total: usize,
+}
+
+impl Parts {
+    fn count(&mut self, element: &Element<'_>, key: &'static str, sink: &mut Sink) -> u64 {
+        let wanted: u64 = element.integer(key).unwrap_or(1);
+        self.total = self.total.saturating_add(wanted as usize);
+        if self.total <= MAX_PARTS {
+            return wanted;
+        }
+        sink.error(
+            pattern::TOO_MANY,
+            &element.origin(key),
+            format!("`{key}` of all nodes together are more than {MAX_PARTS}"),
+            "choose a smaller number",
+        );
+        1
+    }
+}

@@ -1,0 +1,155 @@
+//! Ports: which are taken by name, and which come next.
+
+use super::Where;
+use super::nodes::{Names, noun};
+use crate::diagnostic::{Origin, Sink};
+use crate::value;
+use sanloom_core::config::{Lab, Node};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Code of a port number that cannot be read.
+pub(crate) const BAD_PORT: &str = "bad-port";
+/// Code of a node without a free port.
+pub(crate) const NO_FREE_PORT: &str = "no-free-port";
+
+/// One end of a link as it is written: a node, perhaps with a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct End {
+    pub node: Node,
+    pub port: Option<u16>,
+}
+
+/// Splits `name:port`.
+pub(super) fn end(
+    text: &str,
+    names: &Names,
+    wanted: &str,
+    accept: fn(Node) -> bool,
+    origin: &Origin,
+    sink: &mut Sink,
+) -> Option<End> {
+    let (name, port) = match text.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
+    };
+    let node = names.find(name, wanted, accept, origin, sink)?;
+    let port = match port {
+        None => None,
+        Some(port) => match port.parse::<u16>() {
+            Ok(port) => Some(port),
+            Err(_) => {
+                sink.error(
+                    BAD_PORT,
+                    origin,
+                    format!("`{}` is no port number", value::cut(port)),
+                    format!("write {name}:0 for the first port, or {name} for the next free one"),
+                );
+                return None;
+            }
+        },
+    };
+    Some(End { node, port })
+}
+
+/// Ports of all nodes: those taken by number first, then the next free ones.
+pub(super) struct Ports {
+    taken: BTreeMap<Node, BTreeSet<u16>>,
+    next: BTreeMap<Node, u16>,
+    /// Nodes that have run out, to report each once with the number of links that ask for a port.
+    short: BTreeMap<Node, (Origin, usize)>,
+}
+
+impl Ports {
+    /// `ends`: every end of every link.
+    pub fn new(ends: impl Iterator<Item = End>) -> Ports {
+        let mut taken: BTreeMap<Node, BTreeSet<u16>> = BTreeMap::new();
+        for end in ends {
+            if let Some(port) = end.port {
+                taken.entry(end.node).or_default().insert(port);
+            }
+        }
+        Ports {
+            taken,
+            next: BTreeMap::new(),
+            short: BTreeMap::new(),
+        }
+    }
+
+    /// The port of an end: its own, or the next free one of a node that has `count` ports (`None`: as many as needed).
+    pub fn assign(&mut self, end: End, count: Option<u16>, origin: &Origin) -> Option<u16> {
+        if end.port.is_some() {
+            return end.port;
+        }
+        let taken = self.taken.get(&end.node);
+        let next = self.next.entry(end.node).or_insert(0);
+        while taken.is_some_and(|t| t.contains(next)) {
+            *next = next.checked_add(1)?;
+        }
+        if count.is_some_and(|count| *next >= count) || *next == u16::MAX {
+            self.short.entry(end.node).or_insert((origin.clone(), 0)).1 += 1;
+            return None;
+        }
+        let port = *next;
+        *next += 1;
+        Some(port)
+    }
+
+    /// Reports the nodes that had too few ports; `nodes`: places of switches, hosts and storage.
+    pub fn report(&self, lab: &Lab, nodes: [&[Where<'_>]; 3], sink: &mut Sink) {
+        for (&node, (origin, missing)) in &self.short {
+            let (name, count, key, places, index) = match node {
+                Node::Switch(i) => {
+                    let s = &lab.switches[usize::from(i)];
+                    (&s.name, usize::from(s.ports), "ports", nodes[0], i)
+                }
+                Node::Host(i) => {
+                    let h = &lab.hosts[usize::from(i)];
+                    (&h.name, h.hbas.len(), "hbas", nodes[1], i)
+                }
+                Node::Storage(i) => {
+                    let s = &lab.storage[usize::from(i)];
+                    (&s.name, s.ports.len(), "ports", nodes[2], i)
+                }
+            };
+            // A count that was wrong has its own diagnosis.
+            let count_is_good = places.get(usize::from(index)).is_none_or(|place| {
+                !sink.knows_place(&place.element.origin(key))
+                    || place.element.origin(key) == place.element.header
+            });
+            if count_is_good {
+                let plural = if count == 1 { "" } else { "s" };
+                let unit = if key == "hbas" { "HBA" } else { "port" };
+                sink.error(
+                    NO_FREE_PORT,
+                    origin,
+                    format!(
+                        "{} `{name}` has {count} {unit}{plural}, all in use by other links",
+                        noun(node)
+                    ),
+                    format!(
+                        "set `{key} = {}` for `{name}`, or remove links",
+                        count + missing
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// Reports a port number that its node does not have.
+pub(super) fn no_such_port(text: &str, count: usize, origin: &Origin, sink: &mut Sink) {
+    let (name, _) = text.split_once(':').unwrap_or((text, ""));
+    let plural = if count == 1 { "" } else { "s" };
+    sink.error(
+        BAD_PORT,
+        origin,
+        format!(
+            "there is no port `{}`: `{name}` has {count} port{plural}",
+            value::cut(text)
+        ),
+        match count {
+            0 | 1 => format!("write {name}:0; ports are numbered from 0"),
+            _ => format!("choose {name}:0 to {name}:{}", count - 1),
+        },
+    );
+}

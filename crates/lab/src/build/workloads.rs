@@ -1,0 +1,233 @@
+//! `[workload.NAME]`: who asks for what.
+
+use super::Where;
+use super::links::{RANGE_MISMATCH, share};
+use super::nodes::Names;
+use crate::check::MISSING_KEY;
+use crate::diagnostic::{Origin, Sink};
+use crate::document::{Budget, Document, Element};
+use crate::pattern;
+use crate::schema::{self, Spread};
+use crate::value::{self, Value};
+use sanloom_core::config::{
+    HotSet, Lab, Load, Location, Node, Picos, SizeDistribution, Target, Workload,
+};
+use std::collections::BTreeSet;
+
+/// Code of keys that cannot stand together.
+pub(crate) const CONFLICT: &str = "conflicting-keys";
+/// Code of a LUN that cannot be read.
+pub(crate) const BAD_LUN: &str = "bad-lun";
+
+/// Hosts and LUNs of all workloads together stay below this.
+const MAX_ENTRIES: usize = 1 << 22;
+
+/// Fills `lab.workloads`.
+pub(super) fn build<'d>(
+    document: &'d Document,
+    lab: &mut Lab,
+    names: &Names,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<Where<'d>> {
+    let mut places = Vec::new();
+    let mut entries = 0;
+    for element in document.named("workload", budget, sink) {
+        element.require_keys(sink);
+        let hosts = hosts(&element, names, budget, sink);
+        let targets = targets(lab, &element, names, budget, sink);
+        entries += hosts.len() + targets.len();
+        if entries > MAX_ENTRIES {
+            sink.error(
+                pattern::TOO_MANY,
+                &element.header,
+                format!("the workloads together name more than {MAX_ENTRIES} hosts and LUNs"),
+                "use fewer workloads or smaller ranges",
+            );
+            break;
+        }
+        lab.workloads.push(Workload {
+            name: element.name.clone(),
+            hosts,
+            targets,
+            load: load(&element, sink),
+            size: match element.get("size") {
+                Some((Value::Sizes(sizes), _)) => sizes.clone(),
+                _ => SizeDistribution::Fixed(4096),
+            },
+            read_share: element.number("read_share").unwrap_or(1.0),
+            location: location(&element, sink),
+            hot_set: hot_set(&element),
+            span_bytes: element.size("span"),
+            start: element.time("start").unwrap_or_default(),
+            stop: element.time("stop"),
+        });
+        places.push(Where::new(element));
+    }
+    places
+}
+
+/// The names of one key that belong to this workload of a range of workloads.
+fn chosen(
+    element: &Element<'_>,
+    key: &str,
+    budget: &mut Budget,
+    sink: &mut Sink,
+    mut each: impl FnMut(&str, &Origin, &mut Sink),
+) {
+    let spread = element
+        .choice("spread", schema::SPREADS)
+        .unwrap_or(Spread::Blocks);
+    for (text, origin) in element.patterns(key) {
+        let Some(names) = budget.expand(text, origin, sink) else {
+            continue;
+        };
+        let share = share(
+            names.len(),
+            element.count as usize,
+            element.offset as usize,
+            spread,
+        );
+        let Some(share) = share else {
+            sink.error(
+                RANGE_MISMATCH,
+                origin,
+                format!(
+                    "{} names cannot be handed to {} workloads",
+                    names.len(),
+                    element.count
+                ),
+                "use as many names as workloads, or a multiple of them",
+            );
+            continue;
+        };
+        for i in share {
+            each(&names[i], origin, sink);
+        }
+    }
+}
+
+fn hosts(element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut Sink) -> Vec<u16> {
+    let mut hosts = Vec::new();
+    chosen(element, "hosts", budget, sink, |name, origin, sink| {
+        let accept = |node| matches!(node, Node::Host(_));
+        if let Some(Node::Host(i)) = names.find(name, "host", accept, origin, sink) {
+            hosts.push(i);
+        }
+    });
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts
+}
+
+fn targets(
+    lab: &Lab,
+    element: &Element<'_>,
+    names: &Names,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<Target> {
+    let mut targets: BTreeSet<Target> = BTreeSet::new();
+    chosen(element, "targets", budget, sink, |text, origin, sink| {
+        let (name, lun) = match text.split_once(':') {
+            Some((name, lun)) => (name, Some(lun)),
+            None => (text, None),
+        };
+        let accept = |node| matches!(node, Node::Storage(_));
+        let Some(Node::Storage(i)) = names.find(name, "storage system", accept, origin, sink)
+        else {
+            return;
+        };
+        let count = lab.storage[usize::from(i)].luns.len();
+        let Some(lun) = lun else {
+            if targets.len() <= MAX_ENTRIES {
+                targets.extend((0..count as u16).map(|lun| Target { storage: i, lun }));
+            }
+            return;
+        };
+        let number = lun.strip_prefix("lun").unwrap_or(lun).parse::<u16>().ok();
+        match number.filter(|&n| usize::from(n) < count) {
+            Some(lun) => {
+                targets.insert(Target { storage: i, lun });
+            }
+            None => sink.error(
+                BAD_LUN,
+                origin,
+                format!("`{name}` has no LUN `{}`", value::cut(lun)),
+                match count {
+                    0 | 1 => format!("write {name}:lun0, or raise `luns` of `{name}`"),
+                    _ => format!(
+                        "choose {name}:lun0 to {name}:lun{}, or raise `luns` of `{name}`",
+                        count - 1
+                    ),
+                },
+            ),
+        }
+    });
+    targets.into_iter().collect()
+}
+
+fn load(element: &Element<'_>, sink: &mut Sink) -> Load {
+    if let Some((Value::Arrivals(arrivals), _)) = element.get("arrivals") {
+        for key in ["depth", "think_time"] {
+            if element.is_given(key) {
+                sink.error(
+                    CONFLICT,
+                    &element.origin(key),
+                    format!("`{key}` belongs to a closed loop, `arrivals` to an open one"),
+                    format!("remove `{key}` or `arrivals`; `queue_depth` of the host limits an open loop"),
+                );
+            }
+        }
+        return Load::Open(arrivals.clone());
+    }
+    Load::Closed {
+        depth: element.integer("depth").unwrap_or(32),
+        think_time: element.time("think_time").unwrap_or(Picos::ZERO),
+    }
+}
+
+fn location(element: &Element<'_>, sink: &mut Sink) -> Location {
+    let place = element
+        .choice("location", schema::LOCATIONS)
+        .unwrap_or(schema::Place::Random);
+    let stride = element.size("stride");
+    if place != schema::Place::Strided {
+        if stride.is_some() {
+            sink.error(
+                CONFLICT,
+                &element.origin("stride"),
+                "`stride` means nothing without `location = \"strided\"`",
+                "add it, or remove `stride`",
+            );
+        }
+        return match place {
+            schema::Place::Sequential => Location::Sequential,
+            _ => Location::Random,
+        };
+    }
+    if stride.is_none() && !element.is_given("stride") {
+        sink.error(
+            MISSING_KEY,
+            &element.origin("location"),
+            "`stride` is missing: how far is one request from the next?",
+            "add it, for example stride = \"1MiB\"",
+        );
+    }
+    Location::Strided {
+        stride_bytes: stride.unwrap_or(512),
+    }
+}
+
+fn hot_set(element: &Element<'_>) -> Option<HotSet> {
+    let given = ["hot", "hot.requests", "hot.space", "hot.zipf", "hot.items"];
+    if !given.iter().any(|key| element.is_given(key)) {
+        return None;
+    }
+    Some(HotSet {
+        share_of_requests: element.number("hot.requests").unwrap_or(0.8),
+        share_of_space: element.number("hot.space").unwrap_or(0.2),
+        zipf_exponent: element.number("hot.zipf").unwrap_or(0.0),
+        items: element.integer("hot.items").unwrap_or(1000),
+    })
+}

@@ -1,0 +1,221 @@
+//! A TOML table checked key by key against the definitions of its section.
+
+use crate::diagnostic::{Origin, Sink};
+use crate::schema::{Fallback, Key, Kind, SectionDef};
+use crate::suggest;
+use crate::value::{self, Places, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Code of a key that its section does not have.
+pub(crate) const UNKNOWN_KEY: &str = "unknown-key";
+/// Code of a key that must be given.
+pub(crate) const MISSING_KEY: &str = "missing-key";
+
+/// The values of one table, with their places.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Checked {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    path: &'static str,
+    origin: Origin,
+    value: Value,
+}
+
+impl Checked {
+    /// The value of a key and where it stands; a value that was wrong counts as not given, so that what depends on it
+    /// uses the next layer.
+    pub fn get(&self, path: &str) -> Option<(&Value, &Origin)> {
+        self.entries
+            .iter()
+            .find(|e| e.path == path)
+            .map(|e| (&e.value, &e.origin))
+    }
+
+    pub fn set(&mut self, path: &'static str, origin: Origin, value: Value) {
+        self.entries.push(Entry {
+            path,
+            origin,
+            value,
+        });
+    }
+
+    /// Every key that is given.
+    #[cfg(test)]
+    pub fn paths(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.entries.iter().map(|e| e.path)
+    }
+}
+
+/// Checks a table of `section`.
+pub(crate) fn table(
+    section: &'static SectionDef,
+    table: &DeTable<'_>,
+    places: Places,
+    sink: &mut Sink,
+) -> Checked {
+    let mut checked = Checked::default();
+    nested(section, "", table, places, sink, &mut checked);
+    checked
+}
+
+fn nested(
+    section: &'static SectionDef,
+    prefix: &str,
+    table: &DeTable<'_>,
+    places: Places,
+    sink: &mut Sink,
+    checked: &mut Checked,
+) {
+    for (name, value) in table {
+        let path = format!("{prefix}{}", name.get_ref());
+        let Some(key) = section.key(&path).filter(|_| !name.get_ref().contains('.')) else {
+            let inside = match prefix.strip_suffix('.') {
+                Some(table) => format!("`{table}` of {}", section.heading()),
+                None => section.heading(),
+            };
+            unknown_key(
+                name.get_ref(),
+                &inside,
+                siblings(section, prefix),
+                &synonyms(section, prefix),
+                &places.origin(name.span()),
+                sink,
+            );
+            continue;
+        };
+        let found = value::check(&key.kind, key.example, value, places, sink);
+        checked.set(key.path, places.origin(value.span()), found);
+        if let (Kind::Table, DeValue::Table(inner)) = (key.kind, value.get_ref()) {
+            nested(section, &format!("{path}."), inner, places, sink, checked);
+        }
+    }
+}
+
+/// The names of the keys directly below `prefix`.
+pub(crate) fn siblings<'p>(
+    section: &'static SectionDef,
+    prefix: &'p str,
+) -> impl Iterator<Item = &'static str> + 'p {
+    section
+        .keys
+        .iter()
+        .filter_map(move |k| k.path.strip_prefix(prefix))
+        .filter(|name| !name.contains('.'))
+}
+
+fn synonyms(section: &'static SectionDef, prefix: &str) -> Vec<(&'static str, &'static str)> {
+    let below = |key: &&'static Key| {
+        key.path
+            .strip_prefix(prefix)
+            .filter(|name| !name.contains('.'))
+    };
+    section
+        .keys
+        .iter()
+        .filter_map(|key| below(&key).map(|name| (key, name)))
+        .flat_map(|(key, name)| key.also.iter().map(move |also| (*also, name)))
+        .collect()
+}
+
+/// Reports a key that does not exist, with the one that was probably meant.
+pub(crate) fn unknown_key(
+    name: &str,
+    inside: &str,
+    known: impl Iterator<Item = &'static str>,
+    synonyms: &[(&'static str, &'static str)],
+    origin: &Origin,
+    sink: &mut Sink,
+) {
+    let known: Vec<&str> = known.collect();
+    let lower = name.to_lowercase();
+    let near = (synonyms.iter().find(|(also, _)| *also == lower))
+        .map(|(_, key)| *key)
+        .or_else(|| suggest::closest(name, known.iter().copied()));
+    let remedy = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("its keys are {}", known.join(", ")),
+    };
+    let reason = format!("{inside} has no key `{}`", value::cut(name));
+    sink.error(UNKNOWN_KEY, origin, reason, remedy);
+}
+
+/// The defaults of a section as if a file had written them.
+pub(crate) fn defaults(section: &'static SectionDef) -> Checked {
+    let mut checked = Checked::default();
+    let mut sink = Sink::default();
+    for key in section.keys {
+        if let Fallback::Value(text) = key.fallback
+            && let Ok(value) = DeValue::parse(text)
+        {
+            let found = value::check(&key.kind, key.example, &value, Places::BuiltIn, &mut sink);
+            checked.set(key.path, Origin::BuiltIn, found);
+        }
+    }
+    checked
+}
+
+/// Checks one value for one key: first as TOML, then, because a shell eats quotes, as text without quotes.
+pub(crate) fn loose(key: &'static Key, text: &str, places: Places, sink: &mut Sink) -> Value {
+    let mut strict = Sink::default();
+    if let Ok(value) = DeValue::parse(text) {
+        let found = value::check(&key.kind, key.example, &value, places, &mut strict);
+        if !strict.has_errors() {
+            return found;
+        }
+    }
+    let quoted = Spanned::new(0..text.len(), DeValue::String(text.into()));
+    let mut plain = Sink::default();
+    let found = value::check(&key.kind, key.example, &quoted, places, &mut plain);
+    if plain.has_errors() {
+        let first = if strict.has_errors() { strict } else { plain };
+        first.pour_into(sink);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::SECTIONS;
+
+    #[test]
+    fn every_default_and_example_of_the_table_is_valid() {
+        for section in SECTIONS {
+            let defaults = defaults(section);
+            for key in section.keys {
+                if matches!(key.fallback, Fallback::Value(_)) {
+                    let (value, _) = defaults.get(key.path).expect("a default that parses");
+                    assert_ne!(*value, Value::Bad, "default of {}", key.path);
+                }
+                let mut sink = Sink::default();
+                let value = DeValue::parse(key.example).expect(key.example);
+                let found = value::check(&key.kind, "", &value, Places::File, &mut sink);
+                assert!(
+                    !sink.has_errors() && found != Value::Bad,
+                    "example of {}",
+                    key.path
+                );
+                if let DeValue::Table(inner) = value.get_ref()
+                    && matches!(key.kind, Kind::Table)
+                {
+                    let mut checked = Checked::default();
+                    let prefix = format!("{}.", key.path);
+                    nested(
+                        section,
+                        &prefix,
+                        inner,
+                        Places::File,
+                        &mut sink,
+                        &mut checked,
+                    );
+                    assert!(!sink.has_errors(), "example of {}", key.path);
+                    assert!(checked.paths().count() > 0);
+                }
+            }
+        }
+    }
+}

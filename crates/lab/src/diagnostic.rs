@@ -1,0 +1,374 @@
+//! Mistakes with their places: [`Diagnostic`], [`Diagnostics`], and how they are collected and drawn.
+
+use annotate_snippets::{AnnotationKind, Level, Origin as Location, Renderer, Snippet};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Severity {
+    /// The lab cannot be used.
+    Error,
+    /// The lab can be used but is probably not what was meant.
+    Warning,
+}
+
+/// One mistake: where, what, and what to do about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A short fixed name of the sort of mistake, such as `unknown-key`; [`crate::codes`] lists them.
+    pub code: &'static str,
+    /// The label of the file, or `--set` followed by the argument.
+    pub source: String,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// The place in bytes from the beginning of the file (or of the argument of `--set`).
+    pub span: Range<usize>,
+    /// What is wrong, without a full stop.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+    excerpt: Excerpt,
+}
+
+/// Mistakes sorted by place.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+/// The line a diagnostic points at, cut down if it is very long.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Excerpt {
+    text: String,
+    caret: Range<usize>,
+    is_cut: bool,
+}
+
+impl Diagnostic {
+    /// The line with a caret under the place, reason and remedy, as several lines of text that end with a newline.
+    /// `color`: with ANSI colours, for a terminal.
+    pub fn render(&self, color: bool) -> String {
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let snippet = Snippet::source(&self.excerpt.text)
+            .line_start(self.line)
+            .annotation(AnnotationKind::Primary.span(self.excerpt.caret.clone()));
+        let title = level.primary_title(&self.reason).id(self.code);
+        // The column within a cut line is not that of the file, so it must be said beside the snippet.
+        let group = if self.excerpt.is_cut {
+            let place = Location::path(&self.source)
+                .line(self.line)
+                .char_column(self.column);
+            title.element(place).element(snippet)
+        } else {
+            title.element(snippet.path(&self.source))
+        };
+        let group = group.element(Level::HELP.message(&self.remedy));
+        let renderer = if color {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        let mut text = renderer.term_width(140).render(&[group]);
+        text.push('\n');
+        text
+    }
+}
+
+impl Diagnostics {
+    /// Every mistake, sorted by place.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.list.iter()
+    }
+    pub(crate) fn into_list(self) -> Vec<Diagnostic> {
+        self.list
+    }
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+    /// All of them as text, each with its line, caret, reason and remedy, and a last line with their number.
+    /// `color`: with ANSI colours, for a terminal.
+    pub fn render(&self, color: bool) -> String {
+        let mut text = String::new();
+        for diagnostic in &self.list {
+            text.push_str(&diagnostic.render(color));
+            text.push('\n');
+        }
+        let plural = if self.list.len() == 1 { "" } else { "s" };
+        text.push_str(&format!("{} mistake{plural}\n", self.list.len()));
+        text
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.iter()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// Where a value came from.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Origin {
+    /// Bytes of the file.
+    File(usize, usize),
+    /// Bytes of the argument of one `--set`, by its number.
+    Set(u32, usize, usize),
+    /// A preset or a default: no place that the user wrote.
+    BuiltIn,
+}
+
+/// A mistake before its place is worked out.
+pub(crate) struct Finding {
+    pub severity: Severity,
+    pub code: &'static str,
+    pub origin: Origin,
+    pub reason: String,
+    pub remedy: String,
+}
+
+/// Collects mistakes. The same mistake at the same place, as from a range of a thousand names, is kept once and counted.
+#[derive(Default)]
+pub(crate) struct Sink {
+    findings: Vec<Finding>,
+    seen: BTreeMap<(Origin, &'static str), (usize, usize)>,
+}
+
+/// Places beyond these many are counted, not shown: nobody reads them, and a hostile file could have millions.
+const MAX_SHOWN: usize = 1_000;
+
+impl Sink {
+    pub fn error(
+        &mut self,
+        code: &'static str,
+        origin: &Origin,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.add(Finding {
+            severity: Severity::Error,
+            code,
+            origin: origin.clone(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    pub fn add(&mut self, finding: Finding) {
+        let next = self.findings.len();
+        let (_, count) = self
+            .seen
+            .entry((finding.origin.clone(), finding.code))
+            .and_modify(|(_, count)| *count += 1)
+            .or_insert((next, 1));
+        if *count == 1 {
+            self.findings.push(finding);
+        }
+    }
+
+    /// True if this sort of mistake is already known here: saves the work of finding a suggestion again.
+    pub fn knows(&mut self, code: &'static str, origin: &Origin) -> bool {
+        match self.seen.get_mut(&(origin.clone(), code)) {
+            Some((_, count)) => {
+                *count += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// True if any mistake at all is known at this place.
+    pub fn knows_place(&self, origin: &Origin) -> bool {
+        let first = (origin.clone(), "");
+        self.seen
+            .range(first..)
+            .next()
+            .is_some_and(|((at, _), _)| at == origin)
+    }
+
+    pub fn has_syntax_errors(&self) -> bool {
+        let syntax = [crate::syntax::SYNTAX, crate::syntax::TOO_LONG];
+        self.findings.iter().any(|f| syntax.contains(&f.code))
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|f| f.severity == Severity::Error)
+    }
+
+    /// Moves everything to another collection.
+    pub fn pour_into(self, other: &mut Sink) {
+        for finding in self.findings {
+            other.add(finding);
+        }
+    }
+
+    /// Everything of one severity, sorted by place.
+    pub fn finish(&self, severity: Severity, sources: &Sources<'_>) -> Diagnostics {
+        let mut chosen: Vec<&Finding> = self
+            .findings
+            .iter()
+            .filter(|f| f.severity == severity)
+            .collect();
+        chosen.sort_by(|a, b| (&a.origin, a.code).cmp(&(&b.origin, b.code)));
+        let left_out = chosen.len().saturating_sub(MAX_SHOWN);
+        chosen.truncate(MAX_SHOWN);
+        let mut list: Vec<Diagnostic> = chosen
+            .iter()
+            .map(|f| {
+                let count = self
+                    .seen
+                    .get(&(f.origin.clone(), f.code))
+                    .map_or(1, |&(_, count)| count);
+                sources.place(f, count)
+            })
+            .collect();
+        if left_out > 0
+            && let Some(last) = list.last_mut()
+        {
+            last.reason
+                .push_str(&format!(" ({left_out} more mistakes follow)"));
+        }
+        Diagnostics { list }
+    }
+}
+
+/// The texts that origins point into.
+pub(crate) struct Sources<'a> {
+    label: &'a str,
+    text: &'a str,
+    line_starts: Vec<usize>,
+    sets: Vec<String>,
+}
+
+impl<'a> Sources<'a> {
+    pub fn new(label: &'a str, text: &'a str, sets: Vec<String>) -> Sources<'a> {
+        let line_starts = std::iter::once(0)
+            .chain(
+                text.bytes()
+                    .enumerate()
+                    .filter(|&(_, b)| b == b'\n')
+                    .map(|(i, _)| i + 1),
+            )
+            .collect();
+        Sources {
+            label,
+            text,
+            line_starts,
+            sets,
+        }
+    }
+
+    /// The line of a byte offset, counted from 0, and the offset of its beginning.
+    pub fn line_of(&self, offset: usize) -> (usize, usize) {
+        let line = self
+            .line_starts
+            .partition_point(|&start| start <= offset)
+            .max(1)
+            - 1;
+        (line, self.line_starts[line])
+    }
+
+    fn place(&self, finding: &Finding, count: usize) -> Diagnostic {
+        let (source, text, span) = match finding.origin {
+            Origin::File(start, end) => (self.label.to_owned(), self.text, start..end),
+            Origin::Set(number, start, end) => {
+                let text = self.sets.get(number as usize).map_or("", String::as_str);
+                ("--set".to_owned(), text, start..end)
+            }
+            Origin::BuiltIn => (self.label.to_owned(), self.text, 0..0),
+        };
+        let start = floor_char_boundary(text, span.start);
+        let end = floor_char_boundary(text, span.end.max(start));
+        let (line, line_start) = match finding.origin {
+            Origin::Set(..) => (0, 0),
+            _ => self.line_of(start),
+        };
+        let line_text = text[line_start..].split('\n').next().unwrap_or("");
+        let line_text = line_text.strip_suffix('\r').unwrap_or(line_text);
+        let column = line_text
+            .get(..start - line_start)
+            .map_or(0, |before| before.chars().count());
+        let mut reason = finding.reason.clone();
+        if count > 1 {
+            reason.push_str(&format!(" (and {} more like it)", count - 1));
+        }
+        Diagnostic {
+            severity: finding.severity,
+            code: finding.code,
+            source,
+            line: line + 1,
+            column: column + 1,
+            span: start..end,
+            reason,
+            remedy: finding.remedy.clone(),
+            excerpt: Excerpt::cut(line_text, start - line_start, end - line_start),
+        }
+    }
+}
+
+impl Excerpt {
+    /// The part of `line` around `start..end`; a caret at the end of the line is allowed.
+    fn cut(line: &str, start: usize, end: usize) -> Excerpt {
+        const SIDE: usize = 160;
+        let start = floor_char_boundary(line, start);
+        let end = floor_char_boundary(line, end).max(start).min(start + SIDE);
+        let end = floor_char_boundary(line, end);
+        let from = if line.len() <= 2 * SIDE {
+            0
+        } else {
+            floor_char_boundary(line, start.saturating_sub(SIDE))
+        };
+        let to = if line.len() <= 2 * SIDE {
+            line.len()
+        } else {
+            floor_char_boundary(line, end + SIDE)
+        };
+        // Control characters would move the caret or the cursor.
+        let clean = |part: &str| -> String {
+            part.chars()
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect()
+        };
+        let (before, marked, after) = (
+            clean(&line[from..start]),
+            clean(&line[start..end]),
+            clean(&line[end..to]),
+        );
+        let caret = before.len()..before.len() + marked.len();
+        Excerpt {
+            text: format!("{before}{marked}{after}"),
+            caret,
+            is_cut: from > 0,
+        }
+    }
+}
+
+fn floor_char_boundary(text: &str, index: usize) -> usize {
+    let mut index = index.min(text.len());
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}

@@ -1,0 +1,589 @@
+//! The lab file as sections of checked tables, before names are resolved: [`Document`]; and the elements that the
+//! tables describe, each with its layers: [`Element`].
+
+use crate::check::{self, Checked, MISSING_KEY};
+use crate::diagnostic::{Origin, Sink};
+use crate::overrides::SetEntry;
+use crate::pattern;
+use crate::presets;
+use crate::schema::{self, Fallback, Form, Key, SECTIONS, SectionDef};
+use crate::syntax;
+use crate::value::{self, Places, Value};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Code of a section that does not exist.
+pub(crate) const UNKNOWN_SECTION: &str = "unknown-section";
+/// Code of a name with characters that names cannot have.
+pub(crate) const BAD_NAME: &str = "bad-name";
+/// Code of a name that two ranges, or two tables, define.
+pub(crate) const DEFINED_TWICE: &str = "defined-twice";
+
+/// All names that the ranges of a file stand for, together; more is a mistake, not a fabric.
+const NAME_BUDGET: usize = 4_000_000;
+
+/// A lab file, checked table by table.
+pub(crate) struct Document {
+    sections: Vec<Section>,
+    sets: Vec<SetEntry>,
+}
+
+/// One section with everything that was written for it.
+struct Section {
+    def: &'static SectionDef,
+    tables: Vec<Table>,
+    /// `[switch."*"]`.
+    all: Option<Checked>,
+    preset: Checked,
+    defaults: Checked,
+}
+
+struct Table {
+    /// The name as it is written; empty in lists.
+    name: String,
+    /// The name or, in lists, the brackets.
+    header: Origin,
+    checked: Checked,
+}
+
+/// One node, link table, zone table, … with the layers its values come from.
+#[derive(Clone)]
+pub(crate) struct Element<'d> {
+    /// Which section.
+    pub def: &'static SectionDef,
+    /// Its name; for lists the number in the file, from 1.
+    pub name: String,
+    /// Position within the range it comes from.
+    pub offset: u64,
+    /// Length of that range.
+    pub count: u64,
+    /// Where it is written.
+    pub header: Origin,
+    /// Most important first.
+    layers: Vec<&'d Checked>,
+    sets: Vec<&'d SetEntry>,
+}
+
+/// How many names may still come out of ranges.
+pub(crate) struct Budget {
+    left: usize,
+    /// A pattern in a section with a range as name is expanded for each element.
+    known: BTreeMap<String, Rc<Vec<String>>>,
+}
+
+impl Budget {
+    pub fn new() -> Budget {
+        Budget {
+            left: NAME_BUDGET,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The names that a pattern stands for; none, and a diagnosis, if it is broken or too large.
+    pub fn expand(
+        &mut self,
+        text: &str,
+        origin: &Origin,
+        sink: &mut Sink,
+    ) -> Option<Rc<Vec<String>>> {
+        if let Some(names) = self.known.get(text) {
+            return Some(names.clone());
+        }
+        match pattern::expand(text) {
+            Ok(names) if names.len() <= self.left => {
+                self.left -= names.len();
+                let names = Rc::new(names);
+                self.known.insert(text.to_owned(), names.clone());
+                Some(names)
+            }
+            Ok(_) => {
+                sink.error(
+                    pattern::TOO_MANY,
+                    origin,
+                    format!("the ranges of this file stand for more than {NAME_BUDGET} names"),
+                    "use fewer or smaller ranges",
+                );
+                None
+            }
+            Err(bad) => {
+                sink.error(bad.code, origin, bad.reason, bad.remedy);
+                None
+            }
+        }
+    }
+}
+
+impl Document {
+    /// Checks every table of `text`; what is wrong goes to `sink`.
+    pub fn read(text: &str, sets: Vec<SetEntry>, sink: &mut Sink) -> Document {
+        let root = syntax::parse(text, sink);
+        let mut document = Document::empty(sets);
+        document.take(&root, Places::File, sink);
+        let preset = document
+            .element(schema::section("lab"))
+            .and_then(|lab| lab.text("preset").map(str::to_owned))
+            .and_then(|name| presets::text(&name))
+            .unwrap_or("");
+        if let Ok(root) = DeTable::parse(preset) {
+            let mut layer = Document::empty(Vec::new());
+            // A test holds the presets to be free of mistakes.
+            layer.take(root.get_ref(), Places::BuiltIn, &mut Sink::default());
+            for (section, from) in document.sections.iter_mut().zip(layer.sections) {
+                let only = from.tables.into_iter().next().map(|t| t.checked);
+                section.preset = from.all.or(only).unwrap_or_default();
+            }
+        }
+        document
+    }
+
+    fn empty(sets: Vec<SetEntry>) -> Document {
+        let sections = SECTIONS.iter().map(|def| Section {
+            def,
+            tables: Vec::new(),
+            all: None,
+            preset: Checked::default(),
+            defaults: check::defaults(def),
+        });
+        Document {
+            sections: sections.collect(),
+            sets,
+        }
+    }
+
+    fn take(&mut self, root: &DeTable<'_>, places: Places, sink: &mut Sink) {
+        for (name, value) in root {
+            let origin = places.origin(name.span());
+            match self
+                .sections
+                .iter_mut()
+                .find(|s| s.def.name == name.get_ref())
+            {
+                Some(section) => section.take(&origin, value, places, sink),
+                None => unknown_section(name.get_ref(), value.get_ref(), &origin, sink),
+            }
+        }
+        for section in &mut self.sections {
+            // TOML tables come sorted by name; the order of a lab is that of its file.
+            section.tables.sort_by(|a, b| a.header.cmp(&b.header));
+        }
+    }
+
+    /// The only element of a section such as `[run]`, whether it is written or not.
+    pub fn element(&self, def: Option<&'static SectionDef>) -> Option<Element<'_>> {
+        let section = self.section(def?.name)?;
+        let table = section.tables.first();
+        let header = table.map_or(Origin::BuiltIn, |t| t.header.clone());
+        Some(self.build(
+            section,
+            table.into_iter().collect(),
+            String::new(),
+            (0, 1),
+            header,
+        ))
+    }
+
+    /// The elements of a list, each numbered from 1.
+    pub fn list(&self, name: &str) -> Vec<Element<'_>> {
+        let Some(section) = self.section(name) else {
+            return Vec::new();
+        };
+        section
+            .tables
+            .iter()
+            .enumerate()
+            .map(|(i, t)| {
+                self.build(
+                    section,
+                    vec![t],
+                    (i + 1).to_string(),
+                    (0, 1),
+                    t.header.clone(),
+                )
+            })
+            .collect()
+    }
+
+    /// The elements of a section of named tables, ranges expanded, in the order of the file.
+    pub fn named(&self, name: &str, budget: &mut Budget, sink: &mut Sink) -> Vec<Element<'_>> {
+        let Some(section) = self.section(name) else {
+            return Vec::new();
+        };
+        // Ranges first, so that a table for one name adds to the range that covers it wherever it stands.
+        let (ranges, singles): (Vec<&Table>, Vec<&Table>) = section
+            .tables
+            .iter()
+            .partition(|t| pattern::is_range(&t.name));
+        let mut found: BTreeMap<String, (u64, u64, Vec<&Table>)> = BTreeMap::new();
+        let mut order: Vec<(&Origin, String)> = Vec::new();
+        for table in ranges.into_iter().chain(singles) {
+            let Some(names) = budget.expand(&table.name, &table.header, sink) else {
+                continue;
+            };
+            let is_range = pattern::is_range(&table.name);
+            let count = names.len() as u64;
+            for (offset, name) in names.iter().enumerate() {
+                if !good_name(name) {
+                    bad_name(name, &table.header, sink);
+                    break;
+                }
+                match found.get_mut(name) {
+                    Some((.., tables)) if !is_range => tables.insert(0, table),
+                    Some(_) => sink.error(
+                        DEFINED_TWICE,
+                        &table.header,
+                        format!("`{name}` is already defined by another range"),
+                        "let ranges not overlap; a table for a single name may add to a range",
+                    ),
+                    None => {
+                        order.push((&table.header, name.clone()));
+                        found.insert(name.clone(), (offset as u64, count, vec![table]));
+                    }
+                }
+            }
+        }
+        order.sort_by(|a, b| a.0.cmp(b.0));
+        order
+            .into_iter()
+            .filter_map(|(header, name)| {
+                let (offset, count, tables) = found.remove(&name)?;
+                // The most special table is where the user looks first.
+                let header = tables.first().map_or(header, |t| &t.header).clone();
+                Some(self.build(section, tables, name, (offset, count), header))
+            })
+            .collect()
+    }
+
+    /// `element` with the overrides that mean one of the things it stands for, such as one link of several.
+    pub fn refine<'d>(&'d self, element: &Element<'d>, name: &str) -> Element<'d> {
+        let mut refined = element.clone();
+        let own = self
+            .sets
+            .iter()
+            .rev()
+            .filter(|s| s.applies(element.def, name));
+        refined.sets = own.chain(element.sets.iter().copied()).collect();
+        refined
+    }
+
+    /// The overrides, to see which were used.
+    pub fn sets(&self) -> &[SetEntry] {
+        &self.sets
+    }
+
+    fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|s| s.def.name == name)
+    }
+
+    fn build<'d>(
+        &'d self,
+        section: &'d Section,
+        tables: Vec<&'d Table>,
+        name: String,
+        (offset, count): (u64, u64),
+        header: Origin,
+    ) -> Element<'d> {
+        let sets = self
+            .sets
+            .iter()
+            .rev()
+            .filter(|s| s.applies(section.def, &name))
+            .collect();
+        let layers = tables
+            .into_iter()
+            .map(|t| &t.checked)
+            .chain(&section.all)
+            .chain([&section.preset, &section.defaults])
+            .collect();
+        Element {
+            def: section.def,
+            name,
+            offset,
+            count,
+            header,
+            layers,
+            sets,
+        }
+    }
+}
+
+impl Section {
+    fn take(
+        &mut self,
+        origin: &Origin,
+        value: &Spanned<DeValue<'_>>,
+        places: Places,
+        sink: &mut Sink,
+    ) {
+        let def = self.def;
+        match (def.form, value.get_ref()) {
+            (Form::Single, DeValue::Table(table)) => {
+                self.add(String::new(), origin, table, places, sink)
+            }
+            (Form::Named, DeValue::Table(table)) => {
+                for (name, inner) in table {
+                    let origin = places.origin(name.span());
+                    match inner.get_ref() {
+                        DeValue::Table(inner) if name.get_ref() == "*" => {
+                            self.all = Some(check::table(def, inner, places, sink));
+                        }
+                        DeValue::Table(inner) => {
+                            self.add(name.get_ref().to_string(), &origin, inner, places, sink);
+                        }
+                        other => value::wrong_type(
+                            other,
+                            &format!("a {}", def.name),
+                            &format!("[{}.{}]", def.name, example_name(def)),
+                            &origin,
+                            sink,
+                        ),
+                    }
+                }
+            }
+            (Form::List, DeValue::Array(items)) => {
+                for item in items.iter() {
+                    let origin = places.origin(item.span());
+                    match item.get_ref() {
+                        DeValue::Table(table) => {
+                            self.add(String::new(), &origin, table, places, sink)
+                        }
+                        other => value::wrong_type(other, "a table", &def.heading(), &origin, sink),
+                    }
+                }
+            }
+            (Form::List, DeValue::Table(_)) => sink.error(
+                value::WRONG_TYPE,
+                origin,
+                format!(
+                    "there may be several of `{}`, so it is a list of tables",
+                    def.name
+                ),
+                format!("write [[{}]] with two brackets on each side", def.name),
+            ),
+            (form, DeValue::Array(_)) => sink.error(
+                value::WRONG_TYPE,
+                origin,
+                format!("`{}` is not a list", def.name),
+                format!(
+                    "write {} with one bracket on each side",
+                    if form == Form::Named {
+                        format!("[{}.{}]", def.name, example_name(def))
+                    } else {
+                        def.heading()
+                    }
+                ),
+            ),
+            (_, other) => value::wrong_type(other, "a section", &def.heading(), origin, sink),
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        header: &Origin,
+        table: &DeTable<'_>,
+        places: Places,
+        sink: &mut Sink,
+    ) {
+        let checked = check::table(self.def, table, places, sink);
+        self.tables.push(Table {
+            name,
+            header: header.clone(),
+            checked,
+        });
+    }
+}
+
+impl<'d> Element<'d> {
+    /// The value of a key from the most important layer that has a good one, with its place.
+    pub fn get(&self, path: &str) -> Option<(&'d Value, &'d Origin)> {
+        let set = self
+            .sets
+            .iter()
+            .find(|s| s.key.path == path && s.value != Value::Bad);
+        if let Some(set) = set {
+            return Some((&set.value, &set.origin));
+        }
+        self.layers
+            .iter()
+            .filter_map(|layer| layer.get(path))
+            .find(|(value, _)| **value != Value::Bad)
+    }
+
+    /// The place to point at for a key: where its value stands, or the header of the element.
+    pub fn origin(&self, path: &str) -> Origin {
+        let set = self
+            .sets
+            .iter()
+            .find(|s| s.key.path == path)
+            .map(|s| &s.origin);
+        let written = self
+            .layers
+            .iter()
+            .filter_map(|l| l.get(path))
+            .map(|(_, origin)| origin);
+        set.into_iter()
+            .chain(written)
+            .find(|origin| **origin != Origin::BuiltIn)
+            .unwrap_or(&self.header)
+            .clone()
+    }
+
+    /// True if the user gave the key, here or for all elements of the section, well or badly.
+    pub fn is_given(&self, path: &str) -> bool {
+        self.sets.iter().any(|s| s.key.path == path)
+            || self
+                .layers
+                .iter()
+                .filter_map(|l| l.get(path))
+                .any(|(_, o)| *o != Origin::BuiltIn)
+    }
+
+    /// Reports every key that must be given and is not.
+    pub fn require_keys(&self, sink: &mut Sink) {
+        for key in self.def.keys {
+            if key.fallback == Fallback::Required && !self.is_given(key.path) {
+                self.require(key, sink);
+            }
+        }
+    }
+
+    /// Reports that `key` is needed here.
+    pub fn require(&self, key: &Key, sink: &mut Sink) {
+        sink.error(
+            MISSING_KEY,
+            &self.header,
+            format!("`{}` is missing", key.path),
+            format!("add it, for example {} = {}", key.path, key.example),
+        );
+    }
+
+    pub fn text(&self, path: &str) -> Option<&'d str> {
+        match self.get(path)? {
+            (Value::Text(text), _) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A number that its kind limits to the range of `T`.
+    pub fn integer<T: TryFrom<u64>>(&self, path: &str) -> Option<T> {
+        match self.get(path)? {
+            (Value::Integer(number), _) => T::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    pub fn number(&self, path: &str) -> Option<f64> {
+        match self.get(path)? {
+            (Value::Number(number), _) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn flag(&self, path: &str) -> bool {
+        matches!(self.get(path), Some((Value::Flag(true), _)))
+    }
+
+    pub fn time(&self, path: &str) -> Option<sanloom_core::config::Picos> {
+        match self.get(path)? {
+            (Value::Time(time), _) => Some(*time),
+            _ => None,
+        }
+    }
+
+    pub fn size(&self, path: &str) -> Option<u64> {
+        match self.get(path)? {
+            (Value::Size(bytes), _) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    pub fn wwn(&self, path: &str) -> Option<u64> {
+        match self.get(path)? {
+            (Value::Wwn(name), _) => Some(*name),
+            _ => None,
+        }
+    }
+
+    /// The value that the chosen word stands for.
+    pub fn choice<T: Copy>(&self, path: &str, values: &[T]) -> Option<T> {
+        match self.get(path)? {
+            (Value::Choice(index), _) => values.get(*index).copied(),
+            _ => None,
+        }
+    }
+
+    /// Names and ranges as they are written.
+    pub fn patterns(&self, path: &str) -> &'d [(String, Origin)] {
+        match self.get(path) {
+            Some((Value::Patterns(list), _)) => list,
+            _ => &[],
+        }
+    }
+}
+
+/// Letters, digits, `-` and `_`, beginning with a letter or digit, at most 64.
+pub(crate) fn good_name(name: &str) -> bool {
+    name.len() <= 64
+        && name
+            .bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+/// Reports a name that [`good_name`] rejects.
+pub(crate) fn bad_name(name: &str, origin: &Origin, sink: &mut Sink) {
+    sink.error(
+        BAD_NAME,
+        origin,
+        format!("`{}` cannot be a name", value::cut(name)),
+        "use up to 64 letters, digits, `-` and `_`, beginning with a letter or digit",
+    );
+}
+
+fn example_name(def: &SectionDef) -> &'static str {
+    match def.name {
+        "switch" => "edge1",
+        "host" => "server1",
+        "storage" => "disk1",
+        _ => "reads",
+    }
+}
+
+fn unknown_section(name: &str, value: &DeValue<'_>, origin: &Origin, sink: &mut Sink) {
+    let lower = name.to_lowercase();
+    let near = SECTIONS
+        .iter()
+        .find(|s| s.also.contains(&lower.as_str()))
+        .or_else(|| {
+            let near = crate::suggest::closest(name, SECTIONS.iter().map(|s| s.name))?;
+            schema::section(near)
+        });
+    let list: Vec<String> = SECTIONS.iter().map(SectionDef::heading).collect();
+    let is_table = matches!(value, DeValue::Table(_) | DeValue::Array(_));
+    if !is_table && let Some(home) = SECTIONS.iter().find(|s| s.key(name).is_some()) {
+        sink.error(
+            check::UNKNOWN_KEY,
+            origin,
+            format!(
+                "the key `{}` stands outside of every section",
+                value::cut(name)
+            ),
+            format!("put it below {}", home.heading()),
+        );
+        return;
+    }
+    sink.error(
+        UNKNOWN_SECTION,
+        origin,
+        format!("there is no section `{}`", value::cut(name)),
+        match near {
+            Some(near) => format!("did you mean {}?", near.heading()),
+            None => format!("the sections are {}", list.join(", ")),
+        },
+    );
+}

@@ -1,0 +1,236 @@
+//! `--set key=value`: values that go before those of the file.
+
+use crate::check;
+use crate::diagnostic::{Origin, Sink};
+use crate::pattern;
+use crate::schema::{self, Form, Key, Kind, SECTIONS, SectionDef};
+use crate::suggest;
+use crate::value::{self, Places, Value};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+/// Code of an override whose key leads nowhere.
+pub(crate) const BAD_SET: &str = "bad-set";
+
+/// One `--set key=value`. The key is a path into the file: `run.seed`, `workload.reads.depth`, `switch.*.queueing`,
+/// `host.server1.queue_depth`, `link.2.rate` (the second `[[link]]`) or `isl.ISL1.length` (one link by its name). Names
+/// may be `*` or ranges. The value is TOML, or text without quotes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Override {
+    /// Path into the file.
+    pub key: String,
+    /// The value as it was typed.
+    pub value: String,
+}
+
+impl Override {
+    /// Splits `key=value` at the first equals sign; `None` if there is none.
+    pub fn parse(argument: &str) -> Option<Override> {
+        let (key, value) = argument.split_once('=')?;
+        Some(Override {
+            key: key.trim().to_owned(),
+            value: value.trim().to_owned(),
+        })
+    }
+
+    /// The argument as text; diagnostics point into it.
+    pub(crate) fn argument(&self) -> String {
+        format!("{}={}", self.key, self.value)
+    }
+}
+
+/// An override whose key and value are checked.
+pub(crate) struct SetEntry {
+    section: &'static SectionDef,
+    names: Names,
+    pub key: &'static Key,
+    pub value: Value,
+    pub origin: Origin,
+    /// Where the key of the argument stands.
+    key_origin: Origin,
+    /// The name as it was typed.
+    typed: String,
+    used: Cell<bool>,
+}
+
+enum Names {
+    All,
+    Some(BTreeSet<String>),
+}
+
+impl SetEntry {
+    /// True if the element `name` of `section` is meant; remembers that it was.
+    pub fn applies(&self, section: &SectionDef, name: &str) -> bool {
+        let applies = self.section.name == section.name
+            && match &self.names {
+                Names::All => true,
+                Names::Some(names) => names.contains(name),
+            };
+        if applies {
+            self.used.set(true);
+        }
+        applies
+    }
+
+    /// Reports an override that meant nothing that exists.
+    pub fn report_if_unused<'n>(&self, names: impl Fn(&str) -> Vec<&'n str>, sink: &mut Sink) {
+        if self.used.get() {
+            return;
+        }
+        let known = names(self.section.name);
+        let remedy = match suggest::closest(&self.typed, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => format!("the lab has no {}", self.section.heading()),
+            None => format!("use `*` for all, or one of {}", few(&known)),
+        };
+        sink.error(
+            BAD_SET,
+            &self.key_origin,
+            format!(
+                "there is no {} `{}` to set",
+                self.section.name,
+                value::cut(&self.typed)
+            ),
+            remedy,
+        );
+    }
+}
+
+/// The first few of many names.
+pub(crate) fn few(names: &[&str]) -> String {
+    let mut text = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > 8 {
+        text.push_str(", …");
+    }
+    text
+}
+
+/// Checks the overrides; what is wrong goes to `sink`.
+pub(crate) fn read(overrides: &[Override], sink: &mut Sink) -> Vec<SetEntry> {
+    overrides
+        .iter()
+        .enumerate()
+        .filter_map(|(number, o)| entry(o, number as u32, sink))
+        .collect()
+}
+
+fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {
+    let key_origin = Origin::Set(number, 0, o.key.len());
+    let parts = split(&o.key);
+    let bad = |reason: String, remedy: String, sink: &mut Sink| {
+        sink.error(BAD_SET, &key_origin, reason, remedy);
+    };
+    let name = parts.first().map_or("", String::as_str);
+    let Some(section) = schema::section(name) else {
+        let remedy = suggest::remedy(
+            name,
+            SECTIONS.iter().map(|s| s.name),
+            "keys look like run.seed, workload.reads.depth or switch.*.queueing",
+        );
+        bad(
+            format!("there is no section `{}`", value::cut(name)),
+            remedy,
+            sink,
+        );
+        return None;
+    };
+    let skip = if section.form == Form::Single { 1 } else { 2 };
+    if parts.len() <= skip {
+        let example = section.keys.first().map_or("", |k| k.path);
+        let form = if skip == 1 {
+            format!("{name}.{example}")
+        } else {
+            format!("{name}.*.{example}")
+        };
+        bad(
+            format!("`{}` names no key", value::cut(&o.key)),
+            format!("write it as {form}"),
+            sink,
+        );
+        return None;
+    }
+    let path = parts[skip..].join(".");
+    let Some(key) = section
+        .key(&path)
+        .filter(|k| !matches!(k.kind, Kind::Table))
+    else {
+        let paths = section
+            .keys
+            .iter()
+            .filter(|k| !matches!(k.kind, Kind::Table))
+            .map(|k| k.path);
+        let list = paths.clone().collect::<Vec<_>>().join(", ");
+        let remedy = suggest::remedy(&path, paths, &format!("its keys are {list}"));
+        bad(
+            format!(
+                "{} has no key `{}` to set",
+                section.heading(),
+                value::cut(&path)
+            ),
+            remedy,
+            sink,
+        );
+        return None;
+    };
+    if key.path == "name" && section.form == Form::List {
+        // The name is how a link is found; everything else may change.
+        bad(
+            "names cannot be set from outside".to_owned(),
+            "change the file".to_owned(),
+            sink,
+        );
+        return None;
+    }
+    let typed = if skip == 1 {
+        String::new()
+    } else {
+        parts[1].clone()
+    };
+    let names = if skip == 1 || typed == "*" {
+        Names::All
+    } else {
+        match pattern::expand(&typed) {
+            Ok(names) => Names::Some(names.into_iter().collect()),
+            Err(error) => {
+                sink.error(error.code, &key_origin, error.reason, error.remedy);
+                return None;
+            }
+        }
+    };
+    let offset = o.key.len() + 1;
+    let value = check::loose(key, &o.value, Places::Set(number, offset), sink);
+    Some(SetEntry {
+        section,
+        names,
+        key,
+        value,
+        origin: Origin::Set(number, offset, offset + o.value.len()),
+        key_origin,
+        typed,
+        used: Cell::new(false),
+    })
+}
+
+/// Splits at dots outside of braces and quotes; quotes go.
+fn split(key: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let (mut braces, mut quote) = (0_u32, None);
+    for c in key.chars() {
+        match c {
+            '"' | '\'' if quote == Some(c) => quote = None,
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            '.' if braces == 0 && quote.is_none() => parts.push(String::new()),
+            _ => {
+                match c {
+                    '{' => braces += 1,
+                    '}' => braces = braces.saturating_sub(1),
+                    _ => {}
+                }
+                if let Some(part) = parts.last_mut() {
+                    part.push(c);
+                }
+            }
+        }
+    }
+    parts
+}

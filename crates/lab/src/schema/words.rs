@@ -1,0 +1,112 @@
+//! Words of the lab file that stand for values of [`sanloom_core::config`].
+
+use super::Word;
+use sanloom_core::config::{
+    Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, Queueing, ZoneDefault,
+};
+
+/// Two tables of equal length: the words with their meanings, and the values.
+macro_rules! words {
+    ($words:ident, $values:ident: $type:ty { $($word:literal => $value:expr, $meaning:literal;)* }) => {
+        pub(crate) const $words: &[Word] = &[$(Word { word: $word, meaning: $meaning },)*];
+        pub(crate) const $values: &[$type] = &[$($value,)*];
+    };
+}
+
+words!(FORWARDING, FORWARDINGS: Forwarding {
+    "store-and-forward" => Forwarding::StoreAndForward, "a frame leaves when its last bit has arrived; a bad CRC ends here";
+    "cut-through" => Forwarding::CutThrough, "a frame leaves as soon as its header has arrived and the output is free";
+});
+
+words!(QUEUEING, QUEUEINGS: Queueing {
+    "fifo" => Queueing::Fifo, "one queue per input; only its head may leave (head-of-line blocking)";
+    "any" => Queueing::Any, "any frame of an input may leave, several at once to different outputs";
+    "voq" => Queueing::Voq, "one queue per input and output; an input sends one frame at a time";
+});
+
+words!(ARBITRATION, ARBITRATIONS: Arbitration {
+    "round-robin" => Arbitration::RoundRobin, "the next input in turn";
+    "oldest-first" => Arbitration::OldestFirst, "the frame that has waited longest";
+});
+
+words!(ISL_CHOICE, ISL_CHOICES: IslChoice {
+    "ingress" => IslChoice::Ingress, "by the port a frame came in";
+    "exchange" => IslChoice::Exchange, "by source, destination and exchange: an I/O keeps its path";
+    "pair" => IslChoice::DevicePair, "by source and destination";
+    "spray" => IslChoice::Spray, "frame by frame in turn; frames may overtake each other";
+});
+
+words!(SCHEDULER, SCHEDULERS: IoScheduler {
+    "fifo" => IoScheduler::Fifo, "in the order they came";
+    "elevator" => IoScheduler::Elevator, "by LUN and address, upwards, then again from the bottom (C-LOOK)";
+});
+
+words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
+    "round-robin" => PathPolicy::RoundRobin, "the next usable path in turn";
+    "least-queue" => PathPolicy::LeastQueue, "the path with the fewest commands outstanding";
+    "service-time" => PathPolicy::ServiceTime, "the path with the least outstanding bytes per recent throughput";
+    "failover" => PathPolicy::Failover, "the first usable path only";
+});
+
+words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
+    "open" => ZoneDefault::Open, "ports in no zone may talk to each other";
+    "closed" => ZoneDefault::Closed, "ports in no zone may talk to nobody";
+});
+
+words!(DIRECTION, DIRECTIONS: Direction {
+    "both" => Direction::Both, "both ways";
+    "forward" => Direction::Forward, "from the link's `from` to its `to`";
+    "backward" => Direction::Backward, "from the link's `to` to its `from`";
+});
+
+/// How requests, or the ports of a range, are handed to the elements of another range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Spread {
+    Blocks,
+    RoundRobin,
+}
+
+words!(SPREAD, SPREADS: Spread {
+    "blocks" => Spread::Blocks, "of n names for m, the first n/m go to the first, the next n/m to the second, …";
+    "round-robin" => Spread::RoundRobin, "of n names for m, they are dealt out in turn: 1, m+1, … go to the first";
+});
+
+/// Where requests go, before the stride is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    Random,
+    Sequential,
+    Strided,
+}
+
+words!(LOCATION, LOCATIONS: Place {
+    "random" => Place::Random, "anywhere, aligned to the size of the request";
+    "sequential" => Place::Sequential, "each behind the one before, per LUN";
+    "strided" => Place::Strided, "each `stride` behind the beginning of the one before, per LUN";
+});
+
+/// The sorts of faults; what each needs is in `build::faults`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trouble {
+    LinkDown,
+    LinkUp,
+    PortDown,
+    SwitchReset,
+    FrameLoss,
+    CrcErrors,
+    SlowReceiver,
+    WithheldCredits,
+    LostRRdy,
+}
+
+words!(TROUBLE, TROUBLES: Trouble {
+    "link-down" => Trouble::LinkDown, "`link` goes down and loses the frames on it; with `until` or `for` it comes up again";
+    "link-up" => Trouble::LinkUp, "`link`, which went down before, comes up";
+    "port-down" => Trouble::PortDown, "`port` goes offline and its link goes down; with `until` or `for` it comes back";
+    "switch-reset" => Trouble::SwitchReset, "`switch` restarts: links down, buffers and logins lost, back at `until`";
+    "frame-loss" => Trouble::FrameLoss, "frames on `link` disappear with `probability`";
+    "crc-errors" => Trouble::CrcErrors, "frames on `link` arrive with a bad CRC with `probability`";
+    "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) gives each credit back `delay` later";
+    "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) gives no credits back";
+    "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
+});

@@ -1,0 +1,285 @@
+//! Numbers with units: `"50m"`, `"2GFC"`, `"32KiB"`, `"22.5k/s"`.
+
+use crate::suggest;
+use sanloom_core::config::{LineRate, Picos};
+
+/// A kind of quantity: its units, smallest first, each with its factor to the unit that values are kept in.
+pub(crate) struct Dimension {
+    pub noun: &'static str,
+    pub units: &'static [(&'static str, u64)],
+    pub example: &'static str,
+}
+
+/// Kept in picoseconds.
+pub(crate) const TIME: Dimension = Dimension {
+    noun: "a time",
+    units: &[
+        ("ps", 1),
+        ("ns", 1_000),
+        ("us", 1_000_000),
+        ("µs", 1_000_000),
+        ("μs", 1_000_000),
+        ("ms", 1_000_000_000),
+        ("s", 1_000_000_000_000),
+        ("min", 60_000_000_000_000),
+        ("h", 3_600_000_000_000_000),
+    ],
+    example: "10ms",
+};
+
+/// Kept in millimetres.
+pub(crate) const LENGTH: Dimension = Dimension {
+    noun: "a length",
+    units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
+    example: "50m",
+};
+
+/// Kept in bytes. `k` and `M` are powers of 1000, `Ki` and `Mi` powers of 1024.
+pub(crate) const SIZE: Dimension = Dimension {
+    noun: "a size",
+    units: &[
+        ("B", 1),
+        ("KB", 1_000),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+    ],
+    example: "32KiB",
+};
+
+/// Kept in thousandths of an event per second.
+pub(crate) const PER_SECOND: Dimension = Dimension {
+    noun: "a rate",
+    units: &[
+        ("/s", 1_000),
+        ("k/s", 1_000_000),
+        ("M/s", 1_000_000_000),
+        ("G/s", 1_000_000_000_000),
+    ],
+    example: "22.5k/s",
+};
+
+/// Kept in hertz.
+pub(crate) const CLOCK: Dimension = Dimension {
+    noun: "a clock",
+    units: &[
+        ("Hz", 1),
+        ("kHz", 1_000),
+        ("MHz", 1_000_000),
+        ("GHz", 1_000_000_000),
+    ],
+    example: "66MHz",
+};
+
+const DIMENSIONS: [&Dimension; 5] = [&TIME, &LENGTH, &SIZE, &PER_SECOND, &CLOCK];
+
+/// Why a text is no quantity: code, reason, remedy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct BadQuantity {
+    pub code: &'static str,
+    pub reason: String,
+    pub remedy: String,
+}
+
+/// Code of a number without its unit.
+pub(crate) const MISSING_UNIT: &str = "missing-unit";
+/// Code of a unit that does not exist or measures something else.
+pub(crate) const WRONG_UNIT: &str = "wrong-unit";
+/// Code of a text that should be a number.
+pub(crate) const NOT_A_NUMBER: &str = "not-a-number";
+/// Code of a number outside its range.
+pub(crate) const OUT_OF_RANGE: &str = "out-of-range";
+
+/// The value of `text` in the unit that `dimension` is kept in, rounded to the nearest.
+pub(crate) fn parse(text: &str, dimension: &Dimension) -> Result<u64, BadQuantity> {
+    let text = text.trim();
+    let (mantissa, decimals, unit) = split(text).map_err(|()| not_a_number(text, dimension))?;
+    if unit.is_empty() {
+        return Err(missing_unit(text, dimension));
+    }
+    let Some(&(_, factor)) = dimension.units.iter().find(|(name, _)| *name == unit) else {
+        return Err(wrong_unit(text, unit, dimension));
+    };
+    let divisor = 10_u128.pow(decimals);
+    mantissa
+        .checked_mul(u128::from(factor))
+        .map(|scaled| (scaled + divisor / 2) / divisor)
+        .and_then(|value| u64::try_from(value).ok())
+        .ok_or_else(|| BadQuantity {
+            code: OUT_OF_RANGE,
+            reason: format!("`{text}` is too large"),
+            remedy: format!("use a smaller number, such as \"{}\"", dimension.example),
+        })
+}
+
+/// What to say of a bare number where a unit belongs.
+pub(crate) fn missing_unit(number: &str, dimension: &Dimension) -> BadQuantity {
+    let units: Vec<&str> = plain_units(dimension);
+    let middle = units.get(units.len() / 2).copied().unwrap_or("");
+    BadQuantity {
+        code: MISSING_UNIT,
+        reason: format!("`{number}` has no unit, {} was expected", dimension.noun),
+        remedy: format!(
+            "write the unit in quotes, for example \"{number}{middle}\"; units are {}",
+            units.join(", ")
+        ),
+    }
+}
+
+/// A line rate by its name.
+pub(crate) fn parse_line_rate(text: &str) -> Result<LineRate, BadQuantity> {
+    let text = text.trim();
+    let found = LineRate::ALL
+        .into_iter()
+        .find(|r| r.name().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = LineRate::ALL.iter().map(|r| r.name()).collect();
+        let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+        let same_number = LineRate::ALL
+            .into_iter()
+            .find(|r| r.name().strip_suffix("GFC") == Some(digits.as_str()));
+        let remedy = match same_number {
+            Some(rate) => format!("did you mean \"{rate}\"? Rates are {}", names.join(", ")),
+            None => format!("choose one of {}", names.join(", ")),
+        };
+        BadQuantity {
+            code: WRONG_UNIT,
+            reason: format!("`{text}` is no line rate of Fibre Channel"),
+            remedy,
+        }
+    })
+}
+
+/// Light needs 5 ns for a metre of fibre.
+pub(crate) fn propagation(millimetres: u64) -> Picos {
+    Picos(millimetres.saturating_mul(5))
+}
+
+/// Mantissa, number of decimals and unit of a decimal number with a unit.
+fn split(text: &str) -> Result<(u128, u32, &str), ()> {
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.len() > 15 {
+        return Err(());
+    }
+    let digits = format!("{whole}{fraction}").replace('_', "");
+    let mantissa = digits.parse().map_err(|_| ())?;
+    let decimals = fraction.bytes().filter(u8::is_ascii_digit).count() as u32;
+    Ok((mantissa, decimals, unit.trim()))
+}
+
+fn not_a_number(text: &str, dimension: &Dimension) -> BadQuantity {
+    let reason = if text.starts_with('-') {
+        format!("`{text}` is negative")
+    } else {
+        format!("`{text}` is not {}", dimension.noun)
+    };
+    BadQuantity {
+        code: NOT_A_NUMBER,
+        reason,
+        remedy: format!(
+            "write a number and one of the units {}, for example \"{}\"",
+            plain_units(dimension).join(", "),
+            dimension.example
+        ),
+    }
+}
+
+fn wrong_unit(text: &str, unit: &str, dimension: &Dimension) -> BadQuantity {
+    let other = DIMENSIONS
+        .iter()
+        .find(|d| d.units.iter().any(|(name, _)| *name == unit));
+    let reason = match other {
+        Some(other) => format!(
+            "`{text}` is {}, {} was expected",
+            other.noun, dimension.noun
+        ),
+        None => format!(
+            "`{unit}` is no unit of {}",
+            dimension.noun.trim_start_matches("a ")
+        ),
+    };
+    let units = plain_units(dimension);
+    let number = &text[..text.len() - unit.len()].trim_end();
+    let remedy = match suggest::closest(unit, units.iter().copied()) {
+        Some(near) if other.is_none() => format!(
+            "did you mean \"{number}{near}\"? Units are {}",
+            units.join(", ")
+        ),
+        _ => format!(
+            "use one of the units {}, for example \"{}\"",
+            units.join(", "),
+            dimension.example
+        ),
+    };
+    BadQuantity {
+        code: WRONG_UNIT,
+        reason,
+        remedy,
+    }
+}
+
+/// The units without second spellings.
+pub(crate) fn plain_units(dimension: &Dimension) -> Vec<&'static str> {
+    dimension
+        .units
+        .iter()
+        .map(|&(name, _)| name)
+        .filter(|name| name.is_ascii() && *name != "kB")
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        assert_eq!(parse("22.5us", &TIME), Ok(22_500_000));
+        assert_eq!(parse("0.001ns", &TIME), Ok(1));
+        assert_eq!(parse("22.5k/s", &PER_SECOND), Ok(22_500_000));
+        assert_eq!(parse("50 m", &LENGTH), Ok(50_000));
+        assert_eq!(parse("1_000MiB", &SIZE), Ok(1_000 << 20));
+        assert_eq!(parse("66MHz", &CLOCK), Ok(66_000_000));
+        assert_eq!(parse("5µs", &TIME), parse("5us", &TIME));
+    }
+
+    #[test]
+    fn light_needs_250_ns_for_50_m() {
+        assert_eq!(
+            propagation(parse("50m", &LENGTH).unwrap()),
+            Picos::from_ns(250)
+        );
+    }
+
+    #[test]
+    fn rejects_what_is_no_quantity() {
+        let code = |text, dimension| parse(text, dimension).unwrap_err().code;
+        assert_eq!(code("10", &TIME), MISSING_UNIT);
+        assert_eq!(code("10m", &TIME), WRONG_UNIT);
+        assert_eq!(code("10sec", &TIME), WRONG_UNIT);
+        assert_eq!(code("-10s", &TIME), NOT_A_NUMBER);
+        assert_eq!(code("", &TIME), NOT_A_NUMBER);
+        assert_eq!(code(".5s", &TIME), NOT_A_NUMBER);
+        assert_eq!(code("99999999999999h", &TIME), OUT_OF_RANGE);
+        assert_eq!(
+            code("99999999999999999999999999999999999999999999999h", &TIME),
+            NOT_A_NUMBER
+        );
+    }
+
+    #[test]
+    fn suggests_the_rate_with_the_same_number() {
+        assert_eq!(parse_line_rate("16gfc"), Ok(LineRate::Fc16));
+        let bad = parse_line_rate("8Gb/s").unwrap_err();
+        assert!(bad.remedy.contains("8GFC"), "{}", bad.remedy);
+    }
+}
