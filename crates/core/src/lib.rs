@@ -16,5 +16,7 @@ pub mod config;
 pub mod exchange;
 pub mod fabric;
 pub mod fcp;
+pub mod nport;
 pub mod scsi;
+pub mod switch;
 pub mod time;

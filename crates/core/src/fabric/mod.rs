@@ -14,6 +14,8 @@ mod fib;
 mod hash;
 mod key_set;
 pub mod routes;
+mod zone_set;
 
 pub use delta::{Decision, DropReason, Egress, FibDelta, Leg, PortMode};
 pub use fib::{Fib, FibWork};
+pub use zone_set::ZoneSet;

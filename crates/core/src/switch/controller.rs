@@ -1,0 +1,180 @@
+//! The fabric controller: who is told what, and what the other switches tell us.
+
+use super::database::{Known, scope};
+use super::entry::NsEntry;
+use super::peer::PeerUpdate;
+use super::rscn::{Ended, Interest};
+use super::{Output, Switch};
+use crate::time::Instant;
+use sanloom_wire::els::{Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rscn};
+use sanloom_wire::{FcId, Header, Message, Wwpn};
+use std::sync::Arc;
+
+impl Switch {
+    /// SCR (FC-LS, state change registration). Only the fabric login is asked for: hosts register without PLOGI.
+    pub(super) fn register_for_changes(&mut self, id: FcId, function: u8) -> Result<LsAcc, LsRjt> {
+        if function == CLEAR_REGISTRATION {
+            self.rscn.forget(id);
+            return Ok(LsAcc::Empty);
+        }
+        match Interest::of_function(function) {
+            Some(interest) => {
+                self.rscn.register(id, interest);
+                Ok(LsAcc::Empty)
+            }
+            None => Err(LsRjt::new(
+                LsRjtReason::LOGICAL_ERROR,
+                LsRjtExplanation::NONE,
+            )),
+        }
+    }
+
+    /// An N_Port reports a change of its own: those that asked for such reports hear of it. Pages for other addresses
+    /// are not passed on, so nobody can make hosts log out of a third port.
+    pub(super) fn reported_change(
+        &mut self,
+        now: Instant,
+        id: FcId,
+        rscn: &Rscn,
+    ) -> Result<LsAcc, LsRjt> {
+        if rscn.pages.iter().any(|page| page.address == id)
+            && let Some(known) = self.database.get(id)
+        {
+            let name = known.entry.port_name;
+            self.notify(now, id, name, true);
+        }
+        Ok(LsAcc::Empty)
+    }
+
+    /// An N_Port answered an RSCN.
+    pub(super) fn notification_answered(&mut self, now: Instant, header: &Header, els: &Els) {
+        let reply = match els {
+            Els::LsRjt(reject) if reject.reason == LsRjtReason::LOGICAL_BUSY => Ended::Busy,
+            Els::LsRjt(_) => Ended::Rejected,
+            _ => Ended::Accepted,
+        };
+        match self.rscn.answered(now, header.s_id, header.ox_id, reply) {
+            Ended::Accepted | Ended::Busy => {}
+            Ended::Rejected => self.counters.rscn_rejected += 1,
+            Ended::Unknown => self.counters.frames_discarded += 1,
+        }
+    }
+
+    /// Tells the local ports that may see the port that it changed.
+    pub(super) fn notify(&mut self, now: Instant, id: FcId, name: Wwpn, by_n_port: bool) {
+        for mate in self.local_mates(id, name) {
+            let noted = self.rscn.notify(now, mate, id, by_n_port);
+            self.work.notifications += u64::from(noted);
+        }
+    }
+
+    pub(super) fn notifications_due(&mut self, now: Instant) {
+        while let Some(due) = self.rscn.due(now, &mut self.counters.rscn_given_up) {
+            let Some(login) = self.logins.get(&due.to) else {
+                continue;
+            };
+            self.counters.rscn_sent += 1;
+            self.counters.rscn_pages += due.rscn.pages.len() as u64;
+            self.counters.rscn_repeated += u64::from(due.repeated);
+            let (port, message) = (login.port, Message::Els(Box::new(Els::Rscn(due.rscn))));
+            self.request(port, FcId::FABRIC_CONTROLLER, due.to, due.ox_id, message);
+        }
+    }
+
+    /// Tells the other switches of a local port.
+    pub(super) fn publish(&mut self, entry: &Arc<NsEntry>) {
+        self.outputs
+            .push_back(Output::Peer(PeerUpdate::Object(entry.clone())));
+    }
+
+    /// Tells the other switches of every local port.
+    pub(super) fn publish_all(&mut self) {
+        let known = |id: &FcId| self.database.get(*id).map(|known| known.entry.clone());
+        let entries: Vec<_> = self.logins.keys().filter_map(known).collect();
+        entries.iter().for_each(|entry| self.publish(entry));
+    }
+
+    /// Another switch tells.
+    pub(super) fn peer(&mut self, now: Instant, update: PeerUpdate) {
+        self.counters.peer_updates += 1;
+        let took_effect = match update {
+            PeerUpdate::Object(entry) => self.remote_object(now, entry),
+            PeerUpdate::Removed { port_id } => {
+                port_id.domain() != self.config.domain && self.remove_remote(now, port_id)
+            }
+            PeerUpdate::DomainGone { domain } => self.remove_domain(now, domain),
+        };
+        self.counters.peer_updates_ignored += u64::from(!took_effect);
+    }
+
+    /// True if something changed.
+    fn remote_object(&mut self, now: Instant, entry: Arc<NsEntry>) -> bool {
+        let (id, name) = (entry.port_id, entry.port_name);
+        if id.domain() == self.config.domain || !self.reachable.has(id.domain()) {
+            return false;
+        }
+        let mut told = false;
+        if let Some(old) = self.database.get(id) {
+            if *old.entry == *entry {
+                return false;
+            }
+            if old.entry.port_name != name {
+                // Another port got the address while we were not looking.
+                told = self.remove_remote(now, id);
+            }
+        }
+        // A name that two ports use belongs to the later login, and all switches decide alike.
+        if let Some(other) = self.database.id_of(name).filter(|other| *other != id) {
+            let stays = self
+                .database
+                .get(other)
+                .is_some_and(|known| (known.entry.logged_in_at, other) > (entry.logged_in_at, id));
+            if stays {
+                return told;
+            }
+            self.evict(now, other);
+        }
+        let old = self.database.get(id).map(|known| known.entry.clone());
+        let zoned = self.config.zoning.is_zoned(name);
+        let notify = old.as_ref().is_none_or(|old| {
+            old.differs_for_discovery(&entry) || old.logged_in_at != entry.logged_in_at
+        });
+        self.database.insert(Known { entry, zoned });
+        if old.is_none() {
+            self.permit(id, name);
+        }
+        if notify {
+            self.notify(now, id, name, false);
+        }
+        true
+    }
+
+    /// Forgets a port of another switch. True if it was known.
+    pub(super) fn remove_remote(&mut self, now: Instant, id: FcId) -> bool {
+        let Some(known) = self.database.remove(id) else {
+            return false;
+        };
+        self.revoke(id, known.entry.port_name);
+        self.notify(now, id, known.entry.port_name, false);
+        true
+    }
+
+    /// Forgets every port of another switch. True if there were any.
+    pub(super) fn remove_domain(&mut self, now: Instant, domain: u8) -> bool {
+        if domain == self.config.domain {
+            return false;
+        }
+        let ids: Vec<FcId> = self
+            .database
+            .range(scope(domain, 0))
+            .map(|(id, _)| id)
+            .collect();
+        ids.iter().for_each(|id| {
+            self.remove_remote(now, *id);
+        });
+        !ids.is_empty()
+    }
+}
+
+/// Function of SCR.
+const CLEAR_REGISTRATION: u8 = 0xff;

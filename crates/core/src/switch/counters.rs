@@ -1,0 +1,55 @@
+//! What a switch counts.
+
+/// Events since the switch began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// FLOGIs accepted.
+    pub fabric_logins: u64,
+    /// FDISCs accepted.
+    pub virtual_logins: u64,
+    /// FLOGIs and FDISCs rejected.
+    pub logins_rejected: u64,
+    /// LOGOs accepted by the F_Port.
+    pub logouts: u64,
+    /// Addresses taken away without a LOGO: port down, repeated login, name used elsewhere.
+    pub implicit_logouts: u64,
+    /// Logins with a port name that another port had.
+    pub duplicate_names: u64,
+    /// Other extended link services accepted.
+    pub els_accepted: u64,
+    /// Other extended link services rejected.
+    pub els_rejected: u64,
+    /// CT requests accepted.
+    pub ct_accepted: u64,
+    /// CT requests rejected.
+    pub ct_rejected: u64,
+    /// RSCNs sent, repetitions included.
+    pub rscn_sent: u64,
+    /// Pages in them.
+    pub rscn_pages: u64,
+    /// RSCNs that ended without an answer in time and were sent again.
+    pub rscn_repeated: u64,
+    /// RSCNs given up after the last attempt.
+    pub rscn_given_up: u64,
+    /// RSCNs that the recipient rejected.
+    pub rscn_rejected: u64,
+    /// Frames to a service that no service understands, or from an unknown sender.
+    pub frames_discarded: u64,
+    /// Updates received from other switches.
+    pub peer_updates: u64,
+    /// Of these, without effect: nothing new, out of date, or of an unreachable domain.
+    pub peer_updates_ignored: u64,
+}
+
+/// Work done since the switch began, for a driver that gives the switch a processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Zone members looked at to find the zone-mates of a port.
+    pub zone_members: u64,
+    /// Objects of the name server looked at.
+    pub objects: u64,
+    /// Permissions put into or taken out of the forwarding table.
+    pub permissions: u64,
+    /// RSCN pages noted for a recipient.
+    pub notifications: u64,
+}

@@ -1,0 +1,88 @@
+//! All objects of the fabric that a switch knows, local and remote: [`Database`].
+
+use super::entry::NsEntry;
+use sanloom_wire::{FcId, Wwnn, Wwpn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Objects by id, with indices by port name, node name and FCP target.
+///
+/// No index by FC-4 type: nearly every port registers FCP, so it would be a copy of the table. Targets are few among many
+/// initiators, and every initiator asks for them after every RSCN.
+#[derive(Debug, Default)]
+pub(super) struct Database {
+    entries: BTreeMap<FcId, Known>,
+    by_name: BTreeMap<Wwpn, FcId>,
+    by_node: BTreeSet<(Wwnn, FcId)>,
+    targets: BTreeSet<FcId>,
+}
+
+/// An object and whether its port name is in a zone.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) entry: Arc<NsEntry>,
+    pub(super) zoned: bool,
+}
+
+/// Part of the address space, as the domain and area of a query name it: domain 0 is everything, area 0 is the domain.
+pub(super) fn scope(domain: u8, area: u8) -> RangeInclusive<FcId> {
+    match (domain, area) {
+        (0, _) => FcId::ZERO..=FcId::BROADCAST,
+        (_, 0) => FcId::from_parts(domain, 0, 0)..=FcId::from_parts(domain, 0xff, 0xff),
+        _ => FcId::from_parts(domain, area, 0)..=FcId::from_parts(domain, area, 0xff),
+    }
+}
+
+impl Database {
+    pub(super) fn get(&self, id: FcId) -> Option<&Known> {
+        self.entries.get(&id)
+    }
+
+    pub(super) fn id_of(&self, name: Wwpn) -> Option<FcId> {
+        self.by_name.get(&name).copied()
+    }
+
+    /// Adds an object, or replaces the one with its id. The port name must be free, or be that of the id.
+    pub(super) fn insert(&mut self, known: Known) {
+        let id = known.entry.port_id;
+        self.remove(id);
+        self.by_name.insert(known.entry.port_name, id);
+        self.by_node.insert((known.entry.node_name, id));
+        if known.entry.is_target() {
+            self.targets.insert(id);
+        }
+        self.entries.insert(id, known);
+    }
+
+    pub(super) fn remove(&mut self, id: FcId) -> Option<Known> {
+        let known = self.entries.remove(&id)?;
+        self.by_name.remove(&known.entry.port_name);
+        self.by_node.remove(&(known.entry.node_name, id));
+        self.targets.remove(&id);
+        Some(known)
+    }
+
+    /// Objects in a range of ids, sorted by id.
+    pub(super) fn range(&self, ids: RangeInclusive<FcId>) -> impl Iterator<Item = (FcId, &Known)> {
+        self.entries.range(ids).map(|(id, known)| (*id, known))
+    }
+
+    /// FCP targets in a range of ids, sorted by id.
+    pub(super) fn targets(
+        &self,
+        ids: RangeInclusive<FcId>,
+    ) -> impl Iterator<Item = (FcId, &Known)> {
+        self.targets
+            .range(ids)
+            .filter_map(|id| Some((*id, self.get(*id)?)))
+    }
+
+    /// Objects of a node, sorted by id.
+    pub(super) fn of_node(&self, node: Wwnn) -> impl Iterator<Item = (FcId, &Known)> {
+        let ids = self
+            .by_node
+            .range((node, FcId::ZERO)..=(node, FcId::BROADCAST));
+        ids.filter_map(|(_, id)| Some((*id, self.get(*id)?)))
+    }
+}

@@ -1,0 +1,175 @@
+//! What the name server knows of one port: [`NsEntry`].
+
+use crate::time::Instant;
+use sanloom_wire::ns::{Fc4Types, NsObject, fcp_feature, has_type, set_feature};
+use sanloom_wire::{FcId, FcType, Wwnn, Wwpn};
+
+/// An object of the name server (FC-GS, name server).
+///
+/// The switch where the port is logged in makes it and changes it; the other switches hold it through the same `Arc` when
+/// they live in one process, so a fabric stores each object once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NsEntry {
+    /// Address; its domain is the owner of the object.
+    pub port_id: FcId,
+    /// Port type (see [`sanloom_wire::ns::port_type`]).
+    pub port_type: u8,
+    /// FC-4 features of FCP, one nibble (see [`fcp_feature`]).
+    pub fcp_features: u8,
+    /// The port has not taken itself out of the name server with DA_ID. Zoning and forwarding know it all the same.
+    pub listed: bool,
+    /// Classes of service, bit n for class n.
+    pub classes: u32,
+    /// Port name.
+    pub port_name: Wwpn,
+    /// Node name.
+    pub node_name: Wwnn,
+    /// Name of the F_Port.
+    pub fabric_port_name: Wwpn,
+    /// FC-4 types.
+    pub types: Fc4Types,
+    /// When the port logged in: of two ports with one name the later one stays.
+    pub logged_in_at: Instant,
+    /// What few ports register.
+    pub extra: Option<Box<NsExtra>>,
+}
+
+/// A fabric of 65 switches that each hold 1,024 objects must stay small even where objects are not shared.
+const _: () = assert!(size_of::<NsEntry>() <= 120);
+
+/// The parts of an object that take memory only where they are registered.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NsExtra {
+    /// Symbolic port name, at most 255 bytes.
+    pub symbolic_port_name: Box<[u8]>,
+    /// Symbolic node name, at most 255 bytes.
+    pub symbolic_node_name: Box<[u8]>,
+    /// Features of other FC-4 types than FCP: type and nibble, sorted by type.
+    pub features: Vec<(u8, u8)>,
+}
+
+impl NsEntry {
+    /// The port supports the FC-4 type.
+    pub fn has_type(&self, fc4_type: u8) -> bool {
+        has_type(&self.types, fc4_type)
+    }
+
+    /// Feature nibble of an FC-4 type, zero where none is registered.
+    pub fn features_of(&self, fc4_type: u8) -> u8 {
+        if fc4_type == FcType::FCP.0 {
+            return self.fcp_features;
+        }
+        let others = self.extra.as_ref().map_or(&[][..], |extra| &extra.features);
+        others
+            .iter()
+            .find(|(of, _)| *of == fc4_type)
+            .map_or(0, |(_, bits)| *bits)
+    }
+
+    /// The port is an FCP target.
+    pub fn is_target(&self) -> bool {
+        self.fcp_features & fcp_feature::TARGET != 0
+    }
+
+    /// Symbolic port name, empty where none is registered.
+    pub fn symbolic_port_name(&self) -> &[u8] {
+        self.extra
+            .as_ref()
+            .map_or(&[], |extra| &extra.symbolic_port_name)
+    }
+
+    /// Symbolic node name, empty where none is registered through this port.
+    pub fn symbolic_node_name(&self) -> &[u8] {
+        self.extra
+            .as_ref()
+            .map_or(&[], |extra| &extra.symbolic_node_name)
+    }
+
+    /// All features as GFF_ID returns them.
+    pub(super) fn feature_map(&self) -> Box<[u8; 128]> {
+        let mut map = Box::new([0; 128]);
+        set_feature(&mut map, FcType::FCP.0, self.fcp_features);
+        for &(fc4_type, bits) in self.extra.iter().flat_map(|extra| &extra.features) {
+            set_feature(&mut map, fc4_type, bits);
+        }
+        map
+    }
+
+    pub(super) fn set_features(&mut self, fc4_type: u8, bits: u8) {
+        let bits = bits & 0x0f;
+        if fc4_type == FcType::FCP.0 {
+            self.fcp_features = bits;
+            return;
+        }
+        if bits == 0 && self.extra.is_none() {
+            return;
+        }
+        let features = &mut self.extra.get_or_insert_default().features;
+        features.retain(|(of, _)| *of != fc4_type);
+        if bits != 0 {
+            let at = features.partition_point(|(of, _)| *of < fc4_type);
+            features.insert(at, (fc4_type, bits));
+        }
+        self.tidy();
+    }
+
+    pub(super) fn set_symbolic_port_name(&mut self, name: &[u8]) {
+        if name != self.symbolic_port_name() {
+            self.extra.get_or_insert_default().symbolic_port_name = name.into();
+            self.tidy();
+        }
+    }
+
+    pub(super) fn set_symbolic_node_name(&mut self, name: &[u8]) {
+        if name != self.symbolic_node_name() {
+            self.extra.get_or_insert_default().symbolic_node_name = name.into();
+            self.tidy();
+        }
+    }
+
+    /// Takes away everything that the port registered; what its login said stays.
+    pub(super) fn deregister(&mut self) {
+        self.listed = false;
+        self.types = [0; 8];
+        self.fcp_features = 0;
+        self.extra = None;
+    }
+
+    /// A change from `self` to `new` that other ports are told of: what they find by discovery, not the names.
+    pub(super) fn differs_for_discovery(&self, new: &NsEntry) -> bool {
+        let features = |entry: &NsEntry| {
+            entry
+                .extra
+                .as_ref()
+                .map(|e| e.features.clone())
+                .unwrap_or_default()
+        };
+        self.types != new.types
+            || self.fcp_features != new.fcp_features
+            || self.listed != new.listed
+            || self.port_name != new.port_name
+            || features(self) != features(new)
+    }
+
+    /// As GA_NXT returns it.
+    pub(super) fn to_object(&self, symbolic_node_name: &[u8]) -> NsObject {
+        NsObject {
+            port_type: self.port_type,
+            port_id: self.port_id,
+            port_name: self.port_name,
+            symbolic_port_name: self.symbolic_port_name().into(),
+            node_name: self.node_name,
+            symbolic_node_name: symbolic_node_name.into(),
+            classes: self.classes,
+            types: self.types,
+            fabric_port_name: self.fabric_port_name,
+            hard_address: FcId::ZERO,
+        }
+    }
+
+    fn tidy(&mut self) {
+        if self.extra.as_deref() == Some(&NsExtra::default()) {
+            self.extra = None;
+        }
+    }
+}

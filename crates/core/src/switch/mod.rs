@@ -1,0 +1,372 @@
+//! The control side of a switch: fabric login, name server and fabric controller.
+//!
+//! # How to drive it
+//!
+//! [`Switch`] keeps the contract of a control machine (see the crate): [`handle`](Switch::handle) one input, drain
+//! [`poll_output`](Switch::poll_output) until `None`, come back at [`poll_timeout`](Switch::poll_timeout). Drain once
+//! after [`new`](Switch::new), too: it may switch hard zoning on.
+//!
+//! - Frames that [`Fib::decide`](crate::fabric::Fib::decide) calls `Local` go in as [`Input::Frame`], each a whole
+//!   message: the driver reassembles what comes in several frames and cuts what is longer than one.
+//! - [`Output::Fib`] is applied to the forwarding table before later outputs are acted on. Permissions come before the
+//!   accept or RSCN that reveals them, and go before the accept of a LOGO.
+//! - [`Output::Peer`] is delivered to the other switches as [`PeerUpdate`] says.
+//! - [`Input::Routes`] brings what [`routes`](crate::fabric::routes::routes) found for this switch. A domain that loses
+//!   its last leg takes its objects with it; one that gains its first is sent ours.
+//! - A switch that restarts is made anew. Its ports come up again one by one, so the neighbours see them go down first.
+//!
+//! # Addresses
+//!
+//! One area per F_Port: port p has the ids dd/pp/00 for its FLOGI and dd/pp/01 to dd/pp/FF for FDISCs, the lowest free
+//! first. So a port gets the same address after every restart, and at most 256 ports of a switch can take logins; a
+//! FLOGI on a further one is rejected.
+//!
+//! # What is absent
+//!
+//! Switch-to-switch protocols (see [`PeerUpdate`]), management services, and a LOGO to a port whose name logged in
+//! elsewhere: two ports with one name that both log in again when told so would never come to rest.
+
+mod controller;
+mod counters;
+mod database;
+mod entry;
+mod login;
+mod name_server;
+mod peer;
+mod query;
+mod rscn;
+mod services;
+mod zoning;
+
+pub use counters::{Counters, Work};
+pub use entry::{NsEntry, NsExtra};
+pub use peer::PeerUpdate;
+
+use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};
+use crate::time::{Instant, Span};
+use database::Database;
+use rscn::RscnQueue;
+use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// What a switch is told at its beginning.
+#[derive(Clone, Debug)]
+pub struct SwitchConfig {
+    /// Domain, 1 to 239.
+    pub domain: u8,
+    /// Name of the switch.
+    pub name: Wwnn,
+    /// Name of the fabric, the same in all its switches.
+    pub fabric_name: Wwnn,
+    /// Number of ports.
+    pub ports: u16,
+    /// Error detect timeout, announced at login; also how long the answer to an RSCN may take.
+    pub e_d_tov: Span,
+    /// Resource allocation timeout, announced at login.
+    pub r_a_tov: Span,
+    /// State changes within this time share one RSCN.
+    pub rscn_delay: Span,
+    /// Receive buffers of each port, announced at login; ports beyond the list announce none.
+    pub bb_credit: Vec<u16>,
+    /// Largest data field that the services take, in bytes, 256 to 2112.
+    pub receive_size_bytes: u16,
+    /// The effective zones, shared by the switches of the fabric.
+    pub zoning: Arc<ZoneSet>,
+}
+
+/// What a port is connected to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PortKind {
+    /// N_Ports.
+    F,
+    /// Another switch.
+    E,
+}
+
+/// Something that happened to a switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// The link of a port came up. A port that was up loses its logins first.
+    PortUp {
+        /// The port.
+        port: u16,
+        /// What is at the other end.
+        kind: PortKind,
+    },
+    /// The link of a port went down: everything that logged in there is gone.
+    PortDown {
+        /// The port.
+        port: u16,
+    },
+    /// A message to a service of this switch.
+    Frame {
+        /// The port that it came in through.
+        port: u16,
+        /// The message.
+        frame: Frame,
+    },
+    /// The ways to these domains are these from now on; no legs: unreachable. Domains not named stay as they are.
+    Routes(Vec<(u8, Vec<Leg>)>),
+    /// A message of another switch's [`Output::Peer`].
+    Peer(PeerUpdate),
+    /// The time that [`Switch::poll_timeout`] named has come; too early is harmless.
+    Timeout,
+}
+
+/// Something that a switch wants done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Send a message.
+    Send {
+        /// Through this port.
+        port: u16,
+        /// The message.
+        frame: Frame,
+    },
+    /// Change the forwarding table.
+    Fib(FibDelta),
+    /// Tell every other switch that can be reached.
+    Peer(PeerUpdate),
+}
+
+/// The control machine of one switch.
+#[derive(Debug)]
+pub struct Switch {
+    config: SwitchConfig,
+    ports: Vec<Port>,
+    /// Everything that is logged in here.
+    logins: BTreeMap<FcId, Login>,
+    database: Database,
+    rscn: RscnQueue,
+    reachable: DomainSet,
+    outputs: VecDeque<Output>,
+    counters: Counters,
+    work: Work,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    mode: PortMode,
+    /// Port name of the last FLOGI, for the clean address bit.
+    last_login: Option<Wwpn>,
+}
+
+/// An N_Port_ID that is logged in here.
+#[derive(Clone, Copy, Debug, Default)]
+struct Login {
+    port: u16,
+    /// Logged in with these services, by bit.
+    services: u8,
+    /// The other switches hear of every change from now on.
+    announced: bool,
+}
+
+/// Domains, by bit.
+#[derive(Clone, Copy, Debug, Default)]
+struct DomainSet([u64; 4]);
+
+impl DomainSet {
+    fn has(&self, domain: u8) -> bool {
+        self.0[usize::from(domain) / 64] >> (domain % 64) & 1 != 0
+    }
+
+    /// Puts a domain in or takes it out; true if that changed something.
+    fn set(&mut self, domain: u8, member: bool) -> bool {
+        let changed = self.has(domain) != member;
+        self.0[usize::from(domain) / 64] ^= u64::from(changed) << (domain % 64);
+        changed
+    }
+}
+
+impl Switch {
+    /// A switch with all ports down and no routes.
+    pub fn new(config: SwitchConfig) -> Switch {
+        let down = Port {
+            mode: PortMode::Down,
+            last_login: None,
+        };
+        let outputs = match config.zoning.permits_all() {
+            true => VecDeque::new(),
+            false => VecDeque::from([Output::Fib(FibDelta::ZoningOn)]),
+        };
+        Switch {
+            ports: vec![down; usize::from(config.ports)],
+            logins: BTreeMap::new(),
+            database: Database::default(),
+            rscn: RscnQueue::new(config.rscn_delay, config.e_d_tov),
+            reachable: DomainSet::default(),
+            outputs,
+            counters: Counters::default(),
+            work: Work::default(),
+            config,
+        }
+    }
+
+    /// One thing happened at `now`, which never decreases. Never panics and never blocks, whatever a peer sent.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::PortUp { port, kind } => {
+                let mode = match kind {
+                    PortKind::F => PortMode::F,
+                    PortKind::E => PortMode::E,
+                };
+                self.set_port(now, port, mode);
+            }
+            Input::PortDown { port } => self.set_port(now, port, PortMode::Down),
+            Input::Frame { port, frame } => self.frame(now, port, frame),
+            Input::Routes(routes) => self.routes(now, routes),
+            Input::Peer(update) => self.peer(now, update),
+            Input::Timeout => self.notifications_due(now),
+        }
+        self.rscn.tidy();
+    }
+
+    /// What is to be done next; drained until `None` after every [`handle`](Switch::handle).
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to come back with [`Input::Timeout`] if nothing happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.rscn.next_deadline()
+    }
+
+    /// Events since the beginning.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Work since the beginning: the difference over one [`handle`](Switch::handle) is what it cost.
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    /// Everything that is logged in at this switch: id and port, sorted by id.
+    pub fn logins(&self) -> impl Iterator<Item = (FcId, u16)> + '_ {
+        self.logins.iter().map(|(id, login)| (*id, login.port))
+    }
+
+    /// Every object of the name server, of this switch and of the others, sorted by id.
+    pub fn name_server(&self) -> impl Iterator<Item = &NsEntry> + '_ {
+        self.database
+            .range(database::scope(0, 0))
+            .map(|(_, known)| &*known.entry)
+    }
+
+    /// The domain of the switch.
+    pub fn domain(&self) -> u8 {
+        self.config.domain
+    }
+
+    fn set_port(&mut self, now: Instant, port: u16, mode: PortMode) {
+        let Some(state) = self.ports.get_mut(usize::from(port)) else {
+            return;
+        };
+        state.mode = mode;
+        self.log_out_port(now, port);
+        self.fib(FibDelta::PortMode { port, mode });
+    }
+
+    fn routes(&mut self, now: Instant, routes: Vec<(u8, Vec<Leg>)>) {
+        let mut reached = false;
+        for (domain, legs) in routes {
+            if domain == self.config.domain {
+                continue;
+            }
+            let reachable = !legs.is_empty();
+            self.fib(FibDelta::Routes { domain, legs });
+            if self.reachable.set(domain, reachable) {
+                reached |= reachable;
+                if !reachable {
+                    self.remove_domain(now, domain);
+                }
+            }
+        }
+        if reached {
+            self.publish_all();
+        }
+    }
+
+    fn frame(&mut self, now: Instant, port: u16, frame: Frame) {
+        let header = frame.header;
+        let at_f_port = self
+            .ports
+            .get(usize::from(port))
+            .is_some_and(|p| p.mode == PortMode::F);
+        if !at_f_port {
+            self.counters.frames_discarded += 1;
+            return;
+        }
+        let message = match frame.payload {
+            Payload::Typed(message) => Ok(message),
+            Payload::Bytes(bytes) => Message::parse(&header, &bytes, None),
+            Payload::Pattern { .. } => {
+                self.counters.frames_discarded += 1;
+                return;
+            }
+        };
+        match message {
+            Ok(Message::Els(els)) => self.link_service(now, port, &header, *els),
+            Ok(Message::Ct(ct)) => self.common_transport(now, port, &header, *ct),
+            Ok(Message::Bls(bls)) => self.basic_link_service(port, &header, bls),
+            Ok(_) => self.counters.frames_discarded += 1,
+            Err(error) => self.malformed(port, &header, error),
+        }
+    }
+
+    /// The sender of a frame is logged in at the port that it came in through.
+    fn knows(&self, port: u16, s_id: FcId) -> bool {
+        self.logins
+            .get(&s_id)
+            .is_some_and(|login| login.port == port)
+    }
+
+    fn fib(&mut self, delta: FibDelta) {
+        self.outputs.push_back(Output::Fib(delta));
+    }
+
+    /// Answers a request in one sequence that ends its exchange. RX_ID stays unassigned: no exchange lasts.
+    fn reply(&mut self, port: u16, request: &Header, d_id: FcId, r_ctl: RCtl, message: Message) {
+        let header = Header {
+            r_ctl,
+            d_id,
+            s_id: request.d_id,
+            f_ctl: FCtl::REPLY,
+            seq_id: 0,
+            seq_cnt: 0,
+            parameter: 0,
+            df_ctl: 0,
+            cs_ctl: 0,
+            ..*request
+        };
+        let frame = Frame {
+            header,
+            payload: Payload::Typed(message),
+        };
+        self.outputs.push_back(Output::Send { port, frame });
+    }
+
+    /// Sends the first sequence of an exchange of this switch.
+    fn request(&mut self, port: u16, s_id: FcId, d_id: FcId, ox_id: u16, message: Message) {
+        let header = Header {
+            r_ctl: RCtl::ELS_REQUEST,
+            d_id,
+            cs_ctl: 0,
+            s_id,
+            fc_type: FcType::ELS,
+            f_ctl: FCtl::REQUEST,
+            seq_id: 0,
+            df_ctl: 0,
+            seq_cnt: 0,
+            ox_id,
+            rx_id: sanloom_wire::header::RX_ID_UNASSIGNED,
+            parameter: 0,
+        };
+        let frame = Frame {
+            header,
+            payload: Payload::Typed(message),
+        };
+        self.outputs.push_back(Output::Send { port, frame });
+    }
+}

@@ -1,0 +1,357 @@
+//! Who hears of state changes, and when: [`RscnQueue`].
+//!
+//! ```text
+//!             page                 window over            LS_ACC, LS_RJT
+//!   quiet ------------> window ------------------> sent ------------------> quiet, or window if pages came meanwhile
+//!                          ^                        |
+//!                          |                        | no answer: again, three times at most
+//!                          +------ LS_RJT: busy ----+
+//! ```
+//!
+//! A recipient has at most one RSCN on its way, so one behind a slow link gets fewer and longer ones. Pages for the same
+//! address are one page; more than [`MAX_PAGES`] become one page of the smallest area, domain or fabric that holds them.
+
+use crate::time::{Instant, Span};
+use sanloom_wire::FcId;
+use sanloom_wire::els::{AddressFormat, Rscn, RscnPage};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Pages of one RSCN; with more, a host is better off asking for everything.
+const MAX_PAGES: usize = 32;
+/// How often an RSCN is sent at most.
+const ATTEMPTS: u8 = 3;
+
+/// The recipients of one switch and their deadlines.
+#[derive(Debug)]
+pub(super) struct RscnQueue {
+    window: Span,
+    answer_timeout: Span,
+    recipients: BTreeMap<FcId, Recipient>,
+    /// Ends of windows; all windows are equally long, so they end in the order they began.
+    windows: VecDeque<(Instant, FcId)>,
+    /// Latest times of answers, likewise.
+    answers: VecDeque<(Instant, FcId, u16)>,
+    next_ox_id: u16,
+}
+
+#[derive(Debug)]
+struct Recipient {
+    interest: Interest,
+    pages: Pages,
+    window_ends: Option<Instant>,
+    sent: Option<Sent>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    ox_id: u16,
+    attempt: u8,
+    pages: Pages,
+}
+
+/// What a port registered for with SCR (FC-LS, state change registration).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Interest {
+    /// Changes that the fabric detects.
+    pub(super) fabric: bool,
+    /// Changes that an N_Port reports.
+    pub(super) n_port: bool,
+}
+
+impl Interest {
+    /// By function of SCR, nothing for one that the standard does not know.
+    pub(super) fn of_function(function: u8) -> Option<Interest> {
+        match function {
+            1 => Some(Interest {
+                fabric: true,
+                n_port: false,
+            }),
+            2 => Some(Interest {
+                fabric: false,
+                n_port: true,
+            }),
+            3 => Some(Interest {
+                fabric: true,
+                n_port: true,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// An RSCN to be sent.
+#[derive(Debug)]
+pub(super) struct Notification {
+    pub(super) to: FcId,
+    pub(super) ox_id: u16,
+    pub(super) rscn: Rscn,
+    /// It was sent before without an answer.
+    pub(super) repeated: bool,
+}
+
+/// How a reply of a recipient ended its RSCN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ended {
+    /// Accepted.
+    Accepted,
+    /// Rejected as busy: it comes again after a window.
+    Busy,
+    /// Rejected otherwise: it does not come again.
+    Rejected,
+    /// No such RSCN is on its way.
+    Unknown,
+}
+
+impl RscnQueue {
+    pub(super) fn new(window: Span, answer_timeout: Span) -> RscnQueue {
+        RscnQueue {
+            window,
+            answer_timeout,
+            recipients: BTreeMap::new(),
+            windows: VecDeque::new(),
+            answers: VecDeque::new(),
+            next_ox_id: FIRST_OX_ID,
+        }
+    }
+
+    /// Registers a port, or changes what it registered for.
+    pub(super) fn register(&mut self, id: FcId, interest: Interest) {
+        let quiet = || Recipient {
+            interest,
+            pages: Pages::default(),
+            window_ends: None,
+            sent: None,
+        };
+        self.recipients.entry(id).or_insert_with(quiet).interest = interest;
+    }
+
+    /// Forgets a port and what it was to be told.
+    pub(super) fn forget(&mut self, id: FcId) {
+        self.recipients.remove(&id);
+    }
+
+    /// Notes that `id`, if registered for the kind of change, is to be told of `changed`. True if it is.
+    pub(super) fn notify(
+        &mut self,
+        now: Instant,
+        id: FcId,
+        changed: FcId,
+        by_n_port: bool,
+    ) -> bool {
+        let Some(recipient) = self.recipients.get_mut(&id) else {
+            return false;
+        };
+        let wanted = if by_n_port {
+            recipient.interest.n_port
+        } else {
+            recipient.interest.fabric
+        };
+        if wanted {
+            recipient.pages.add(changed);
+            self.open_window(now, id);
+        }
+        wanted
+    }
+
+    /// A reply to an RSCN came from `id`.
+    pub(super) fn answered(&mut self, now: Instant, id: FcId, ox_id: u16, reply: Ended) -> Ended {
+        let Some(recipient) = self.recipients.get_mut(&id) else {
+            return Ended::Unknown;
+        };
+        match recipient.sent.take_if(|sent| sent.ox_id == ox_id) {
+            None => Ended::Unknown,
+            Some(sent) => {
+                if reply == Ended::Busy {
+                    recipient.pages.merge(&sent.pages);
+                }
+                if !recipient.pages.is_empty() {
+                    self.open_window(now, id);
+                }
+                reply
+            }
+        }
+    }
+
+    /// An RSCN whose time has come. `given_up` counts those that were not answered at the last attempt.
+    pub(super) fn due(&mut self, now: Instant, given_up: &mut u64) -> Option<Notification> {
+        while let Some(&(at, id)) = self.windows.front() {
+            if at > now {
+                break;
+            }
+            self.windows.pop_front();
+            let recipient = self.recipients.get_mut(&id);
+            if let Some(recipient) = recipient.filter(|r| r.window_ends == Some(at)) {
+                recipient.window_ends = None;
+                let pages = std::mem::take(&mut recipient.pages);
+                return Some(self.send(now, id, pages, 1));
+            }
+        }
+        while let Some(&(at, id, ox_id)) = self.answers.front() {
+            if at > now {
+                break;
+            }
+            self.answers.pop_front();
+            let Some(recipient) = self.recipients.get_mut(&id) else {
+                continue;
+            };
+            let Some(sent) = recipient.sent.take_if(|sent| sent.ox_id == ox_id) else {
+                continue;
+            };
+            let mut pages = std::mem::take(&mut recipient.pages);
+            if sent.attempt < ATTEMPTS {
+                pages.merge(&sent.pages);
+                return Some(self.send(now, id, pages, sent.attempt + 1));
+            }
+            *given_up += 1;
+            if !pages.is_empty() {
+                return Some(self.send(now, id, pages, 1));
+            }
+        }
+        None
+    }
+
+    /// When [`due`](RscnQueue::due) has something, or would have had.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let window = self.windows.front().map(|(at, _)| *at);
+        let answer = self.answers.front().map(|(at, _, _)| *at);
+        window.into_iter().chain(answer).min()
+    }
+
+    /// Drops deadlines in front that nobody waits for, so that they wake nobody.
+    pub(super) fn tidy(&mut self) {
+        let recipients = &self.recipients;
+        let waits = |(at, id): &(Instant, FcId)| {
+            recipients
+                .get(id)
+                .is_some_and(|r| r.window_ends == Some(*at))
+        };
+        while self.windows.front().is_some_and(|front| !waits(front)) {
+            self.windows.pop_front();
+        }
+        let waits = |(_, id, ox_id): &(Instant, FcId, u16)| {
+            let sent = recipients.get(id).and_then(|r| r.sent.as_ref());
+            sent.is_some_and(|sent| sent.ox_id == *ox_id)
+        };
+        while self.answers.front().is_some_and(|front| !waits(front)) {
+            self.answers.pop_front();
+        }
+    }
+
+    fn open_window(&mut self, now: Instant, id: FcId) {
+        let Some(recipient) = self.recipients.get_mut(&id) else {
+            return;
+        };
+        if recipient.window_ends.is_none() && recipient.sent.is_none() {
+            let ends = now + self.window;
+            recipient.window_ends = Some(ends);
+            self.windows.push_back((ends, id));
+        }
+    }
+
+    fn send(&mut self, now: Instant, to: FcId, pages: Pages, attempt: u8) -> Notification {
+        let ox_id = self.next_ox_id;
+        self.next_ox_id = if ox_id == LAST_OX_ID {
+            FIRST_OX_ID
+        } else {
+            ox_id + 1
+        };
+        let rscn = pages.to_rscn();
+        if let Some(recipient) = self.recipients.get_mut(&to) {
+            recipient.sent = Some(Sent {
+                ox_id,
+                attempt,
+                pages,
+            });
+            self.answers
+                .push_back((now + self.answer_timeout, to, ox_id));
+        }
+        Notification {
+            to,
+            ox_id,
+            rscn,
+            repeated: attempt > 1,
+        }
+    }
+}
+
+/// Exchanges that the fabric controller originates. FFFF is not a number.
+const FIRST_OX_ID: u16 = 0x8000;
+const LAST_OX_ID: u16 = 0xfffe;
+
+/// Addresses to be reported.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Pages {
+    /// Sorted; at most [`MAX_PAGES`], and empty when `all` stands for them.
+    ids: Vec<FcId>,
+    all: Option<(AddressFormat, FcId)>,
+}
+
+impl Pages {
+    fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.all.is_none()
+    }
+
+    fn add(&mut self, id: FcId) {
+        if let Some(all) = self.all {
+            self.all = Some(widen(all, id));
+            return;
+        }
+        let Err(at) = self.ids.binary_search(&id) else {
+            return;
+        };
+        self.ids.insert(at, id);
+        if self.ids.len() > MAX_PAGES {
+            let port = (AddressFormat::Port, id);
+            self.all = Some(self.ids.drain(..).fold(port, widen));
+        }
+    }
+
+    fn merge(&mut self, other: &Pages) {
+        other.ids.iter().for_each(|id| self.add(*id));
+        if let Some((format, address)) = other.all {
+            let ids = self.ids.drain(..);
+            let all = ids
+                .chain(self.all.map(|(_, address)| address))
+                .fold((format, address), widen);
+            let widest = self.all.map_or(format, |(mine, _)| mine).max(all.0);
+            self.all = Some((widest, trim(widest, all.1)));
+        }
+    }
+
+    fn to_rscn(&self) -> Rscn {
+        let page = |(format, address)| RscnPage {
+            qualifier: 0,
+            format,
+            address,
+        };
+        let ports = self.ids.iter().map(|id| page((AddressFormat::Port, *id)));
+        Rscn {
+            pages: ports.chain(self.all.map(page)).collect(),
+        }
+    }
+}
+
+/// The smallest scope that also holds `id`.
+fn widen((format, address): (AddressFormat, FcId), id: FcId) -> (AddressFormat, FcId) {
+    let needed = if id.domain() != address.domain() {
+        AddressFormat::Fabric
+    } else if id.area() != address.area() {
+        AddressFormat::Domain
+    } else if id.port() != address.port() {
+        AddressFormat::Area
+    } else {
+        AddressFormat::Port
+    };
+    let format = format.max(needed);
+    (format, trim(format, address))
+}
+
+/// The address with the parts below its format zero.
+fn trim(format: AddressFormat, address: FcId) -> FcId {
+    match format {
+        AddressFormat::Port => address,
+        AddressFormat::Area => FcId::from_parts(address.domain(), address.area(), 0),
+        AddressFormat::Domain => FcId::from_parts(address.domain(), 0, 0),
+        AddressFormat::Fabric => FcId::ZERO,
+    }
+}

@@ -1,0 +1,289 @@
+//! Link services and CT units addressed to the services of the switch: who answers what.
+
+use super::Switch;
+use super::login::{CLASS_3, FC_PH_3, check, extended_name, milliseconds, reject};
+use crate::time::Instant;
+use sanloom_wire::bls::{BaAcc, Bls};
+use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
+use sanloom_wire::els::{Adisc, Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rtv};
+use sanloom_wire::login::{ClassParameters, CommonParameters, feature};
+use sanloom_wire::ns::explanation;
+use sanloom_wire::{FcId, FcType, Header, Message, ParseError, RCtl, login};
+
+/// How a request ends: an accept, a reject, or silence.
+type Answer = Option<Result<LsAcc, LsRjt>>;
+
+impl Switch {
+    pub(super) fn link_service(&mut self, now: Instant, port: u16, header: &Header, els: Els) {
+        if els.is_reply() {
+            self.notification_answered(now, header, &els);
+            return;
+        }
+        let (answer, to) = match (&els, header.d_id) {
+            (Els::Flogi(request), FcId::F_PORT) => {
+                let (answer, to) = self.fabric_login(now, port, header.s_id, request);
+                self.counters.logins_rejected += u64::from(answer.is_err());
+                (Some(answer), to)
+            }
+            (Els::Fdisc(request), FcId::F_PORT) => {
+                let (answer, to) = self.virtual_login(now, port, header.s_id, request);
+                self.counters.logins_rejected += u64::from(answer.is_err());
+                (Some(answer), to)
+            }
+            _ if !self.knows(port, header.s_id) => {
+                self.counters.frames_discarded += 1;
+                return;
+            }
+            (Els::Logo(logo), FcId::F_PORT) => {
+                (Some(self.fabric_logout(now, port, logo)), header.s_id)
+            }
+            _ => {
+                let answer = self.service(now, header, &els);
+                match answer {
+                    Some(Ok(_)) => self.counters.els_accepted += 1,
+                    Some(Err(_)) => self.counters.els_rejected += 1,
+                    None => {}
+                }
+                (answer, header.s_id)
+            }
+        };
+        if let Some(answer) = answer {
+            let els = answer.map_or_else(Els::LsRjt, Els::LsAcc);
+            self.reply(
+                port,
+                header,
+                to,
+                RCtl::ELS_REPLY,
+                Message::Els(Box::new(els)),
+            );
+        }
+    }
+
+    pub(super) fn common_transport(&mut self, now: Instant, port: u16, header: &Header, ct: Ct) {
+        if ct.is_reply() || !self.knows(port, header.s_id) {
+            self.counters.frames_discarded += 1;
+            return;
+        }
+        let logged_in = self.has_service(header.s_id, header.d_id);
+        let answer = match (header.d_id, ct.service, &ct.body) {
+            (FcId::NAME_SERVER, Service::NAME_SERVER, _) if !logged_in => Err(CtReject {
+                reason: CtReason::UNABLE,
+                explanation: explanation::ACCESS_DENIED,
+                vendor: 0,
+            }),
+            (FcId::NAME_SERVER, Service::NAME_SERVER, CtBody::Ns(request)) => {
+                self.name_server_request(now, header.s_id, request, ct.max_or_residual_words)
+            }
+            _ => Err(UNSUPPORTED),
+        };
+        let reply = match answer {
+            Ok((accept, residual_words)) => {
+                self.counters.ct_accepted += 1;
+                Ct {
+                    max_or_residual_words: residual_words,
+                    ..ct.reply(CtBody::NsAccept(accept))
+                }
+            }
+            Err(reject) => {
+                self.counters.ct_rejected += 1;
+                ct.reply(CtBody::Reject(reject))
+            }
+        };
+        let message = Message::Ct(Box::new(reply));
+        self.reply(port, header, header.s_id, RCtl::SOLICITED_CONTROL, message);
+    }
+
+    /// Every request is answered at once, so the exchange that an ABTS names is over: the whole of it is accepted as
+    /// aborted.
+    pub(super) fn basic_link_service(&mut self, port: u16, header: &Header, bls: Bls) {
+        if bls != Bls::Abts || !self.knows(port, header.s_id) {
+            self.counters.frames_discarded += 1;
+            return;
+        }
+        let accept = BaAcc {
+            seq_id: None,
+            ox_id: header.ox_id,
+            rx_id: header.rx_id,
+            low_seq_cnt: 0,
+            high_seq_cnt: u16::MAX,
+        };
+        let message = Message::Bls(Bls::BaAcc(accept));
+        self.reply(port, header, header.s_id, RCtl::BLS_BA_ACC, message);
+    }
+
+    /// Bytes that are no value: a request gets the reject that says what is wrong with it, anything else is discarded.
+    pub(super) fn malformed(&mut self, port: u16, header: &Header, error: ParseError) {
+        let may_ask = self.knows(port, header.s_id)
+            || (header.s_id == FcId::ZERO && header.d_id == FcId::F_PORT);
+        match (header.fc_type, header.r_ctl) {
+            (FcType::ELS, RCtl::ELS_REQUEST) if may_ask => {
+                self.counters.els_rejected += 1;
+                let els = Message::Els(Box::new(Els::LsRjt(match error {
+                    ParseError::Truncated { .. } | ParseError::Length { .. } => reject(
+                        LsRjtReason::LOGICAL_ERROR,
+                        LsRjtExplanation::INVALID_PAYLOAD_LENGTH,
+                    ),
+                    ParseError::Value { .. } => {
+                        reject(LsRjtReason::PROTOCOL_ERROR, LsRjtExplanation::NONE)
+                    }
+                    ParseError::Unsupported { .. } => NOT_SUPPORTED,
+                })));
+                self.reply(port, header, header.s_id, RCtl::ELS_REPLY, els);
+            }
+            (FcType::CT, RCtl::UNSOLICITED_CONTROL) if may_ask => {
+                self.counters.ct_rejected += 1;
+                let reason = match error {
+                    ParseError::Truncated { .. } | ParseError::Length { .. } => {
+                        CtReason::INVALID_SIZE
+                    }
+                    ParseError::Value { .. } => CtReason::PROTOCOL_ERROR,
+                    ParseError::Unsupported { .. } => CtReason::INVALID_VERSION,
+                };
+                let reject = CtReject {
+                    reason,
+                    explanation: explanation::NONE,
+                    vendor: 0,
+                };
+                let service = Service::new(header.d_id.port(), 0);
+                let ct = Message::Ct(Box::new(Ct {
+                    in_id: 0,
+                    service: if header.d_id == FcId::NAME_SERVER {
+                        Service::NAME_SERVER
+                    } else {
+                        service
+                    },
+                    options: 0,
+                    max_or_residual_words: 0,
+                    body: CtBody::Reject(reject),
+                }));
+                self.reply(port, header, header.s_id, RCtl::SOLICITED_CONTROL, ct);
+            }
+            _ => self.counters.frames_discarded += 1,
+        }
+    }
+
+    /// A link service, from a port that is logged in with the fabric.
+    fn service(&mut self, now: Instant, header: &Header, els: &Els) -> Answer {
+        let (id, to) = (header.s_id, header.d_id);
+        let with_login = matches!(
+            to,
+            FcId::NAME_SERVER | FcId::MANAGEMENT_SERVER | FcId::FABRIC_CONTROLLER
+        );
+        Some(match els {
+            Els::Test(_) => return None,
+            Els::Echo(data) => Ok(LsAcc::Echo(data.clone())),
+            Els::Rtv => Ok(LsAcc::Rtv(Rtv {
+                r_a_tov_ms: milliseconds(self.config.r_a_tov),
+                e_d_tov: milliseconds(self.config.e_d_tov),
+                qualifier: 0,
+            })),
+            Els::Rrq(_) => Ok(LsAcc::Empty),
+            Els::Rec(_) => Err(reject(
+                LsRjtReason::LOGICAL_ERROR,
+                LsRjtExplanation::INVALID_OX_RX_ID,
+            )),
+            // The counters of the link are the driver's.
+            Els::Rls { .. } => Err(reject(
+                LsRjtReason::UNABLE,
+                LsRjtExplanation::CANNOT_SUPPLY_DATA,
+            )),
+            Els::Scr { function } if to == FcId::FABRIC_CONTROLLER => {
+                self.register_for_changes(id, *function)
+            }
+            Els::Rscn(rscn) if to == FcId::FABRIC_CONTROLLER => self.reported_change(now, id, rscn),
+            Els::Plogi(request) if with_login => check(request).map(|()| {
+                self.set_service(id, to, true);
+                self.service_parameters(to)
+            }),
+            Els::Logo(_) if with_login => {
+                self.set_service(id, to, false);
+                Ok(LsAcc::Empty)
+            }
+            Els::Pdisc(_) | Els::Adisc(_) if with_login && !self.has_service(id, to) => Err(
+                reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED),
+            ),
+            Els::Pdisc(_) if with_login => Ok(self.service_parameters(to)),
+            Els::Adisc(_) if with_login => Ok(LsAcc::Adisc(Adisc {
+                hard_address: FcId::ZERO,
+                port_name: extended_name(self.config.name.0, service_number(to)),
+                node_name: self.config.name,
+                port_id: to,
+            })),
+            _ => Err(NOT_SUPPORTED),
+        })
+    }
+
+    /// Service parameters of a service (FC-LS, PLOGI accept).
+    fn service_parameters(&self, of: FcId) -> LsAcc {
+        LsAcc::Login(login::Login {
+            common: CommonParameters {
+                highest_version: FC_PH_3,
+                lowest_version: FC_PH_3,
+                bb_credit: SERVICE_CREDIT,
+                features: feature::CONTINUOUS_OFFSET,
+                bb_sc_n: 0,
+                receive_size_bytes: self.config.receive_size_bytes,
+                word_8: u32::from(SERVICE_SEQUENCES) << 16 | RELATIVE_OFFSETS,
+                e_d_tov: milliseconds(self.config.e_d_tov),
+            },
+            port_name: extended_name(self.config.name.0, service_number(of)),
+            node_name: self.config.name,
+            class_1: ClassParameters::default(),
+            class_2: ClassParameters::default(),
+            class_3: ClassParameters {
+                flags: CLASS_3,
+                receive_size_bytes: self.config.receive_size_bytes,
+                concurrent_sequences: SERVICE_SEQUENCES,
+                open_sequences: 1,
+                ..ClassParameters::default()
+            },
+        })
+    }
+
+    /// The port is logged in with the service.
+    fn has_service(&self, id: FcId, service: FcId) -> bool {
+        self.logins
+            .get(&id)
+            .is_some_and(|login| login.services & service_bit(service) != 0)
+    }
+
+    fn set_service(&mut self, id: FcId, service: FcId, logged_in: bool) {
+        if let Some(login) = self.logins.get_mut(&id) {
+            login.services &= !service_bit(service);
+            login.services |= if logged_in { service_bit(service) } else { 0 };
+        }
+    }
+}
+
+/// Buffer-to-buffer credit in a service's parameters: without meaning, but never zero (FC-LS, common parameters).
+const SERVICE_CREDIT: u16 = 10;
+/// Sequences that a service takes at once from one port.
+const SERVICE_SEQUENCES: u16 = 255;
+/// Information categories that may use relative offsets: all.
+const RELATIVE_OFFSETS: u32 = 0x1f;
+
+const NOT_SUPPORTED: LsRjt = LsRjt {
+    reason: LsRjtReason::NOT_SUPPORTED,
+    explanation: LsRjtExplanation::NOT_SUPPORTED,
+    vendor: 0,
+};
+const UNSUPPORTED: CtReject = CtReject {
+    reason: CtReason::NOT_SUPPORTED,
+    explanation: explanation::NONE,
+    vendor: 0,
+};
+
+/// A bit for each service that takes a PLOGI.
+fn service_bit(service: FcId) -> u8 {
+    match service {
+        FcId::FABRIC_CONTROLLER => 1,
+        FcId::NAME_SERVER => 2,
+        FcId::MANAGEMENT_SERVER => 4,
+        _ => 0,
+    }
+}
+
+/// The twelve low bits of a well-known address, for its name.
+fn service_number(service: FcId) -> u16 {
+    (service.to_u32() & 0xfff) as u16
+}
