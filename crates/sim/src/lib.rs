@@ -1,6 +1,11 @@
-//! sim
+//! A frame-level simulator of storage area networks in virtual time.
+//!
+//! [`net`] moves frames, [`world`] puts the protocol machines of `sanloom-core`, hosts and storage around it. Time is an
+//! integer number of picoseconds; floats appear only where samples are drawn and where results are printed.
+
+pub mod host;
 pub mod net;
 pub mod rng;
-pub mod host;
 pub mod stats;
 pub mod workload;
+pub mod world;

@@ -69,7 +69,7 @@ impl Net {
     pub fn held_by_receiver(&self, number: u32) -> u32 {
         match self.lanes[number as usize].to {
             End::Switch { switch, port } => self.switches[usize::from(switch)].crossbar.occupancy(port),
-            End::NPort(_) => 0,
+            End::NPort(nport) => self.nports[usize::from(nport)].held,
         }
     }
 
@@ -134,6 +134,10 @@ impl Net {
                 seq.from_responder != from_responder
                     || if from_responder { seq.rx_id != rx_id } else { seq.ox_id != ox_id }
             }
+            Tx::Frame(frame) => {
+                frame.from_responder() != from_responder
+                    || if from_responder { frame.rx_id() != rx_id } else { frame.ox_id() != ox_id }
+            }
             Tx::Message(_) => true,
         });
         if plane.waiting.len() != before {
@@ -143,15 +147,16 @@ impl Net {
 
     /// The credits of every lane add up: those at hand, on their way back, used by frames on the line and in the
     /// receiver's buffers, and lost or withheld by a fault. Returns the first lane that does not add up.
-    pub fn check_credits(&self, held_at_nport: impl Fn(u16) -> u32) -> Result<(), u32> {
+    ///
+    /// # Errors
+    ///
+    /// The number of that lane.
+    pub fn check_credits(&self) -> Result<(), u32> {
         for (number, lane) in self.lanes.iter().enumerate() {
             if !lane.up {
                 continue;
             }
-            let held = match lane.to {
-                End::NPort(nport) => held_at_nport(nport),
-                End::Switch { .. } => self.held_by_receiver(number as u32),
-            };
+            let held = self.held_by_receiver(number as u32);
             let lost = self.faults[number].as_ref().map_or(0, |fault| fault.credits_missing);
             let sum = lane.credits
                 + lane.credits_returning()

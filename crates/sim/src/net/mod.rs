@@ -76,7 +76,6 @@ pub struct SwitchPlane {
     turn: Vec<u32>,
     /// Frames are dropped at the input when their CRC is bad.
     checks_crc: bool,
-    up: bool,
 }
 
 /// The frame path of an N_Port.
@@ -90,6 +89,8 @@ pub struct NPortPlane {
     paused: bool,
     /// Largest data field that is sent, in bytes.
     frame_bytes: u16,
+    /// Receive buffers that hold a frame.
+    held: u32,
 }
 
 /// What an N_Port has to send.
@@ -97,6 +98,7 @@ pub struct NPortPlane {
 enum Tx {
     Message(MessageTx),
     Data(SeqTx),
+    Frame(FrameRef),
 }
 
 /// One direction of a bundle.
@@ -397,7 +399,6 @@ impl SwitchPlane {
             members,
             turn: vec![0; 256],
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
-            up: true,
         }
     }
 
@@ -416,6 +417,7 @@ impl NPortPlane {
             sequence_overhead_ps: plan.sequence_overhead_ps,
             paused: false,
             frame_bytes: plan.frame_bytes,
+            held: 0,
         }
     }
 }

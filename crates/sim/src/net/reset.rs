@@ -54,7 +54,7 @@ impl Net {
                 self.lose(frame, Loss::LinkReset);
             }
         }
-        let in_flight = self.lanes[number as usize].flight.len() as u32;
+        let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
         if let Some(fault) = &mut self.faults[number as usize] {
             fault.credits_missing = 0;
         }
@@ -65,7 +65,7 @@ impl Net {
         lane.count.resets += 1;
         // LR goes out, LRR comes back: two words and twice the way.
         let restart = now + 2 * lane.propagation_ps + lane.time_of(8);
-        lane.restart_credits(lane.bb_credit - in_flight, Some(restart));
+        lane.restart_credits(lane.bb_credit.saturating_sub(in_flight), Some(restart));
         self.queue.schedule(self.lanes.len() as u32 + number, restart);
         self.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER

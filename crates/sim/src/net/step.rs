@@ -55,6 +55,14 @@ impl Net {
         self.try_send(lane);
     }
 
+    /// Sends a single data frame from an N_Port, behind what it already has to send.
+    pub fn send_frame(&mut self, nport: u16, frame: FrameRef) {
+        let plane = &mut self.nports[usize::from(nport)];
+        plane.waiting.push_back(Tx::Frame(frame));
+        let lane = plane.tx;
+        self.try_send(lane);
+    }
+
     /// Sends a control message from a switch's processor through a port.
     pub fn send_from_switch(&mut self, switch: u16, port: u16, frame: Frame) {
         let plane = &self.switches[usize::from(switch)];
@@ -85,7 +93,9 @@ impl Net {
     /// The N_Port has emptied a receive buffer: the R_RDY leaves at `at_ps`.
     #[inline]
     pub fn release(&mut self, nport: u16, at_ps: u64) {
-        let lane = self.nports[usize::from(nport)].rx;
+        let plane = &mut self.nports[usize::from(nport)];
+        plane.held -= 1;
+        let lane = plane.rx;
         self.return_credit(lane, at_ps);
     }
 
@@ -105,6 +115,7 @@ impl Net {
                     return None;
                 }
                 self.fate.delivered += 1;
+                self.nports[usize::from(nport)].held += 1;
                 Some(NetEvent::Deliver { nport, frame })
             }
             End::Switch { switch, port } => self.arrive_at_switch(number, switch, port, frame, at_ps, tail_ps),
@@ -281,6 +292,7 @@ impl Net {
                 Some(data) => (Some(FrameRef::data(seq, &data)), seq.remaining_bytes() == 0),
                 None => (None, true),
             },
+            Tx::Frame(frame) => (Some(*frame), true),
             Tx::Message(tx) => match self.messages.next_part(tx) {
                 Some((part, last)) => (Some(part), last),
                 None => (None, true),

@@ -1,0 +1,271 @@
+//! From a lab to a world.
+
+use super::control::{SwitchNode, bundles_of};
+use super::host::{HostNode, HostPlan};
+use super::ledger::{Ledger, WorkloadMeasure};
+use super::node::{NodePort, Owner};
+use super::path::{PathTable, Paths};
+use super::storage::Controller;
+use super::{FramePool, StorageNode, Timers, World};
+use crate::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
+use crate::rng::{Purpose, stream_rng};
+use crate::stats::Series;
+use crate::workload::Stream;
+use rand::Rng;
+use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node};
+use sanloom_core::fabric::ZoneSet;
+use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
+use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
+use sanloom_core::nport::{NPort, NPortConfig};
+use sanloom_core::scsi::{Identity, LunConfig};
+use sanloom_core::switch::{Switch, SwitchConfig};
+use sanloom_wire::{FcId, Wwnn};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Exchanges that a port keeps at once, beyond what its queue may have outstanding.
+const SPARE_EXCHANGES: u32 = 64;
+
+/// Name of every simulated fabric.
+const FABRIC_NAME: Wwnn = Wwnn(0x1000_0053_414e_4c4d);
+
+impl World {
+    /// A world in which nothing has happened yet. The lab must have passed `Lab::validate`.
+    pub fn new(lab: Arc<Lab>) -> World {
+        let owners = owners(&lab);
+        let nports = owners.len() as u32;
+        let timers = timers(&lab, nports);
+        let net = Net::new(net_plan(&lab, &owners, timers.all));
+        let zones = Arc::new(ZoneSet::new(&lab.zoning));
+        let mut world = World {
+            nodes: Vec::new(),
+            switches: Vec::new(),
+            hosts: Vec::new(),
+            storage: Vec::new(),
+            workloads: lab.workloads.iter().map(|w| WorkloadMeasure::new(&w.hosts, lab.hosts.len())).collect(),
+            books: Default::default(),
+            ledger: Ledger::new(lab.links.len()),
+            start_ps: 0,
+            timers,
+            path_table: PathTable::new(&lab.storage),
+            mail: Default::default(),
+            faults: Default::default(),
+            dma: FramePool::default(),
+            ended: Default::default(),
+            follow: Vec::new(),
+            control_frames: 0,
+            baseline: Vec::new(),
+            zones,
+            net,
+            lab,
+        };
+        world.nodes = owners.iter().zip(0..).map(|(&owner, nport)| world.node(owner, nport)).collect();
+        world.switches = (0..world.lab.switches.len() as u16)
+            .map(|switch| SwitchNode { machine: Switch::new(world.switch_config(switch)), up: true })
+            .collect();
+        world.hosts = (0..world.lab.hosts.len()).map(|host| world.host(host, &owners)).collect();
+        world.storage = (0..world.lab.storage.len()).map(|storage| world.storage_node(storage, &owners)).collect();
+        world
+    }
+
+    fn node(&self, owner: Owner, nport: u32) -> NodePort {
+        let timers = &self.lab.timers;
+        let (e_d_tov, r_a_tov) = (timers.e_d_tov.to_span(), timers.r_a_tov.to_span());
+        let rx = self.net.lanes().get(self.net.rx_lane(nport as u16) as usize);
+        let bb_credit = rx.map_or(1, |lane| lane.bb_credit as u16);
+        let seed = stream_rng(self.lab.run.seed, Purpose::Jitter, nport, 0).next_u64();
+        let in_order = !self.lab.switches.iter().any(|switch| switch.isl_choice == IslChoice::Spray);
+        let mut config = NPortConfig {
+            wwpn: Default::default(),
+            wwnn: Default::default(),
+            receive_size_bytes: 2048,
+            bb_credit,
+            initiator: false,
+            target: false,
+            symbolic_name: String::new(),
+            e_d_tov,
+            r_a_tov,
+            seed,
+        };
+        let (mut initiator, mut target) = (None, None);
+        match owner {
+            Owner::Host { host, hba } => {
+                let host = &self.lab.hosts[usize::from(host)];
+                let hba = &host.hbas[usize::from(hba)];
+                config.wwpn = hba.wwpn;
+                config.wwnn = host.wwnn;
+                config.receive_size_bytes = hba.receive_size_bytes;
+                config.initiator = true;
+                config.symbolic_name = host.name.clone();
+                let max = (host.queue.max_outstanding + SPARE_EXCHANGES).min(0x4000);
+                initiator = Some(FcpInitiator::new(FcpInitiatorConfig {
+                    e_d_tov,
+                    r_a_tov,
+                    command_timeout: host.command_timeout.to_span(),
+                    max_exchanges: max as u16,
+                    in_order,
+                }));
+            }
+            Owner::Storage { storage, port } => {
+                let storage = &self.lab.storage[usize::from(storage)];
+                let port = &storage.ports[usize::from(port)];
+                config.wwpn = port.wwpn;
+                config.wwnn = storage.wwnn;
+                config.receive_size_bytes = port.receive_size_bytes;
+                config.target = true;
+                config.symbolic_name = storage.name.clone();
+                let lun = |lun: &Lun| LunConfig { blocks: lun.blocks, block_bytes: lun.block_bytes };
+                target = Some(FcpTarget::new(FcpTargetConfig {
+                    e_d_tov,
+                    r_a_tov,
+                    max_burst_bytes: storage.max_burst_bytes,
+                    max_exchanges: u16::MAX - 1,
+                    in_order,
+                    luns: storage.luns.iter().map(lun).collect(),
+                    identity: Identity { wwnn: storage.wwnn, wwpn: port.wwpn },
+                }));
+            }
+        }
+        let login = NPort::new(config);
+        NodePort { owner, login, initiator, target, port_id: FcId::ZERO, unexpected_frames: 0 }
+    }
+
+    /// Configuration of a switch's machine.
+    pub(super) fn switch_config(&self, switch: u16) -> SwitchConfig {
+        let timers = &self.lab.timers;
+        let config = &self.lab.switches[usize::from(switch)];
+        let mut bb_credit = vec![0; usize::from(config.ports)];
+        for end in self.lab.links.iter().flat_map(|link| &link.ends) {
+            if end.node == Node::Switch(switch)
+                && let Some(slot) = bb_credit.get_mut(usize::from(end.port))
+            {
+                *slot = end.bb_credit;
+            }
+        }
+        SwitchConfig {
+            domain: config.domain,
+            name: Wwnn(FABRIC_NAME.0 | u64::from(config.domain) << 32),
+            fabric_name: FABRIC_NAME,
+            ports: config.ports,
+            e_d_tov: timers.e_d_tov.to_span(),
+            r_a_tov: timers.r_a_tov.to_span(),
+            rscn_delay: timers.rscn_delay.to_span(),
+            bb_credit,
+            receive_size_bytes: 2048,
+            zoning: self.zones.clone(),
+        }
+    }
+
+    fn host(&self, host: usize, owners: &[Owner]) -> HostNode {
+        let config = &self.lab.hosts[host];
+        let of_host = |owner: &Owner| matches!(owner, Owner::Host { host: h, .. } if usize::from(*h) == host);
+        let nports: Vec<u16> =
+            owners.iter().zip(0..).filter(|(owner, _)| of_host(owner)).map(|(_, nport)| nport).collect();
+        let mut streams = Vec::new();
+        let mut used = BTreeSet::new();
+        for (number, workload) in self.lab.workloads.iter().enumerate() {
+            if workload.hosts.iter().any(|&h| usize::from(h) == host) {
+                let lun = |t: &sanloom_core::config::Target| {
+                    self.lab.storage[usize::from(t.storage)].luns[usize::from(t.lun)]
+                };
+                let luns: Vec<Lun> = workload.targets.iter().map(lun).collect();
+                let mut stream = Stream::new(workload, number as u32, host as u32, &luns, self.lab.run.seed);
+                if let Some(stop) = self.lab.run.stop_issuing {
+                    stream.stop_at(stop.0);
+                }
+                used.extend(workload.targets.iter().map(|target| target.storage));
+                streams.push((number as u16, stream));
+            }
+        }
+        let systems: Vec<(u16, u16)> =
+            used.iter().map(|&s| (s, self.lab.storage[usize::from(s)].ports.len() as u16)).collect();
+        let digits = if self.lab.hosts.len() > 64 { 2 } else { 3 };
+        let plan = HostPlan {
+            nports,
+            streams,
+            frame_bytes: config.hbas.iter().map(|hba| hba.receive_size_bytes).collect(),
+            digits,
+            paths: Paths::new(&config.multipath, config.hbas.len() as u16, &systems),
+            series: Series::new(0, 0, 1, 2),
+        };
+        HostNode::new(config, plan)
+    }
+
+    fn storage_node(&self, storage: usize, owners: &[Owner]) -> StorageNode {
+        let of_storage = |owner: &Owner| matches!(owner, Owner::Storage { storage: s, .. } if usize::from(*s) == storage);
+        let nports = owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
+        StorageNode {
+            controller: Controller::new(&self.lab.storage[storage].service),
+            nports: nports.collect(),
+            ios: [0; 2],
+            bytes: [0; 2],
+        }
+    }
+}
+
+fn owners(lab: &Lab) -> Vec<Owner> {
+    let mut owners = Vec::new();
+    for (host, config) in lab.hosts.iter().enumerate() {
+        owners.extend((0..config.hbas.len()).map(|hba| Owner::Host { host: host as u16, hba: hba as u16 }));
+    }
+    for (storage, config) in lab.storage.iter().enumerate() {
+        owners.extend((0..config.ports.len()).map(|port| Owner::Storage { storage: storage as u16, port: port as u16 }));
+    }
+    owners
+}
+
+fn timers(lab: &Lab, nports: u32) -> Timers {
+    let switch = nports;
+    let host = switch + lab.switches.len() as u32;
+    let storage = host + lab.hosts.len() as u32;
+    let mail = storage + lab.storage.len() as u32;
+    Timers { switch, host, storage, mail, fault: mail + 1, sample: mail + 2, all: mail + 3 }
+}
+
+fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
+    let end = |end: &LinkEnd| match end.node {
+        Node::Switch(switch) => End::Switch { switch, port: end.port },
+        Node::Host(host) => End::NPort(position(owners, Owner::Host { host, hba: end.port })),
+        Node::Storage(storage) => End::NPort(position(owners, Owner::Storage { storage, port: end.port })),
+    };
+    let mut lanes = Vec::new();
+    for link in &lab.links {
+        let [a, b] = &link.ends;
+        for (from, to, direction) in [(a, b, 0), (b, a, 1)] {
+            let credit = u32::from(to.bb_credit);
+            let mut lane = Lane::new(end(from), end(to), link.rate, link.propagation.0, credit);
+            lane.bundle = link.bundle.map(|bundle| 2 * bundle + direction);
+            lanes.push(lane);
+        }
+    }
+    let bundles = lab.links.iter().filter_map(|link| link.bundle).max().map_or(0, |most| 2 * (usize::from(most) + 1));
+    let nport = |owner: &Owner| match *owner {
+        Owner::Host { host, hba } => {
+            let hba = &lab.hosts[usize::from(host)].hbas[usize::from(hba)];
+            NPortPlan { sequence_overhead_ps: 0, frame_bytes: hba.receive_size_bytes }
+        }
+        Owner::Storage { storage, port } => {
+            let port = &lab.storage[usize::from(storage)].ports[usize::from(port)];
+            NPortPlan { sequence_overhead_ps: port.sequence_overhead.0, frame_bytes: port.receive_size_bytes }
+        }
+    };
+    NetPlan {
+        switches: lab
+            .switches
+            .iter()
+            .zip(0..)
+            .map(|(config, number)| SwitchPlan { config: config.clone(), bundle_of_port: bundles_of(lab, number) })
+            .collect(),
+        lanes,
+        nports: owners.iter().map(nport).collect(),
+        timers,
+        bundles,
+        e_d_tov_ps: lab.timers.e_d_tov.0,
+        hold_time_ps: lab.timers.hold_time.0,
+    }
+}
+
+/// Number of the N_Port; every end of a link in a checked lab has one.
+fn position(owners: &[Owner], owner: Owner) -> u16 {
+    owners.iter().position(|&o| o == owner).unwrap_or(usize::from(u16::MAX)) as u16
+}

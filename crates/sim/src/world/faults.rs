@@ -1,0 +1,217 @@
+//! The faults of a lab, at their times.
+
+use super::World;
+use super::ledger::NoteKind;
+use crate::net::{End, NEVER};
+use crate::rng::{Purpose, stream_rng};
+use sanloom_core::config::{Direction, Fault, FaultKind, Node};
+use sanloom_core::switch::Switch;
+
+/// What is still to come.
+#[derive(Default)]
+pub(super) struct Schedule {
+    /// Time, number of the fault, and whether it ends; the next one last.
+    steps: Vec<(u64, usize, bool)>,
+    /// How many faults keep a link down.
+    down: Vec<u32>,
+}
+
+impl World {
+    /// Plans the beginning and the end of each fault.
+    pub(super) fn schedule_faults(&mut self) {
+        let start = self.start_ps;
+        let mut steps = Vec::new();
+        for (number, fault) in self.lab.faults.iter().enumerate() {
+            steps.push((start + fault.at.0, number, false));
+            if let Some(until) = fault.until {
+                steps.push((start + until.0, number, true));
+            }
+        }
+        steps.sort_by(|a, b| b.cmp(a));
+        self.faults = Schedule { steps, down: vec![0; self.lab.links.len()] };
+        self.arm_faults();
+    }
+
+    fn arm_faults(&mut self) {
+        let at = self.faults.steps.last().map_or(NEVER, |step| step.0);
+        self.net.set_timer(self.timers.fault, at);
+    }
+
+    /// Faults begin or end.
+    pub(super) fn apply_faults(&mut self) {
+        let now = self.net.now();
+        while let Some(&(at, number, ends)) = self.faults.steps.last()
+            && at <= now
+        {
+            self.faults.steps.pop();
+            let fault = self.lab.faults[number];
+            self.apply(&fault, ends);
+        }
+        self.arm_faults();
+    }
+
+    /// Ends every fault that lasts, so that the network can heal.
+    pub fn heal(&mut self) {
+        while let Some((_, number, ends)) = self.faults.steps.pop() {
+            let fault = self.lab.faults[number];
+            if ends {
+                self.apply(&fault, true);
+            }
+        }
+        for number in 0..self.lab.faults.len() {
+            let fault = self.lab.faults[number];
+            if fault.until.is_none() && !matches!(fault.kind, FaultKind::LinkUp { .. }) {
+                self.apply(&fault, true);
+            }
+        }
+        for link in 0..self.lab.links.len() as u16 {
+            self.faults.down[usize::from(link)] = 0;
+            self.raise_link(link);
+        }
+        self.arm_faults();
+    }
+
+    fn apply(&mut self, fault: &Fault, ends: bool) {
+        match fault.kind {
+            FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => {
+                if ends {
+                    self.release_link(link);
+                } else {
+                    self.hold_down(link);
+                }
+            }
+            FaultKind::LinkUp { link } => {
+                self.faults.down[usize::from(link)] = 0;
+                self.raise_link(link);
+            }
+            FaultKind::SwitchReset { switch } => self.switch_power(switch, ends),
+            FaultKind::FrameLoss { link, direction, probability } => {
+                let value = if ends { 0.0 } else { probability };
+                for lane in lanes(link, direction) {
+                    let seed = self.lab.run.seed;
+                    let rng = || stream_rng(seed, Purpose::FrameLoss, lane, 0);
+                    self.net.fault_mut(lane, rng).frame_loss = value;
+                }
+            }
+            FaultKind::CrcErrors { link, direction, probability } => {
+                let value = if ends { 0.0 } else { probability };
+                for lane in lanes(link, direction) {
+                    let seed = self.lab.run.seed;
+                    let rng = || stream_rng(seed, Purpose::FrameLoss, lane, 0);
+                    self.net.fault_mut(lane, rng).crc_errors = value;
+                }
+            }
+            FaultKind::SlowReceiver { link, end, delay } => {
+                self.net.slow_receiver(towards(link, end), if ends { 0 } else { delay.0 });
+            }
+            FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(towards(link, end), !ends),
+            FaultKind::LostRRdy { link, end, probability } => {
+                let lane = towards(link, end);
+                let seed = self.lab.run.seed;
+                let rng = || stream_rng(seed, Purpose::FrameLoss, lane, 0);
+                self.net.fault_mut(lane, rng).r_rdy_loss = if ends { 0.0 } else { probability };
+            }
+        }
+    }
+
+    fn hold_down(&mut self, link: u16) {
+        let down = &mut self.faults.down[usize::from(link)];
+        *down += 1;
+        if *down == 1 {
+            self.net.link_down(link);
+            self.link_changed(link, false);
+        }
+    }
+
+    fn release_link(&mut self, link: u16) {
+        let down = &mut self.faults.down[usize::from(link)];
+        *down = down.saturating_sub(1);
+        if *down == 0 {
+            self.raise_link(link);
+        }
+    }
+
+    fn raise_link(&mut self, link: u16) {
+        if !self.net.link_is_up(link) {
+            self.net.link_up(link);
+            self.link_changed(link, true);
+        }
+    }
+
+    fn link_changed(&mut self, link: u16, up: bool) {
+        let now = self.net.now();
+        self.note(NoteKind::Link { link, up });
+        let since = &mut self.ledger.down_since_ps[usize::from(link)];
+        match since.take() {
+            Some(since) if up => self.ledger.down_ps[usize::from(link)] += now - since,
+            other => *since = if up { None } else { other.or(Some(now)) },
+        }
+        self.announce_link(link, up);
+        if self.is_isl(link) {
+            self.recompute_routes();
+        }
+    }
+
+    /// Tells both ends of a link that it is up or down.
+    pub(super) fn announce_link(&mut self, link: u16, up: bool) {
+        for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
+            match self.net.lanes()[lane as usize].to {
+                End::Switch { switch, port } => self.switch_port(switch, port, up),
+                End::NPort(_) => {}
+            }
+        }
+        for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
+            if let End::NPort(nport) = self.net.lanes()[lane as usize].to {
+                self.port_link(nport, up);
+            }
+        }
+        self.settle();
+    }
+
+    fn is_isl(&self, link: u16) -> bool {
+        let ends = &self.lab.links[usize::from(link)].ends;
+        ends.iter().all(|end| matches!(end.node, Node::Switch(_)))
+    }
+
+    /// A switch stops, with all its links, buffers and logins; or it is back, knowing nothing.
+    fn switch_power(&mut self, switch: u16, up: bool) {
+        let links: Vec<u16> = (0..self.lab.links.len() as u16)
+            .filter(|&link| {
+                self.lab.links[usize::from(link)].ends.iter().any(|end| end.node == Node::Switch(switch))
+            })
+            .collect();
+        if self.switches[usize::from(switch)].up == up {
+            return;
+        }
+        if up {
+            self.switches[usize::from(switch)].machine = Switch::new(self.switch_config(switch));
+            self.switches[usize::from(switch)].up = true;
+            self.note(NoteKind::Switch { switch, up });
+            for link in links {
+                self.release_link(link);
+            }
+        } else {
+            self.note(NoteKind::Switch { switch, up });
+            self.net.reset_switch(switch);
+            for link in links {
+                self.hold_down(link);
+            }
+            self.switches[usize::from(switch)].up = false;
+        }
+        self.recompute_routes();
+    }
+}
+
+fn lanes(link: u16, direction: Direction) -> Vec<u32> {
+    let first = 2 * u32::from(link);
+    match direction {
+        Direction::Forward => vec![first],
+        Direction::Backward => vec![first + 1],
+        Direction::Both => vec![first, first + 1],
+    }
+}
+
+/// The lane that arrives at an end of a link.
+fn towards(link: u16, end: u8) -> u32 {
+    2 * u32::from(link) + u32::from(end == 0)
+}

@@ -1,0 +1,267 @@
+//! The simulated world: the frame path of [`crate::net`], the machines of `sanloom-core` at its ends and in its switches,
+//! hosts above them and storage behind them.
+//!
+//! One event is handled at a time: [`Net::step`](crate::net::Net::step) says what happened, a machine is told, its
+//! outputs are carried out, and commands that ended are given to their hosts. Nothing here depends on the real clock or
+//! on the order of a hash map.
+
+mod build;
+mod control;
+mod faults;
+mod host;
+mod ledger;
+mod node;
+mod path;
+mod storage;
+
+pub use host::{HostMeasure, HostNode};
+pub use ledger::{Books, Ledger, Note, WorkloadMeasure};
+pub use node::{NodePort, Owner};
+pub use path::{Path, Paths, System};
+pub use storage::Controller;
+
+use crate::net::{FrameRef, LaneCount, Net, NetEvent};
+use control::{PeerMail, SwitchNode};
+use path::PathTable;
+use sanloom_core::config::Lab;
+use sanloom_core::fabric::ZoneSet;
+use sanloom_core::fcp::initiator::Outcome;
+use sanloom_core::fcp::target::Io;
+use sanloom_core::scsi::IoOp;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A storage system.
+pub struct StorageNode {
+    /// Its controller.
+    pub controller: Controller,
+    /// Its N_Ports, by port.
+    pub nports: Vec<u16>,
+    /// Reads and writes, and their bytes.
+    pub ios: [u64; 2],
+    /// Bytes read and written.
+    pub bytes: [u64; 2],
+}
+
+impl StorageNode {
+    fn count(&mut self, io: &Io) {
+        let write = usize::from(io.op == IoOp::Write);
+        self.ios[write] += 1;
+        self.bytes[write] += u64::from(io.bytes);
+    }
+}
+
+/// Numbers of the first timer of each kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timers {
+    switch: u32,
+    host: u32,
+    storage: u32,
+    mail: u32,
+    fault: u32,
+    sample: u32,
+    all: u32,
+}
+
+/// One simulated lab.
+pub struct World {
+    /// What is simulated.
+    pub lab: Arc<Lab>,
+    /// The frame path.
+    pub net: Net,
+    /// N_Ports: HBAs of all hosts, then ports of all storage systems.
+    pub nodes: Vec<NodePort>,
+    /// Switches.
+    pub switches: Vec<SwitchNode>,
+    /// Hosts.
+    pub hosts: Vec<HostNode>,
+    /// Storage systems.
+    pub storage: Vec<StorageNode>,
+    /// What workloads have measured.
+    pub workloads: Vec<WorkloadMeasure>,
+    /// Requests of the whole run.
+    pub books: Books,
+    /// Notes for the report, and time series of links.
+    pub ledger: Ledger,
+    /// When the workloads began, in ps since the first login.
+    pub start_ps: u64,
+    timers: Timers,
+    path_table: PathTable,
+    zones: Arc<ZoneSet>,
+    mail: PeerMail,
+    faults: faults::Schedule,
+    dma: FramePool,
+    ended: VecDeque<(u16, u16, u64, Outcome)>,
+    follow: Vec<(u64, u32)>,
+    control_frames: u64,
+    /// Counters of the lanes at the end of the warm-up.
+    baseline: Vec<LaneCount>,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// There is more to do.
+    Running,
+    /// The end is reached, or nothing is left to do.
+    Done,
+}
+
+impl World {
+    /// Handles everything that happens until `until_ps` (simulated time since the first login).
+    pub fn run_until(&mut self, until_ps: u64) {
+        while let Some(event) = self.net.step(until_ps) {
+            match event {
+                NetEvent::Deliver { nport, frame } => self.deliver(nport, frame),
+                NetEvent::Local { switch, port, frame } => self.local(switch, port, frame),
+                NetEvent::Timer(timer) => self.timer(timer),
+            }
+            if !self.ended.is_empty() {
+                self.settle();
+            }
+        }
+    }
+
+    fn timer(&mut self, timer: u32) {
+        let timers = self.timers;
+        if timer < timers.switch {
+            self.port_timeout(timer as u16);
+        } else if timer < timers.host {
+            self.switch_timeout((timer - timers.switch) as u16);
+        } else if timer < timers.storage {
+            self.host_timeout((timer - timers.host) as u16);
+        } else if timer < timers.mail {
+            self.storage_timeout((timer - timers.storage) as u16);
+        } else if timer == timers.mail {
+            self.deliver_mail();
+        } else if timer == timers.fault {
+            self.apply_faults();
+        } else {
+            self.sample();
+        }
+    }
+
+    /// Brings all links up and lets every port log in and find its storage. It is over when no control frame has moved
+    /// for a while; a lab in which somebody tries in vain is given a limit.
+    pub fn log_in(&mut self) {
+        for link in 0..self.lab.links.len() as u16 {
+            self.announce_link(link, true);
+        }
+        self.recompute_routes();
+        let quiet_ps = (4 * self.lab.timers.rscn_delay.0).max(20_000_000_000);
+        let limit_ps = 60_000_000_000_000;
+        loop {
+            let before = self.control_frames;
+            let until = self.net.now() + quiet_ps;
+            self.run_until(until);
+            if self.control_frames == before || until >= limit_ps {
+                break;
+            }
+        }
+    }
+
+    /// Starts the workloads and the clock of the results.
+    pub fn start(&mut self) {
+        self.start_ps = self.net.now();
+        self.schedule_faults();
+        self.start_streams();
+        self.begin_measurement();
+        self.net.set_timer(self.timers.sample, self.start_ps + self.lab.run.sample_interval.0);
+    }
+
+    /// Forgets what was measured so far: the end of the warm-up.
+    pub fn begin_measurement(&mut self) {
+        let now = self.net.now();
+        for host in 0..self.hosts.len() {
+            let series = self.host_series();
+            self.hosts[host].restart(now, series);
+        }
+        for storage in &mut self.storage {
+            storage.controller.restart(now);
+            (storage.ios, storage.bytes) = ([0; 2], [0; 2]);
+        }
+        self.workloads.iter_mut().for_each(WorkloadMeasure::restart);
+        self.baseline = self.lane_counts();
+        self.ledger.measure_from_ps = now;
+    }
+
+    /// Counters of a lane since the end of the warm-up.
+    pub fn lane_count(&self, lane: u32) -> LaneCount {
+        let now = self.lane_counts_of(lane);
+        let before = self.baseline.get(lane as usize).copied().unwrap_or_default();
+        LaneCount {
+            frames: now.frames - before.frames,
+            bytes: now.bytes - before.bytes,
+            data_bytes: now.data_bytes - before.data_bytes,
+            r_rdys: now.r_rdys - before.r_rdys,
+            credits_lost: now.credits_lost - before.credits_lost,
+            credit_wait_ps: now.credit_wait_ps - before.credit_wait_ps,
+            resets: now.resets - before.resets,
+        }
+    }
+
+    fn lane_counts(&self) -> Vec<LaneCount> {
+        (0..self.net.lanes().len() as u32).map(|lane| self.lane_counts_of(lane)).collect()
+    }
+
+    fn lane_counts_of(&self, lane: u32) -> LaneCount {
+        let lane = &self.net.lanes()[lane as usize];
+        LaneCount { credit_wait_ps: lane.credit_wait_ps(self.net.now()), ..lane.count }
+    }
+
+    /// Time since the workloads began, in ps.
+    pub fn run_ps(&self) -> u64 {
+        self.net.now() - self.start_ps
+    }
+
+    /// Some request is under way or waits.
+    pub fn busy(&self) -> bool {
+        self.hosts.iter().any(HostNode::busy)
+    }
+
+    /// Checks what must always hold: frames and credits are conserved.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let fate = &self.net.fate;
+        let under_way = self.net.frames_under_way();
+        if fate.sent != fate.delivered + fate.lost_frames() + under_way {
+            return Err(format!("frames: {fate:?}, {under_way} under way"));
+        }
+        self.net
+            .check_credits()
+            .map_err(|lane| format!("credits of lane {lane}: {:?}", self.net.lanes()[lane as usize]))
+    }
+}
+
+/// Data frames that are on a bus.
+#[derive(Default)]
+struct FramePool {
+    slots: Vec<Option<FrameRef>>,
+    free: Vec<u32>,
+}
+
+impl FramePool {
+    fn insert(&mut self, frame: FrameRef) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(frame);
+                slot
+            }
+            None => {
+                self.slots.push(Some(frame));
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    fn remove(&mut self, slot: u32) -> Option<FrameRef> {
+        let frame = self.slots.get_mut(slot as usize)?.take();
+        if frame.is_some() {
+            self.free.push(slot);
+        }
+        frame
+    }
+}
