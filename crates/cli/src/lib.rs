@@ -1,0 +1,3 @@
+//! What the `sanloom` command is made of.
+
+pub mod report;

@@ -1,0 +1,434 @@
+//! Results as text for a terminal: no colour, no control characters, at most as wide as asked.
+
+mod grid;
+mod group;
+
+use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
+use grid::{Column, Grid, wrap};
+use group::{Group, groups};
+use sanloom_api::results::{
+    ExpectationResult, Finding, IoStats, LinkDirection, LinkResult, Results,
+};
+use std::fmt::Write as _;
+
+/// Hosts or storage systems up to this number are shown one by one, more in groups.
+const SINGLE_ROWS: usize = 12;
+/// No table has more rows than this; the rest is counted.
+const MAX_ROWS: usize = 24;
+/// Links shown: the busiest.
+const LINK_ROWS: usize = 10;
+/// Events shown: the first.
+const EVENT_ROWS: usize = 12;
+
+/// The whole result for a terminal of `width` columns (at least 60 are taken).
+pub fn render(results: &Results, width: usize) -> String {
+    let width = width.max(60);
+    let mut out = String::new();
+    headline(&mut out, results, width);
+    hosts(&mut out, results, width);
+    streams(&mut out, results, width);
+    storage(&mut out, results, width);
+    links(&mut out, results, width);
+    drops(&mut out, results, width);
+    events(&mut out, results, width);
+    replications(&mut out, results, width);
+    findings(&mut out, &results.findings, width);
+    expectations(&mut out, &results.expectations, width);
+    ending(&mut out, results);
+    out
+}
+
+fn headline(out: &mut String, results: &Results, width: usize) {
+    let lab = &results.lab;
+    let _ = writeln!(out, "{}", clean(&lab.name));
+    if !lab.description.is_empty() {
+        out.push_str(&wrap(&clean(&lab.description.replace('\n', " ")), width, 0));
+    }
+    let _ = writeln!(
+        out,
+        "{} simulated, {} of it measured, seed {}{}",
+        seconds(lab.duration_s),
+        seconds(results.measured_s()),
+        lab.seed,
+        if lab.interrupted {
+            "; interrupted, so these are the results so far"
+        } else {
+            ""
+        }
+    );
+}
+
+fn io_columns(name: &str) -> Vec<Column> {
+    vec![
+        Column::left(name),
+        Column::right("MB/s"),
+        Column::right("IOPS"),
+        Column::right("mean"),
+        Column::right("p50").rank(3),
+        Column::right("p95").rank(2),
+        Column::right("p99"),
+        Column::right("p99.9").rank(1),
+        Column::right("max").rank(1),
+        Column::right("offered MB/s").rank(4),
+        Column::right("failed"),
+    ]
+}
+
+fn io_cells(name: String, group: &[&IoStats]) -> Vec<String> {
+    let n = group.len().max(1) as f64;
+    let mean = |value: fn(&IoStats) -> f64| group.iter().map(|io| value(io)).sum::<f64>() / n;
+    let worst = |value: fn(&IoStats) -> f64| group.iter().map(|io| value(io)).fold(0.0, f64::max);
+    vec![
+        name,
+        format!("{:.1}", mean(|io| io.throughput_bytes_per_s) / 1e6),
+        rate(mean(|io| io.iops)),
+        us(mean(|io| io.latency.mean_us)),
+        us(worst(|io| io.latency.p50_us)),
+        us(worst(|io| io.latency.p95_us)),
+        us(worst(|io| io.latency.p99_us)),
+        us(worst(|io| io.latency.p99_9_us)),
+        us(worst(|io| io.latency.max_us)),
+        format!("{:.1}", mean(|io| io.offered_bytes_per_s) / 1e6),
+        grouped(group.iter().map(|io| io.ios_failed).sum()),
+    ]
+}
+
+fn hosts(out: &mut String, results: &Results, width: usize) {
+    let rows = groups(
+        &results.hosts,
+        SINGLE_ROWS,
+        |host| &host.name,
+        |host| host.io.throughput_bytes_per_s,
+    );
+    let mut grid = Grid::new(io_columns("Hosts"));
+    for Group { name, members } in rows.iter().take(MAX_ROWS) {
+        let members: Vec<&IoStats> = members.iter().map(|host| &host.io).collect();
+        grid.row(io_cells(name.clone(), &members));
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    grid.last_row(io_cells("all".into(), &[&results.totals.io]));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+    if rows.iter().any(|group| group.members.len() > 1) {
+        out.push_str(&wrap(
+            "A row with several hosts shows the mean host and the worst percentiles.",
+            width,
+            0,
+        ));
+    }
+}
+
+fn streams(out: &mut String, results: &Results, width: usize) {
+    if results.streams.len() < 2 {
+        return;
+    }
+    let mut grid = Grid::new(io_columns("Streams"));
+    for stream in results.streams.iter().take(MAX_ROWS) {
+        grid.row(io_cells(clean(&stream.name), &[&stream.io]));
+    }
+    grid.more(results.streams.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn storage(out: &mut String, results: &Results, width: usize) {
+    if results.storage.is_empty() {
+        return;
+    }
+    let rows = groups(
+        &results.storage,
+        SINGLE_ROWS,
+        |storage| &storage.name,
+        |storage| storage.throughput_bytes_per_s,
+    );
+    let mut grid = Grid::new(vec![
+        Column::left("Storage"),
+        Column::right("MB/s"),
+        Column::right("IOPS"),
+        Column::right("busy"),
+        Column::right("queue"),
+        Column::right("max").rank(1),
+        Column::right("mean"),
+        Column::right("p99").rank(1),
+        Column::right("set full").rank(2),
+    ]);
+    for Group { name, members } in rows.iter().take(MAX_ROWS) {
+        let n = members.len().max(1) as f64;
+        let mean = |value: fn(&sanloom_api::results::StorageResult) -> f64| {
+            members.iter().map(|s| value(s)).sum::<f64>() / n
+        };
+        grid.row(vec![
+            name.clone(),
+            format!("{:.1}", mean(|s| s.throughput_bytes_per_s) / 1e6),
+            rate(mean(|s| s.iops)),
+            percent(mean(|s| s.utilisation)),
+            format!("{:.1}", mean(|s| s.queue.mean)),
+            grouped(members.iter().map(|s| s.queue.max).max().unwrap_or(0)),
+            us(mean(|s| s.latency.mean_us)),
+            us(members.iter().map(|s| s.latency.p99_us).fold(0.0, f64::max)),
+            grouped(members.iter().map(|s| s.task_set_full).sum()),
+        ]);
+    }
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn links(out: &mut String, results: &Results, width: usize) {
+    let mut busiest: Vec<(&LinkResult, &LinkDirection)> = results
+        .links
+        .iter()
+        .map(|link| {
+            let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
+            if weight(&link.backward) > weight(&link.forward) {
+                (link, &link.backward)
+            } else {
+                (link, &link.forward)
+            }
+        })
+        .collect();
+    if busiest.is_empty() {
+        return;
+    }
+    busiest.sort_by(|(a, x), (b, y)| {
+        let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
+        weight(y)
+            .total_cmp(&weight(x))
+            .then_with(|| a.name.cmp(&b.name))
+    });
+    let mut grid = Grid::new(vec![
+        Column::left("Busiest links"),
+        Column::left("direction").rank(1),
+        Column::right("busy"),
+        Column::right("MB/s"),
+        Column::right("no credit"),
+        Column::right("frames").rank(2),
+        Column::right("min credit").rank(3),
+        Column::right("lost credit").rank(2),
+        Column::right("resets"),
+    ]);
+    for (link, direction) in busiest.iter().take(LINK_ROWS) {
+        grid.row(vec![
+            clean(&link.name),
+            clean(&format!("{} > {}", direction.from, direction.to)),
+            percent(direction.utilisation),
+            format!("{:.1}", direction.throughput_bytes_per_s / 1e6),
+            percent(direction.credit_wait_fraction),
+            grouped(direction.frames),
+            format!("{}/{}", direction.credits_min, direction.bb_credit),
+            grouped(direction.credits_lost),
+            grouped(link.link_resets),
+        ]);
+    }
+    grid.more(busiest.len().saturating_sub(LINK_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+fn drops(out: &mut String, results: &Results, width: usize) {
+    out.push('\n');
+    let total: u64 = results.drops.values().sum();
+    if total == 0 {
+        out.push_str("No frame was dropped.\n");
+    } else {
+        let reasons: Vec<String> = results
+            .drops
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(reason, count)| format!("{} {}", grouped(*count), format::words(reason)))
+            .collect();
+        out.push_str(&wrap(
+            &format!(
+                "Frames dropped: {} ({})",
+                grouped(total),
+                reasons.join(", ")
+            ),
+            width,
+            2,
+        ));
+    }
+    let totals = &results.totals;
+    if totals.longest_stall_s >= 0.001 {
+        let _ = writeln!(out, "Longest stall: {}", seconds(totals.longest_stall_s));
+    }
+    let recovered = [
+        (totals.commands_aborted, "commands aborted"),
+        (totals.commands_retried, "retried"),
+        (totals.path_failovers, "path failovers"),
+        (totals.paths_lost, "paths lost"),
+        (totals.link_resets, "link resets"),
+        (totals.deadlocks, "deadlocks"),
+    ];
+    let recovered: Vec<String> = recovered
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{what} {}", grouped(*count)))
+        .collect();
+    if !recovered.is_empty() {
+        out.push_str(&wrap(
+            &format!("Recovery: {}", recovered.join(", ")),
+            width,
+            2,
+        ));
+    }
+}
+
+fn events(out: &mut String, results: &Results, width: usize) {
+    if results.events.is_empty() {
+        return;
+    }
+    out.push_str("\nWhat happened\n");
+    for event in results.events.iter().take(EVENT_ROWS) {
+        let line = format!("{:>11.6} s  {}", event.at_s, clean(&event.what));
+        out.push_str(&wrap(&line, width, 15));
+    }
+    let more = results.events.len().saturating_sub(EVENT_ROWS);
+    if more > 0 {
+        let _ = writeln!(out, "  and {} more events", grouped(more as u64));
+    }
+}
+
+fn replications(out: &mut String, results: &Results, width: usize) {
+    let Some(replications) = &results.replications else {
+        return;
+    };
+    let mut grid = Grid::new(vec![
+        Column::left(&format!("{} seeds", replications.seeds.len())),
+        Column::right("mean"),
+        Column::right("95 % interval"),
+        Column::right("min").rank(1),
+        Column::right("max").rank(1),
+        Column::left("unit"),
+    ]);
+    for (metric, interval) in replications.metrics.iter().take(MAX_ROWS) {
+        let (unit, factor) = format::unit_of(metric);
+        let shown = |value: f64| format::plain(value * factor);
+        grid.row(vec![
+            clean(metric),
+            shown(interval.mean),
+            format!("± {}", shown(interval.half_width)),
+            shown(interval.min),
+            shown(interval.max),
+            unit.to_owned(),
+        ]);
+    }
+    grid.more(replications.metrics.len().saturating_sub(MAX_ROWS));
+    out.push('\n');
+    out.push_str(&grid.render(width));
+}
+
+/// Findings as numbered paragraphs, for other commands too. Empty text if there are none.
+pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
+    for (i, finding) in findings.iter().enumerate() {
+        let title = format!(
+            "{}. {}: {}",
+            i + 1,
+            finding.kind.words(),
+            clean(&finding.title)
+        );
+        out.push('\n');
+        out.push_str(&wrap(&title, width, 3));
+        for text in [&finding.detail, &finding.remedy] {
+            if !text.is_empty() {
+                out.push_str(&wrap(&format!("   {}", clean(text)), width, 3));
+            }
+        }
+        if !finding.cycle.is_empty() {
+            let cycle = finding.cycle.iter().chain(finding.cycle.first());
+            let cycle: Vec<String> = cycle.map(|port| clean(port)).collect();
+            out.push_str(&wrap(&format!("   Cycle: {}", cycle.join(" > ")), width, 3));
+        }
+        let victims: Vec<String> = finding
+            .victims
+            .iter()
+            .take(8)
+            .map(|victim| {
+                format!(
+                    "{} {} instead of {} (-{})",
+                    clean(&victim.name),
+                    mb_per_s(victim.during_bytes_per_s),
+                    mb_per_s(victim.before_bytes_per_s),
+                    percent(victim.loss())
+                )
+            })
+            .collect();
+        if !victims.is_empty() {
+            let more = finding.victims.len() - victims.len();
+            let more = if more > 0 {
+                format!(", and {more} more")
+            } else {
+                String::new()
+            };
+            out.push_str(&wrap(
+                &format!("   Victims: {}{more}", victims.join(", ")),
+                width,
+                5,
+            ));
+        }
+    }
+}
+
+/// Verdicts on expectations, one line each. Empty text if there are none.
+pub fn expectations(out: &mut String, verdicts: &[ExpectationResult], width: usize) {
+    if verdicts.is_empty() {
+        return;
+    }
+    let held = verdicts.iter().filter(|verdict| verdict.ok).count();
+    let _ = writeln!(out, "\nExpectations: {held} of {} hold", verdicts.len());
+    for verdict in verdicts {
+        let value = match verdict.value {
+            Some(value) => format::plain(value),
+            None => "no such number".into(),
+        };
+        let line = format!(
+            "{}  {} = {value}, wanted {}",
+            if verdict.ok { "  ok  " } else { "  FAIL" },
+            clean(&verdict.metric),
+            bounds(verdict)
+        );
+        out.push_str(&wrap(&line, width, 8));
+    }
+}
+
+/// The bounds of an expectation in words.
+pub fn bounds(verdict: &ExpectationResult) -> String {
+    match (verdict.min, verdict.max) {
+        (Some(min), Some(max)) if min == max => format!("exactly {}", format::plain(min)),
+        (Some(min), Some(max)) => {
+            format!("{} to {}", format::plain(min), format::plain(max))
+        }
+        (Some(min), None) => format!("at least {}", format::plain(min)),
+        (None, Some(max)) => format!("at most {}", format::plain(max)),
+        (None, None) => "a number".into(),
+    }
+}
+
+fn ending(out: &mut String, results: &Results) {
+    let books = &results.conservation;
+    if !books.holds() {
+        let _ = writeln!(
+            out,
+            "\nTHE BOOKS DO NOT BALANCE, which is a bug of sanloom: {} frames sent, {} delivered, {} dropped, {} in \
+             flight; {} requests issued, {} completed, {} failed, {} in flight",
+            books.frames_sent,
+            books.frames_delivered,
+            books.frames_dropped,
+            books.frames_in_flight,
+            books.commands_issued,
+            books.commands_completed,
+            books.commands_failed,
+            books.commands_in_flight
+        );
+    }
+    let engine = &results.engine;
+    if engine.frame_hops > 0 {
+        let _ = writeln!(
+            out,
+            "\n{} frame-hops in {} of processor time: {:.1} M per second; {} resident",
+            grouped(engine.frame_hops),
+            seconds(engine.cpu_s),
+            engine.frame_hops_per_cpu_s / 1e6,
+            format::bytes(engine.rss_bytes)
+        );
+    }
+}
