@@ -7,7 +7,6 @@
 //! frames continues over bursts, and every burst but the last is a multiple of the frame size. So the relative offset is
 //! always `seq_cnt * frame_size` (modulo 2^16 frames). A receiver also takes a peer that restarts SEQ_CNT with each burst.
 
-use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::{FCtl, FcId, FcType, Header, RCtl};
 use std::ops::RangeInclusive;
 
@@ -214,31 +213,6 @@ pub fn data_header(
         ox_id,
         rx_id,
         parameter: offset,
-    }
-}
-
-/// Header of a frame that is a message of its own.
-pub(crate) fn message_header(
-    r_ctl: RCtl,
-    fc_type: FcType,
-    f_ctl: FCtl,
-    s_id: FcId,
-    d_id: FcId,
-    ox_id: u16,
-) -> Header {
-    Header {
-        r_ctl,
-        d_id,
-        cs_ctl: 0,
-        s_id,
-        fc_type,
-        f_ctl,
-        seq_id: 0,
-        df_ctl: 0,
-        seq_cnt: 0,
-        ox_id,
-        rx_id: RX_ID_UNASSIGNED,
-        parameter: 0,
     }
 }
 
@@ -463,8 +437,10 @@ mod tests {
 
     #[test]
     fn frames_go_to_the_machine_that_knows_their_exchange() {
-        let header = |fc_type, f_ctl, ox_id| {
-            message_header(RCtl(0), fc_type, f_ctl, FcId::new(1), FcId::new(2), ox_id)
+        let header = |fc_type, f_ctl, ox_id| Header {
+            fc_type,
+            f_ctl,
+            ..data_header(FcId::new(1), FcId::new(2), ox_id, 0, 0, 0, 0, true, false)
         };
         assert_eq!(
             route(&header(FcType::ELS, FCtl::REPLY, 0x8001)),

@@ -17,19 +17,3 @@ pub enum DataDirection {
     /// To the target.
     Write,
 }
-
-/// Response codes of FCP_RSP (FCP, response information).
-pub mod response_code {
-    /// Task management function complete.
-    pub const COMPLETE: u8 = 0;
-    /// FCP_DATA length is not the burst length.
-    pub const DATA_LENGTH: u8 = 1;
-    /// Fields of FCP_CMND are invalid.
-    pub const INVALID_FIELDS: u8 = 2;
-    /// Task management function not supported.
-    pub const TASK_MANAGEMENT_REJECTED: u8 = 4;
-    /// Task management function failed.
-    pub const TASK_MANAGEMENT_FAILED: u8 = 5;
-    /// Task management function for a LUN that does not exist.
-    pub const INVALID_LUN: u8 = 9;
-}

@@ -2,7 +2,6 @@
 
 use super::remote::{RemoteState, flag};
 use super::{NPort, Output};
-use crate::exchange::message_header;
 use crate::time::Instant;
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject};
 use sanloom_wire::els::{
@@ -10,7 +9,7 @@ use sanloom_wire::els::{
     Rtv, prli,
 };
 use sanloom_wire::login::Login;
-use sanloom_wire::{FCtl, FcId, FcType, Header, Message, Payload, RCtl};
+use sanloom_wire::{FcId, FcType, Header, Message, Payload};
 
 /// PRLI response codes (FC-LS): a page that makes no sense here, and one that our configuration rules out.
 const RESPONSE_INVALID_PAGE: u8 = 8;
@@ -45,8 +44,7 @@ impl NPort {
                 Els::LsRjt(reject)
             }
         };
-        let header = reply_header(RCtl::ELS_REPLY, header);
-        self.send(header, Message::Els(Box::new(els)));
+        self.reply(header, Message::from(els));
     }
 
     /// What is granted or revoked is put out before the answer that reveals it.
@@ -131,7 +129,10 @@ impl NPort {
         }
         // Both sides log in at once: the lower name gives way.
         if state == Some(RemoteState::Plogi) && login.port_name < self.config.wwpn {
-            return Err(reject(LsRjtReason::IN_PROGRESS, REQUEST_IN_PROGRESS));
+            return Err(reject(
+                LsRjtReason::IN_PROGRESS,
+                LsRjtExplanation::REQUEST_IN_PROGRESS,
+            ));
         }
         self.log_out(port_id);
         let remote = self.remotes.get_or_insert(port_id, RemoteState::LoggedIn);
@@ -272,13 +273,9 @@ impl NPort {
             body: CtBody::Reject(reject),
             ..*request
         };
-        let header = reply_header(RCtl::SOLICITED_CONTROL, header);
-        self.send(header, Message::Ct(Box::new(ct)));
+        self.reply(header, Message::from(ct));
     }
 }
-
-/// Explanation "request already in progress".
-const REQUEST_IN_PROGRESS: LsRjtExplanation = LsRjtExplanation(0x19);
 
 fn reject(reason: LsRjtReason, explanation: LsRjtExplanation) -> LsRjt {
     LsRjt {
@@ -286,16 +283,4 @@ fn reject(reason: LsRjtReason, explanation: LsRjtExplanation) -> LsRjt {
         explanation,
         vendor: 0,
     }
-}
-
-/// The answer ends the exchange of `request`.
-fn reply_header(r_ctl: RCtl, request: &Header) -> Header {
-    message_header(
-        r_ctl,
-        request.fc_type,
-        FCtl::REPLY,
-        request.d_id,
-        request.s_id,
-        request.ox_id,
-    )
 }

@@ -30,15 +30,15 @@ mod rscn;
 pub use fabric::FabricState;
 pub use remote::RemoteState;
 
-use crate::exchange::message_header;
 use crate::time::{Instant, Span};
 use discovery::Discovery;
 use flight::{Flight, Flights};
 use remote::Remotes;
 use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::els::Els;
+use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::ns::NsRequest;
-use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn};
+use sanloom_wire::{FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn};
 use std::collections::{BTreeSet, VecDeque};
 
 /// What a node port is.
@@ -342,15 +342,7 @@ impl NPort {
     /// Sends an ELS request and opens its exchange.
     fn request(&mut self, now: Instant, d_id: FcId, timeout: Span, flight: Flight, els: Els) {
         let ox_id = self.flights.open(now + timeout, d_id, flight);
-        let header = message_header(
-            RCtl::ELS_REQUEST,
-            FcType::ELS,
-            FCtl::REQUEST,
-            self.port_id,
-            d_id,
-            ox_id,
-        );
-        self.send(header, Message::Els(Box::new(els)));
+        self.send(d_id, ox_id, Message::from(els));
     }
 
     /// Sends a request to the name server and opens its exchange.
@@ -359,14 +351,6 @@ impl NPort {
         let ox_id = self
             .flights
             .open(now + self.request_timeout(), d_id, flight);
-        let header = message_header(
-            RCtl::UNSOLICITED_CONTROL,
-            FcType::CT,
-            FCtl::REQUEST,
-            self.port_id,
-            d_id,
-            ox_id,
-        );
         let ct = Ct {
             in_id: 0,
             service: Service::NAME_SERVER,
@@ -374,7 +358,7 @@ impl NPort {
             max_or_residual_words: 0,
             body: CtBody::Ns(request),
         };
-        self.send(header, Message::Ct(Box::new(ct)));
+        self.send(d_id, ox_id, Message::from(ct));
     }
 
     /// How long an answer may take (FC-LS, timeouts of extended link services).
@@ -382,7 +366,18 @@ impl NPort {
         self.config.r_a_tov.times(2)
     }
 
-    fn send(&mut self, header: Header, message: Message) {
+    /// Sends a request of ours.
+    fn send(&mut self, d_id: FcId, ox_id: u16, message: Message) {
+        let header = message.header(self.port_id, d_id, ox_id, RX_ID_UNASSIGNED);
+        self.outputs.push_back(Output::Send(Frame {
+            header,
+            payload: Payload::Typed(message),
+        }));
+    }
+
+    /// Sends the answer to a request, which ends its exchange.
+    fn reply(&mut self, request: &Header, message: Message) {
+        let header = message.header(request.d_id, request.s_id, request.ox_id, RX_ID_UNASSIGNED);
         self.outputs.push_back(Output::Send(Frame {
             header,
             payload: Payload::Typed(message),

@@ -1,6 +1,7 @@
 //! INQUIRY: standard data and the vital product data pages 00, 80 and 83 (SPC).
 
-use super::{Decision, DeviceServer, LunConfig, Sense, answer};
+use super::{Decision, DeviceServer, answer};
+use sanloom_wire::sense::Sense;
 
 const VENDOR: &[u8; 8] = b"SANLOOM ";
 const PRODUCT: &[u8; 16] = b"VIRTUAL DISK    ";
@@ -9,36 +10,40 @@ const REVISION: &[u8; 4] = b"0001";
 const NO_UNIT: u8 = 0x7f;
 const DIRECT_ACCESS: u8 = 0x00;
 
+/// Where the CDB names the page.
+const PAGE_BYTE: u16 = 2;
 const PAGE_SUPPORTED: u8 = 0x00;
 const PAGE_SERIAL: u8 = 0x80;
 const PAGE_IDENTIFICATION: u8 = 0x83;
 
 impl DeviceServer {
-    pub(super) fn inquiry(&self, unit: Option<(u16, &LunConfig)>, cdb: &[u8; 16]) -> Decision {
-        let allocation_len = u32::from(u16::from_be_bytes([cdb[3], cdb[4]]));
-        let evpd = cdb[1] & 1 != 0;
+    pub(super) fn inquiry(
+        &self,
+        unit: Option<u16>,
+        page: Option<u8>,
+        allocation_len: u16,
+    ) -> Decision {
         let peripheral = if unit.is_some() {
             DIRECT_ACCESS
         } else {
             NO_UNIT
         };
-        let page = cdb[2];
-        let data = match (evpd, page, unit) {
-            (false, 0, _) => standard(peripheral),
-            (true, PAGE_SUPPORTED, _) => vpd(
+        let data = match (page, unit) {
+            (None, _) => standard(peripheral),
+            (Some(PAGE_SUPPORTED), _) => vpd(
                 peripheral,
-                page,
+                PAGE_SUPPORTED,
                 &[PAGE_SUPPORTED, PAGE_SERIAL, PAGE_IDENTIFICATION],
             ),
-            (true, PAGE_SERIAL, Some((lun, _))) => {
-                vpd(peripheral, page, self.serial(lun).as_bytes())
+            (Some(PAGE_SERIAL), Some(lun)) => {
+                vpd(peripheral, PAGE_SERIAL, self.serial(lun).as_bytes())
             }
-            (true, PAGE_IDENTIFICATION, Some((lun, _))) => {
-                vpd(peripheral, page, &self.identification(lun))
+            (Some(PAGE_IDENTIFICATION), Some(lun)) => {
+                vpd(peripheral, PAGE_IDENTIFICATION, &self.identification(lun))
             }
-            _ => return Decision::Check(Sense::INVALID_FIELD_IN_CDB),
+            _ => return Decision::Check(Sense::invalid_field_in_cdb(PAGE_BYTE)),
         };
-        answer(data, allocation_len)
+        answer(data, u32::from(allocation_len))
     }
 
     /// Node name and LUN: the same through every port.

@@ -3,13 +3,12 @@
 //! It decides and keeps no state: a command becomes block I/O, an answer, or a check condition. Transport and medium are
 //! the caller's. A later command set extends [`DeviceServer::decide`] and the files beside it.
 
-mod cdb;
 mod inquiry;
-mod sense;
 
+use sanloom_wire::cdb::{CDB_BYTES, Cdb, operation};
+use sanloom_wire::lun::{self, LunBytes};
+use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use sanloom_wire::{Wwnn, Wwpn};
-
-pub use sense::{SENSE_BYTES, Sense};
 
 /// A logical unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +61,9 @@ pub enum Decision {
     Check(Sense),
 }
 
+/// "Invalid field in command information unit": FCP_DL does not fit the CDB (FCP).
+pub(crate) const INVALID_COMMAND_IU: Sense = illegal(SenseCode(0x0e03));
+
 /// The device server of all LUNs of a target port.
 #[derive(Clone, Debug)]
 pub struct DeviceServer {
@@ -81,68 +83,107 @@ impl DeviceServer {
     }
 
     /// The number in the eight LUN bytes, if there is such a LUN here.
-    pub fn lun_number(&self, lun: &[u8; 8]) -> Option<u16> {
-        decode_lun(lun).filter(|&number| usize::from(number) < self.luns.len())
+    pub fn lun_number(&self, bytes: LunBytes) -> Option<u16> {
+        lun::from_bytes(bytes).filter(|&number| usize::from(number) < self.luns.len())
     }
 
     /// Decides about a command for the LUN number that [`lun_number`](Self::lun_number) gave.
-    pub fn decide(&self, lun: Option<u16>, cdb: &[u8; 16]) -> Decision {
+    pub fn decide(&self, lun: Option<u16>, cdb: &[u8; CDB_BYTES]) -> Decision {
         let config = lun.and_then(|number| self.luns.get(usize::from(number)));
-        match (cdb[0], lun.zip(config)) {
-            (cdb::INQUIRY, unit) => self.inquiry(unit, cdb),
-            (cdb::REPORT_LUNS, _) => self.report_luns(cdb),
-            (cdb::REQUEST_SENSE, None) => {
-                answer(Sense::NO_SUCH_LUN.to_bytes().to_vec(), u32::from(cdb[4]))
+        match (Cdb::parse(cdb), lun.zip(config)) {
+            (
+                Cdb::Inquiry {
+                    vpd_page,
+                    allocation_len,
+                },
+                unit,
+            ) => self.inquiry(unit.map(|(number, _)| number), vpd_page, allocation_len),
+            (Cdb::ReportLuns { allocation_len }, _) => self.report_luns(allocation_len),
+            (Cdb::Other(cdb), unit) if cdb[0] == operation::REQUEST_SENSE => {
+                // Nothing is kept: a sense goes out with the status of its command.
+                let code = if unit.is_some() {
+                    SenseCode::NONE
+                } else {
+                    SenseCode::LUN_NOT_SUPPORTED
+                };
+                let key = if unit.is_some() {
+                    SenseKey::NO_SENSE
+                } else {
+                    SenseKey::ILLEGAL_REQUEST
+                };
+                answer(Sense::new(key, code).to_bytes().into(), u32::from(cdb[4]))
             }
-            (_, None) => Decision::Check(Sense::NO_SUCH_LUN),
-            (cdb::REQUEST_SENSE, _) => answer(Sense::NONE.to_bytes().to_vec(), u32::from(cdb[4])),
-            (cdb::TEST_UNIT_READY, _) => Decision::Good,
-            (cdb::READ_CAPACITY_10, Some((_, unit))) => read_capacity_10(unit),
-            (cdb::SERVICE_ACTION_IN_16, Some((_, unit)))
-                if cdb[1] & 0x1f == cdb::READ_CAPACITY_16 =>
-            {
-                read_capacity_16(unit, cdb)
+            (_, None) => Decision::Check(illegal(SenseCode::LUN_NOT_SUPPORTED)),
+            (Cdb::TestUnitReady, _) => Decision::Good,
+            (Cdb::ReadCapacity10, Some((_, unit))) => read_capacity_10(unit),
+            (Cdb::ReadCapacity16 { allocation_len }, Some((_, unit))) => {
+                read_capacity_16(unit, allocation_len)
             }
-            (_, Some((_, unit))) => match cdb::Transfer::parse(cdb) {
-                Some(transfer) => transfer.check(unit),
-                None => Decision::Check(Sense::INVALID_OPCODE),
-            },
+            (Cdb::Read { lba, blocks, fua }, Some((_, unit))) => {
+                transfer(unit, IoOp::Read, lba, blocks, fua)
+            }
+            (Cdb::Write { lba, blocks, fua }, Some((_, unit))) => {
+                transfer(unit, IoOp::Write, lba, blocks, fua)
+            }
+            (Cdb::Other(cdb), _) => Decision::Check(unsupported(&cdb)),
         }
     }
 
     /// REPORT LUNS (SPC).
-    fn report_luns(&self, cdb: &[u8; 16]) -> Decision {
-        let allocation_len = cdb::u32_at(cdb, 6);
-        let list_bytes = self.luns.len() as u32 * 8;
-        let mut data = Vec::with_capacity(8 + list_bytes as usize);
-        data.extend_from_slice(&list_bytes.to_be_bytes());
+    fn report_luns(&self, allocation_len: u32) -> Decision {
+        let list: Vec<u8> = (0..=lun::MAX_LUN)
+            .take(self.luns.len())
+            .filter_map(lun::to_bytes)
+            .flatten()
+            .collect();
+        let mut data = (list.len() as u32).to_be_bytes().to_vec();
         data.extend_from_slice(&[0; 4]);
-        for number in 0..self.luns.len() {
-            data.extend_from_slice(&encode_lun(number as u16));
-        }
+        data.extend_from_slice(&list);
         answer(data, allocation_len)
     }
 }
 
-/// The eight LUN bytes of a number below 2^14 (SAM, single-level LUN structure): peripheral device addressing below 256,
-/// flat space addressing from there.
-pub const fn encode_lun(number: u16) -> [u8; 8] {
-    let [high, low] = number.to_be_bytes();
-    match high {
-        0 => [0, low, 0, 0, 0, 0, 0, 0],
-        _ => [0x40 | high & 0x3f, low, 0, 0, 0, 0, 0, 0],
+/// Everything that can be wrong with a transfer is found here; what comes out needs no further check (SBC, READ and WRITE).
+fn transfer(unit: &LunConfig, op: IoOp, lba: u64, blocks: u32, fua: bool) -> Decision {
+    let in_range = lba
+        .checked_add(u64::from(blocks))
+        .is_some_and(|end| end <= unit.blocks);
+    if !in_range {
+        return Decision::Check(illegal(SenseCode::LBA_OUT_OF_RANGE));
+    }
+    if blocks == 0 {
+        return Decision::Good;
+    }
+    match blocks.checked_mul(unit.block_bytes) {
+        Some(bytes) => Decision::Io {
+            op,
+            lba,
+            blocks,
+            bytes,
+            fua,
+        },
+        // FCP_DL cannot say so much.
+        None => Decision::Check(illegal(SenseCode::INVALID_FIELD_IN_CDB)),
     }
 }
 
-/// The number in the eight LUN bytes, or nothing for addresses of other levels and methods.
-pub const fn decode_lun(lun: &[u8; 8]) -> Option<u16> {
-    match *lun {
-        [0, low, 0, 0, 0, 0, 0, 0] => Some(low as u16),
-        [first @ 0x40..=0x7f, low, 0, 0, 0, 0, 0, 0] => {
-            Some(((first & 0x3f) as u16) << 8 | low as u16)
-        }
-        _ => None,
+/// The sense for a CDB that has no value: a known operation with a field that we do not support, or an unknown operation.
+fn unsupported(cdb: &[u8; CDB_BYTES]) -> Sense {
+    const PROTECT_BYTE: u16 = 1;
+    match cdb[0] {
+        operation::READ_10
+        | operation::READ_12
+        | operation::READ_16
+        | operation::WRITE_10
+        | operation::WRITE_12
+        | operation::WRITE_16 => Sense::invalid_field_in_cdb(PROTECT_BYTE),
+        operation::INQUIRY | operation::REPORT_LUNS => Sense::invalid_field_in_cdb(2),
+        _ => illegal(SenseCode::INVALID_OPERATION),
     }
+}
+
+const fn illegal(code: SenseCode) -> Sense {
+    Sense::new(SenseKey::ILLEGAL_REQUEST, code)
 }
 
 /// READ CAPACITY (10) (SBC): a LUN that is too large says FFFFFFFF.
@@ -154,11 +195,11 @@ fn read_capacity_10(unit: &LunConfig) -> Decision {
 }
 
 /// READ CAPACITY (16) (SBC).
-fn read_capacity_16(unit: &LunConfig, cdb: &[u8; 16]) -> Decision {
+fn read_capacity_16(unit: &LunConfig, allocation_len: u32) -> Decision {
     let mut data = unit.blocks.saturating_sub(1).to_be_bytes().to_vec();
     data.extend_from_slice(&unit.block_bytes.to_be_bytes());
     data.resize(32, 0);
-    answer(data, cdb::u32_at(cdb, 10))
+    answer(data, allocation_len)
 }
 
 fn answer(mut data: Vec<u8>, allocation_len: u32) -> Decision {

@@ -25,13 +25,14 @@ mod recovery;
 
 use super::DataDirection;
 use super::timers::Timers;
-use crate::exchange::{Accepted, SeqIds, SeqRx, SeqTx, message_header, usable_frame_size};
+use crate::exchange::{Accepted, SeqIds, SeqRx, SeqTx, usable_frame_size};
 use crate::time::{Instant, Span};
 use exchange::{Exchange, List, State};
 use sanloom_wire::bls::Bls;
 use sanloom_wire::els::Els;
-use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
-use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl};
+use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, response};
+use sanloom_wire::header::RX_ID_UNASSIGNED;
+use sanloom_wire::{FcId, Frame, Header, Message, Payload, RCtl};
 use std::collections::VecDeque;
 
 /// How an initiator behaves.
@@ -277,13 +278,6 @@ impl FcpInitiator {
         };
         self.in_flight += 1;
         self.arm(ox_id, List::Command, now + self.config.command_timeout);
-        let header = self.header(
-            RCtl::UNSOLICITED_COMMAND,
-            FcType::FCP,
-            FCtl::REQUEST,
-            command.d_id,
-            ox_id,
-        );
         let flags = match command.direction {
             DataDirection::None => 0,
             DataDirection::Read => FcpCmnd::READ,
@@ -298,6 +292,7 @@ impl FcpInitiator {
             cdb: command.cdb,
             data_len: command.data_len,
         });
+        let header = self.header(&message, command.d_id, ox_id);
         self.send(header, message);
     }
 
@@ -364,29 +359,28 @@ impl FcpInitiator {
         }
     }
 
-    fn on_response(&mut self, now: Instant, header: &Header, response: &FcpRsp) {
+    fn on_response(&mut self, now: Instant, header: &Header, rsp: &FcpRsp) {
         let Some(ox_id) = self.active(header) else {
             return;
         };
-        if let Some(code) = response
+        if let Some(code) = rsp
             .response_code
-            .filter(|&code| code != super::response_code::COMPLETE)
+            .filter(|&code| code != response::COMPLETE)
         {
             return self.end(ox_id, Outcome::Aborted(AbortReason::Refused(code)));
         }
         let exchange = &mut self.exchanges[usize::from(ox_id)];
-        exchange.status = response.status;
-        exchange.residual = response.residual;
+        exchange.status = rsp.status;
+        exchange.residual = rsp.residual;
         if exchange.direction == DataDirection::Read {
-            let sent = match response.residual {
+            let sent = match rsp.residual {
                 Residual::Under(bytes) => exchange.data_len.saturating_sub(bytes),
                 Residual::None | Residual::Over(_) => exchange.data_len,
             };
             exchange.rx.shorten(sent);
             // Some targets refuse a command (BUSY, TASK SET FULL) without saying that no data was sent.
-            let refused = response.status != 0
-                && exchange.rx.received_bytes() == 0
-                && sent == exchange.data_len;
+            let refused =
+                rsp.status != 0 && exchange.rx.received_bytes() == 0 && sent == exchange.data_len;
             if !exchange.rx.is_complete() && !refused {
                 if exchange.rx.received_bytes() > sent {
                     return self.abort(now, ox_id, AbortReason::Protocol);
@@ -509,8 +503,8 @@ impl FcpInitiator {
             .arm(&mut self.exchanges, ox_id, list as u8, deadline);
     }
 
-    fn header(&self, r_ctl: RCtl, fc_type: FcType, f_ctl: FCtl, d_id: FcId, ox_id: u16) -> Header {
-        message_header(r_ctl, fc_type, f_ctl, self.local_id, d_id, ox_id)
+    fn header(&self, message: &Message, d_id: FcId, ox_id: u16) -> Header {
+        message.header(self.local_id, d_id, ox_id, RX_ID_UNASSIGNED)
     }
 
     fn send(&mut self, header: Header, message: Message) {

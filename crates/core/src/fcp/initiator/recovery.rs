@@ -7,12 +7,10 @@ use crate::time::Instant;
 use sanloom_wire::bls::{BaAcc, Bls};
 use sanloom_wire::els::{Els, ExchangeRef};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
-use sanloom_wire::{FCtl, FcId, FcType, Header, Message, RCtl};
+use sanloom_wire::{FcId, Header, Message};
 
 /// ABTS and RRQ are sent at most this often.
 const MAX_TRIES: u8 = 3;
-/// ABTS: end of sequence, sequence initiative handed over; not the first sequence of its exchange.
-const ABTS_F_CTL: FCtl = FCtl::new(FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE);
 
 impl FcpInitiator {
     /// The one way into [`State::Aborting`].
@@ -29,14 +27,15 @@ impl FcpInitiator {
         let (d_id, rx_id, seq_id) = (exchange.d_id, exchange.rx_id, exchange.next_seq_id());
         self.counters.abts_sent += 1;
         self.arm(ox_id, List::Abort, now + self.config.r_a_tov.times(2));
-        let header = self.header(RCtl::BLS_ABTS, FcType::BLS, ABTS_F_CTL, d_id, ox_id);
+        let message = Message::Bls(Bls::Abts);
+        let header = self.header(&message, d_id, ox_id);
         self.send(
             Header {
                 rx_id,
                 seq_id,
                 ..header
             },
-            Message::Bls(Bls::Abts),
+            message,
         );
     }
 
@@ -91,19 +90,14 @@ impl FcpInitiator {
         let (d_id, rx_id) = (exchange.d_id, exchange.rx_id);
         self.counters.rrq_sent += 1;
         self.arm(ox_id, List::Reinstate, now + self.config.r_a_tov.times(2));
-        let header = self.header(
-            RCtl::ELS_REQUEST,
-            FcType::ELS,
-            FCtl::REQUEST,
-            d_id,
-            MAX_EXCHANGES + ox_id,
-        );
-        let request = Els::Rrq(ExchangeRef {
+        let request = ExchangeRef {
             originator: self.local_id,
             ox_id,
             rx_id,
-        });
-        self.send(header, Message::Els(Box::new(request)));
+        };
+        let message = Message::from(Els::Rrq(request));
+        let header = self.header(&message, d_id, MAX_EXCHANGES + ox_id);
+        self.send(header, message);
     }
 
     /// LS_ACC or LS_RJT of an RRQ: either way the target has no use for the numbers any more.

@@ -3,15 +3,14 @@
 use super::task::{List, State, Task};
 use super::{FcpTarget, LOGO_OX_ID, Output};
 use crate::time::Instant;
-use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
+use sanloom_wire::bls::{BaAcc, BaRjt, Bls, explanation, reason};
 use sanloom_wire::els::{Els, Logo};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
-use sanloom_wire::{FCtl, FcId, FcType, Header, Message, RCtl};
+use sanloom_wire::{FcId, Header, Message};
 
-/// BA_RJT: logical error, invalid OX_ID/RX_ID.
 const UNKNOWN_EXCHANGE: BaRjt = BaRjt {
-    reason: 0x03,
-    explanation: 0x03,
+    reason: reason::LOGICAL_ERROR,
+    explanation: explanation::INVALID_OX_RX_ID,
     vendor: 0,
 };
 
@@ -21,41 +20,22 @@ impl FcpTarget {
             Some(rx_id) => {
                 self.counters.aborted += 1;
                 self.rest(now, rx_id);
-                let accept = BaAcc {
-                    seq_id: None,
-                    ox_id: header.ox_id,
-                    rx_id,
-                    low_seq_cnt: 0x0000,
-                    high_seq_cnt: 0xffff,
-                };
-                self.answer_abts(header, rx_id, RCtl::BLS_BA_ACC, Bls::BaAcc(accept));
+                let accept = BaAcc::whole_exchange(header.ox_id, rx_id);
+                self.answer_abts(header, rx_id, Bls::BaAcc(accept));
             }
             None => {
                 self.counters.unknown_aborts += 1;
-                self.answer_abts(
-                    header,
-                    header.rx_id,
-                    RCtl::BLS_BA_RJT,
-                    Bls::BaRjt(UNKNOWN_EXCHANGE),
-                );
+                self.answer_abts(header, header.rx_id, Bls::BaRjt(UNKNOWN_EXCHANGE));
             }
         }
     }
 
-    fn answer_abts(&mut self, abts: &Header, rx_id: u16, r_ctl: RCtl, answer: Bls) {
-        let header = self.reply_header(
-            r_ctl,
-            FcType::BLS,
-            FCtl::REPLY,
+    fn answer_abts(&mut self, abts: &Header, rx_id: u16, answer: Bls) {
+        self.send(
             abts.s_id,
             abts.ox_id,
             rx_id,
-        );
-        self.send(
-            Header {
-                seq_id: abts.seq_id,
-                ..header
-            },
+            abts.seq_id,
             Message::Bls(answer),
         );
     }
@@ -129,18 +109,16 @@ impl FcpTarget {
             return;
         }
         self.last_logo = Some((port_id, now));
-        let header = crate::exchange::message_header(
-            RCtl::ELS_REQUEST,
-            FcType::ELS,
-            FCtl::REQUEST,
-            self.local_id,
-            port_id,
-            LOGO_OX_ID,
-        );
         let logo = Logo {
             port_id: self.local_id,
             port_name: self.server.identity().wwpn,
         };
-        self.send(header, Message::Els(Box::new(Els::Logo(logo))));
+        self.send(
+            port_id,
+            LOGO_OX_ID,
+            RX_ID_UNASSIGNED,
+            0,
+            Message::from(Els::Logo(logo)),
+        );
     }
 }

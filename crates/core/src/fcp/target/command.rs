@@ -3,20 +3,13 @@
 use super::task::{List, NewTask, State, Task, residual};
 use super::{FcpTarget, IoStatus, IoTag, Output};
 use crate::exchange::{Accepted, SeqIds, SeqTx};
-use crate::fcp::response_code;
-use crate::scsi::{Decision, IoOp, Sense};
+use crate::scsi::{Decision, INVALID_COMMAND_IU, IoOp};
 use crate::time::Instant;
 use sanloom_wire::cdb::status;
-use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, task_management};
+use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, response, task_management};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
-use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl};
-
-/// FCP_RSP: the responder's last sequence of the exchange.
-const RESPONSE_F_CTL: FCtl =
-    FCtl::new(FCtl::EXCHANGE_RESPONDER | FCtl::LAST_SEQUENCE | FCtl::END_SEQUENCE);
-/// FCP_XFER_RDY: the responder hands the initiative to the initiator.
-const TRANSFER_READY_F_CTL: FCtl =
-    FCtl::new(FCtl::EXCHANGE_RESPONDER | FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE);
+use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
+use sanloom_wire::{FcId, Frame, Header, Message, Payload};
 
 /// Where the end of an exchange goes.
 #[derive(Clone, Copy)]
@@ -51,7 +44,7 @@ impl FcpTarget {
         if command.task_management != 0 {
             return self.on_task_management(now, header, command);
         }
-        let lun = self.server.lun_number(&command.lun);
+        let lun = self.server.lun_number(command.lun);
         let reply = Reply::at_once(header);
         match self.server.decide(lun, &command.cdb) {
             Decision::Io {
@@ -67,11 +60,11 @@ impl FcpTarget {
                     IoOp::Write => FcpCmnd::WRITE,
                 };
                 if declared != needed {
-                    return self.refuse(reply, command.data_len, response_code::INVALID_FIELDS);
+                    return self.refuse(reply, command.data_len, response::INVALID_FIELDS);
                 }
                 // Part of a write would leave blocks half written.
                 if op == IoOp::Write && command.data_len < bytes {
-                    return self.check(reply, command.data_len, Sense::INVALID_FIELD_IN_COMMAND_IU);
+                    return self.check(reply, command.data_len, INVALID_COMMAND_IU);
                 }
                 let task = NewTask {
                     initiator: header.s_id,
@@ -139,18 +132,8 @@ impl FcpTarget {
         task.seen_bytes = offset;
         let (d_id, ox_id, seq_id) = (task.initiator, task.ox_id, task.next_seq_id());
         self.arm(rx_id, List::Data, now + self.config.e_d_tov);
-        let header = self.reply_header(
-            RCtl::DATA_DESCRIPTOR,
-            FcType::FCP,
-            TRANSFER_READY_F_CTL,
-            d_id,
-            ox_id,
-            rx_id,
-        );
-        self.send(
-            Header { seq_id, ..header },
-            Message::FcpXferRdy(FcpXferRdy { offset, burst_len }),
-        );
+        let ready = FcpXferRdy { offset, burst_len };
+        self.send(d_id, ox_id, rx_id, seq_id, Message::FcpXferRdy(ready));
     }
 
     pub(super) fn on_data(&mut self, now: Instant, rx_id: u16, accepted: Accepted) {
@@ -215,9 +198,17 @@ impl FcpTarget {
             }
             (IoStatus::Busy, _) => self.finish(reply, status::BUSY, nothing),
             (IoStatus::MediumError, IoOp::Read) => {
-                self.check(reply, data_len, Sense::UNRECOVERED_READ_ERROR);
+                self.check(
+                    reply,
+                    data_len,
+                    Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR),
+                );
             }
-            (IoStatus::MediumError, IoOp::Write) => self.check(reply, data_len, Sense::WRITE_ERROR),
+            (IoStatus::MediumError, IoOp::Write) => self.check(
+                reply,
+                data_len,
+                Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::WRITE_ERROR),
+            ),
         }
         self.release(rx_id);
     }
@@ -225,7 +216,7 @@ impl FcpTarget {
     /// A small answer: its data frames at once, with their bytes, then GOOD.
     fn answer(&mut self, reply: Reply, frame_size_bytes: u16, command: &FcpCmnd, data: &[u8]) {
         if command.flags & FcpCmnd::READ == 0 && command.data_len > 0 {
-            return self.refuse(reply, command.data_len, response_code::INVALID_FIELDS);
+            return self.refuse(reply, command.data_len, response::INVALID_FIELDS);
         }
         let bytes = data.len() as u32;
         let ids = SeqIds {
@@ -277,7 +268,7 @@ impl FcpTarget {
                 residual: residual(0, data_len),
                 confirm: false,
                 response_code: None,
-                sense: Some(Box::new(sense.to_bytes())),
+                sense: Some(sense.to_bytes()),
             },
         );
     }
@@ -300,49 +291,38 @@ impl FcpTarget {
     fn respond(&mut self, reply: Reply, response: FcpRsp) {
         self.counters.responses += 1;
         let Reply {
-            to, ox_id, rx_id, ..
-        } = reply;
-        let header = self.reply_header(
-            RCtl::COMMAND_STATUS,
-            FcType::FCP,
-            RESPONSE_F_CTL,
             to,
             ox_id,
             rx_id,
-        );
-        self.send(
-            Header {
-                seq_id: reply.seq_id,
-                ..header
-            },
-            Message::FcpRsp(response),
-        );
+            seq_id,
+        } = reply;
+        self.send(to, ox_id, rx_id, seq_id, Message::FcpRsp(response));
     }
 
     /// Task management (SAM; FCP, FCP_CMND task management flags). Tasks of other initiators that end by it are answered
     /// TASK ABORTED, so that nobody waits for a timeout.
     fn on_task_management(&mut self, now: Instant, header: &Header, command: &FcpCmnd) {
-        let lun = self.server.lun_number(&command.lun);
+        let lun = self.server.lun_number(command.lun);
         let requester = header.s_id;
         let of_lun = |task: &Task| Some(task.lun) == lun;
         let code = match command.task_management {
             task_management::TARGET_RESET => {
                 self.end_tasks(now, requester, |_| true);
-                response_code::COMPLETE
+                response::COMPLETE
             }
-            _ if lun.is_none() => response_code::INVALID_LUN,
+            _ if lun.is_none() => response::INVALID_LUN,
             task_management::ABORT_TASK_SET => {
                 self.end_tasks(now, requester, |task| {
                     of_lun(task) && task.initiator == requester
                 });
-                response_code::COMPLETE
+                response::COMPLETE
             }
             task_management::CLEAR_TASK_SET | task_management::LUN_RESET => {
                 self.end_tasks(now, requester, of_lun);
-                response_code::COMPLETE
+                response::COMPLETE
             }
-            task_management::CLEAR_ACA => response_code::COMPLETE,
-            _ => response_code::TASK_MANAGEMENT_REJECTED,
+            task_management::CLEAR_ACA => response::COMPLETE,
+            _ => response::TMF_REJECTED,
         };
         let reply = Reply::at_once(header);
         self.refuse(reply, command.data_len, code);

@@ -23,13 +23,15 @@ mod command;
 mod task;
 
 use super::timers::Timers;
-use crate::exchange::{Accepted, SeqRx, SeqTx, message_header, usable_frame_size};
-use crate::scsi::{DeviceServer, Identity, IoOp, LunConfig};
+use crate::exchange::{Accepted, SeqRx, SeqTx, usable_frame_size};
+use crate::scsi::DeviceServer;
 use crate::time::{Instant, Span};
 use sanloom_wire::bls::Bls;
-use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl};
+use sanloom_wire::{FcId, Frame, Header, Message, Payload};
 use std::collections::VecDeque;
 use task::{List, State, Task};
+
+pub use crate::scsi::{Identity, IoOp, LunConfig};
 
 /// How a target behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -351,24 +353,13 @@ impl FcpTarget {
         self.free.push(rx_id);
     }
 
-    /// A header from us as responder of the exchange of `to`.
-    fn reply_header(
-        &self,
-        r_ctl: RCtl,
-        fc_type: FcType,
-        f_ctl: FCtl,
-        d_id: FcId,
-        ox_id: u16,
-        rx_id: u16,
-    ) -> Header {
-        let header = message_header(r_ctl, fc_type, f_ctl, self.local_id, d_id, ox_id);
-        Header { rx_id, ..header }
-    }
-
-    fn send(&mut self, header: Header, message: Message) {
-        self.outputs.push_back(Output::Send(Frame {
-            header,
+    /// Sends a message of the exchange of `d_id`.
+    fn send(&mut self, d_id: FcId, ox_id: u16, rx_id: u16, seq_id: u8, message: Message) {
+        let header = message.header(self.local_id, d_id, ox_id, rx_id);
+        let frame = Frame {
+            header: Header { seq_id, ..header },
             payload: Payload::Typed(message),
-        }));
+        };
+        self.outputs.push_back(Output::Send(frame));
     }
 }
