@@ -15,9 +15,13 @@ type Answer = Option<Result<LsAcc, LsRjt>>;
 
 impl Switch {
     pub(super) fn link_service(&mut self, now: Instant, port: u16, header: &Header, els: Els) {
-        if els.is_reply() {
-            self.notification_answered(now, header, &els);
-            return;
+        match (header.r_ctl, els.is_reply()) {
+            (RCtl::ELS_REQUEST, false) => {}
+            (RCtl::ELS_REPLY, true) => return self.notification_answered(now, header, &els),
+            _ => {
+                self.counters.frames_discarded += 1;
+                return;
+            }
         }
         let (answer, to) = match (&els, header.d_id) {
             (Els::Flogi(request), FcId::F_PORT) => {
@@ -60,7 +64,8 @@ impl Switch {
     }
 
     pub(super) fn common_transport(&mut self, now: Instant, port: u16, header: &Header, ct: Ct) {
-        if ct.is_reply() || !self.knows(port, header.s_id) {
+        let request = header.r_ctl == RCtl::UNSOLICITED_CONTROL && !ct.is_reply();
+        if !request || !self.knows(port, header.s_id) {
             self.counters.frames_discarded += 1;
             return;
         }
