@@ -110,7 +110,7 @@ impl BatchMeans {
 /// two-sided 95 % interval. Infinite for 0 degrees.
 ///
 /// Up to 30 degrees from the usual table; beyond, the expansion around the normal quantile (M. Abramowitz and
-/// I. Stegun, 26.7.5), which there is right to five digits.
+/// I. Stegun, 26.7.5), which there is right to six digits.
 pub fn student_t_975(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004,
@@ -129,6 +129,7 @@ pub fn student_t_975(degrees: usize) -> f64 {
     let z = NORMAL;
     let z2 = z * z;
     let first = z * (z2 + 1.0) / 4.0;
-    let second = z * (5.0 * z2 * z2 + 16.0 * z2 + 3.0) / 96.0;
-    z + first / n + second / (n * n)
+    let second = z * ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0;
+    let third = z * (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / 384.0;
+    z + (first + (second + third / n) / n) / n
 }
