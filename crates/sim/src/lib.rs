@@ -5,7 +5,9 @@
 
 pub mod host;
 pub mod net;
+pub mod results;
 pub mod rng;
+pub mod run;
 pub mod stats;
 pub mod workload;
 pub mod world;

@@ -160,6 +160,13 @@ impl World {
         }
     }
 
+    /// Shows what passes on a link to whoever asks [`Net::take_observed`].
+    pub fn watch(&mut self, link: u16) {
+        for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
+            self.net.lane_mut(lane).watched = true;
+        }
+    }
+
     /// Starts the workloads and the clock of the results.
     pub fn start(&mut self) {
         self.start_ps = self.net.now();
