@@ -23,7 +23,7 @@ pub struct PrliPage {
     pub originator_pa: u32,
     /// Responder's process associator.
     pub responder_pa: u32,
-    /// Service parameters (see [`prli`]).
+    /// Service parameters (see [`crate::els::prli`]).
     pub parameters: u32,
 }
 
