@@ -27,7 +27,7 @@ pub enum LsAcc {
     Echo(Box<[u8]>),
     /// REC.
     Rec(RecAcc),
-    /// Anything else, behind the command word's first byte.
+    /// Anything else, behind the command word's first byte; at least three bytes.
     Other(Box<[u8]>),
 }
 

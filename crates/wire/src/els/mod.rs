@@ -75,7 +75,7 @@ pub enum Els {
     Other {
         /// Command code, none of those above.
         command: u8,
-        /// The rest of the payload.
+        /// The rest of the payload, at least three bytes: the command word is four.
         body: Box<[u8]>,
     },
 }
