@@ -297,6 +297,24 @@ fn service_time_gives_a_fast_path_the_larger_share() {
     assert!((share - 0.75).abs() < 0.02, "{share}");
 }
 
+#[test]
+fn service_time_is_measured_without_the_wait_for_other_commands() {
+    let mut multipath = active(PathPolicy::ServiceTime, 2);
+    // Both paths need 10,000 for a command. Eight commands queue up on path 0; on path 1 they come one by one.
+    for _ in 0..8 {
+        assert_eq!(multipath.choose(4096, |path| path == 0), Choice::Path(0));
+    }
+    for number in 0..8 {
+        let now_ps = (number + 1) * 10_000;
+        multipath.release(0, 4096, End::Done { sent_ps: 0, now_ps });
+        assert_eq!(multipath.choose(4096, |path| path == 1), Choice::Path(1));
+        let sent_ps = number * 10_000;
+        multipath.release(1, 4096, End::Done { sent_ps, now_ps });
+    }
+    let taken: Vec<Choice> = (0..6).map(|_| choose(&mut multipath)).collect();
+    assert_eq!(taken, [0, 1, 0, 1, 0, 1].map(Choice::Path));
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Up(u16),

@@ -220,12 +220,12 @@ fn numbers_below_a_bound_are_even_and_reach_their_ends() {
     assert!(hits.iter().all(|&n| n.abs_diff(10_000) < 358), "{hits:?}");
     assert_eq!(below(&mut rng, 1), 0);
     assert_eq!(below(&mut rng, 0), 0);
-    // A bound that is not much below 2^64 is where a missing rejection shows: the lower half would come too often.
-    let bound = u64::MAX / 4 * 3;
-    let low = (0..20_000)
-        .filter(|_| below(&mut rng, bound) < bound / 3)
+    // Without rejection four numbers of the generator would give three here, the multiples of 3 twice as often.
+    let bound = 3 << 62;
+    let multiples = (0..20_000)
+        .filter(|_| below(&mut rng, bound).is_multiple_of(3))
         .count();
-    assert!(low.abs_diff(6_667) < 270, "{low}");
+    assert!(multiples.abs_diff(6_667) < 270, "{multiples}");
 }
 
 #[test]

@@ -161,6 +161,18 @@ fn strided_requests_keep_their_distance_and_wrap() {
 }
 
 #[test]
+fn a_stride_is_rounded_up_to_blocks() {
+    let workload = Workload {
+        location: Location::Strided {
+            stride_bytes: 1_025,
+        },
+        ..workload(1)
+    };
+    let places: Vec<u64> = requests(&workload, 3).iter().map(|r| r.lba).collect();
+    assert_eq!(places, [0, 3, 6]);
+}
+
+#[test]
 fn a_hot_set_gets_its_share_of_the_requests() {
     let workload = Workload {
         hot_set: Some(HotSet {
@@ -180,6 +192,25 @@ fn a_hot_set_gets_its_share_of_the_requests() {
         let hits = requests.iter().filter(here).count();
         assert!(share_is(hits, requests.len(), 0.8 / 64.0));
     }
+}
+
+#[test]
+fn requests_to_the_rest_of_the_space_leave_the_hot_set_alone() {
+    // The hot part, 1,001 blocks, is no multiple of a request's 64.
+    let workload = Workload {
+        size: SizeDistribution::Fixed(64 * BLOCK_BYTES),
+        hot_set: Some(HotSet {
+            share_of_requests: 0.0,
+            share_of_space: 0.1,
+            zipf_exponent: 1.0,
+            items: 10,
+        }),
+        span_bytes: Some(10_010 * u64::from(BLOCK_BYTES)),
+        ..workload(1)
+    };
+    let requests = requests(&workload, 2_000);
+    assert!(requests.iter().all(|r| r.lba >= 1_001 && r.lba % 64 == 0));
+    assert!(requests.iter().any(|r| r.lba == 1_024));
 }
 
 #[test]

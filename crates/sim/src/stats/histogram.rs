@@ -11,9 +11,10 @@ use hdrhistogram::Histogram;
 /// buckets and 1/128 (0.8 %). Values run from 0 to 1,000 s; longer ones count as 1,000 s in percentiles, not in the
 /// exact numbers.
 ///
-/// Memory follows the largest value seen: with 3 digits about 8 KiB for the first 2 µs and 4 KiB for each doubling beyond
-/// (1 ms: 44 KiB, 1 s: 84 KiB, 1,000 s: 124 KiB); with 2 digits an eighth of it. Nothing is allocated before the first
-/// value, and later only when a value is larger than any before by powers of two.
+/// Memory follows the largest value seen: with 3 digits about 8 KiB for the first 2 µs and 4 KiB for each doubling
+/// beyond (1 ms: 44 KiB, 1 s: 84 KiB, 1,000 s: 124 KiB), up to twice that as it grows in jumps; with 2 digits an eighth
+/// of it. Nothing is allocated before the first value, and later only when a value is larger than any before by powers
+/// of two.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     digits: u8,
