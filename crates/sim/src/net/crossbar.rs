@@ -149,6 +149,12 @@ impl Crossbar {
         }
     }
 
+    /// Until when an input sends the frame that it has shown; frames that come meanwhile wait for that.
+    #[inline]
+    pub fn input_busy_until(&self, input: u16) -> u64 {
+        self.inputs[usize::from(input)].busy_until_ps
+    }
+
     /// Some frame waits for the output, whether it may leave now or not.
     #[inline]
     pub fn waits(&self, output: u16) -> bool {

@@ -170,8 +170,14 @@ impl Net {
             }
         };
         plane.crossbar.enqueue(self.now, Buffered { frame, at_ps, tail_ps, input: port, output });
-        let watchdog = 3 * self.lanes.len() as u32 + lane;
-        self.queue.schedule_earlier(watchdog, self.now + self.hold_time_ps);
+        let lanes = self.lanes.len() as u32;
+        if plane.crossbar.serial_inputs() {
+            let busy_until = plane.crossbar.input_busy_until(port);
+            if busy_until > self.now {
+                self.queue.schedule(2 * lanes + lane, busy_until);
+            }
+        }
+        self.queue.schedule_earlier(3 * lanes + lane, self.now + self.hold_time_ps);
         self.wake_output(switch, output);
         None
     }
