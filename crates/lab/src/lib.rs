@@ -9,18 +9,22 @@ mod build;
 mod check;
 mod diagnostic;
 mod document;
+mod element;
 mod forms;
 mod overrides;
 mod pattern;
 mod presets;
+mod reference;
 mod schema;
 mod suggest;
 mod syntax;
+pub mod topology;
 mod units;
 mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use overrides::Override;
+pub use reference::reference;
 
 use diagnostic::{Sink, Sources};
 use document::Document;

@@ -14,7 +14,8 @@ pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
 
 use crate::diagnostic::{Finding, Origin, Severity, Sink};
-use crate::document::{Budget, Document, Element};
+use crate::document::{Budget, Document};
+use crate::element::Element;
 use crate::schema;
 use sanloom_core::config::{
     Expectation, Lab, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning,

@@ -2,7 +2,8 @@
 
 use super::Where;
 use crate::diagnostic::{Origin, Sink};
-use crate::document::{Budget, Document, Element};
+use crate::document::{Budget, Document};
+use crate::element::Element;
 use crate::forms;
 use crate::schema;
 use crate::value::Value;

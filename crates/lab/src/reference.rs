@@ -1,0 +1,169 @@
+//! The reference page of the lab file, printed from the definitions that parse it.
+
+use crate::forms::{self, Variant};
+use crate::presets;
+use crate::schema::{Fallback, Form, Key, Kind, SECTIONS, SectionDef, Word};
+use crate::units::{self, Dimension};
+use crate::value;
+use std::fmt::Write;
+
+/// Every section and key of the lab file as a Markdown page: type, range, default, meaning and example. The page in
+/// `docs/lab-file.md` is this text; a test holds them equal.
+pub fn reference() -> String {
+    let mut page = String::from(INTRODUCTION);
+    for section in SECTIONS {
+        print_section(section, &mut page);
+    }
+    print_forms(&mut page);
+    page.push_str("## Presets\n\n`preset` in `[lab]` sets defaults for every section; what the file says goes before them.\n\n");
+    for (name, meaning) in presets::NAMES {
+        let _ = writeln!(page, "- `{name}`: {meaning}");
+        let text = presets::text(name).unwrap_or("");
+        let body = text
+            .split_once("\n\n")
+            .map_or("", |(_, body)| body)
+            .trim_end();
+        if !body.is_empty() {
+            let _ = writeln!(page, "\n  ```toml");
+            for line in body.lines() {
+                let _ = writeln!(page, "{}", format!("  {line}").trim_end());
+            }
+            page.push_str("  ```\n");
+        }
+    }
+    page
+}
+
+const INTRODUCTION: &str = r#"# The lab file
+
+<!-- Printed by sanloom_lab::reference() from the definitions that parse the file. A test fails if this page differs. -->
+
+A lab file describes a storage area network: switches, hosts, storage, links, zones, what is asked of it, and what goes
+wrong. It is [TOML](https://toml.io). `sanloom check LAB` reports every mistake with its place and a remedy.
+
+**Units.** A value with a unit is text in quotes: `"50m"`, `"2GFC"`, `"32KiB"`, `"22.5k/s"`. `KB` and `MB` count in
+thousands, `KiB` and `MiB` in 1024s. A bare number where a unit belongs is a mistake.
+
+**Names.** Letters, digits, `-` and `_`. Switches, hosts and storage share one name space.
+
+**Ranges.** `server{1..8}` stands for eight names, `disk{1..64..4}` for every fourth, `node{a,b}` for two, `edge{01..16}`
+keeps the zeros. A range as the name of a section makes one element for each name. Where two ranges meet (the ends of a
+link, the members of several zones, the hosts of several workloads) equal lengths go one to one, one name goes to all,
+and otherwise the longer must be a multiple of the shorter and is handed out as `spread` says.
+
+**Ports.** `server1:0` is the first HBA of `server1`, `disk1:0` the first port of `disk1`, `core:5` port 5 of a switch.
+Without a number a link takes the next free port. `disk1:lun0` is the first LUN of `disk1`.
+
+**Layers.** A key is looked for in `--set`, then in the table of the name, then in the table of the range that covers the
+name, then in the table of `"*"`, then in the preset, then in the defaults below.
+
+**`--set KEY=VALUE`** goes before the file: `run.seed=7`, `workload.reads.depth=8`, `switch.*.queueing=voq`,
+`host.server{1..4}.queue_depth=16`, `isl.ISL1.length=10km`, `fault.1.at=1s` (the first `[[fault]]`). Names may be `*` or
+ranges. Quotes around the value may be left out.
+
+"#;
+
+fn print_section(section: &SectionDef, page: &mut String) {
+    let _ = writeln!(page, "## `{}`\n\n{}\n", section.heading(), section.meaning);
+    if section.form == Form::List {
+        page.push_str("There may be any number of them.\n\n");
+    }
+    page.push_str("| key | type | default | meaning | example |\n|---|---|---|---|---|\n");
+    for key in section.keys {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} | {} | `{}` |",
+            key.path,
+            kind(&key.kind),
+            fallback(key),
+            escape(key.meaning),
+            key.example
+        );
+    }
+    page.push('\n');
+    for key in section.keys {
+        if let Kind::Choice(words) = key.kind {
+            print_words(key, words, page);
+        }
+    }
+}
+
+fn print_words(key: &Key, words: &[Word], page: &mut String) {
+    let _ = writeln!(page, "Words of `{}`:\n", key.path);
+    for word in words {
+        let _ = writeln!(page, "- `\"{}\"`: {}", word.word, word.meaning);
+    }
+    page.push('\n');
+}
+
+fn print_forms(page: &mut String) {
+    page.push_str(
+        "## Arrival processes\n\n`arrivals` of a workload is one of these, or a list of several that run side by side on each host:\n\n",
+    );
+    print_variants(forms::ARRIVALS, page);
+    page.push_str(
+        "## Size distributions\n\n`size` of a workload is one size (`\"32KiB\"`), sizes with weights (`{ \"4KiB\" = 0.7, \"64KiB\" = 0.3 }`), or one of these. Every size must be a multiple of the block size of the targets.\n\n",
+    );
+    print_variants(forms::SIZES, page);
+}
+
+fn print_variants(variants: &[Variant], page: &mut String) {
+    for variant in variants {
+        let _ = writeln!(page, "- `{}`: {}", variant.example, variant.meaning);
+    }
+    page.push('\n');
+}
+
+fn kind(kind: &Kind) -> String {
+    let range = |min: u64, max: u64| format!("{min} to {max}");
+    match *kind {
+        Kind::Text => "text".to_owned(),
+        Kind::Integer { min, max } => format!("whole number, {}", range(min, max)),
+        Kind::IntegerOr { word, min, max } => {
+            format!("whole number, {}, or `\"{word}\"`", range(min, max))
+        }
+        Kind::Share => "share, 0 to 1".to_owned(),
+        Kind::Number => "number".to_owned(),
+        Kind::Flag => "`true` or `false`".to_owned(),
+        Kind::Time => unit("time", &units::TIME),
+        Kind::Length => unit("length", &units::LENGTH),
+        Kind::Size { min, max } => {
+            let bound = |bytes| value::size(bytes).replace('"', "");
+            format!("size, {} to {}", bound(min), bound(max))
+        }
+        Kind::PerSecond => unit("rate", &units::PER_SECOND),
+        Kind::Clock => unit("frequency", &units::CLOCK),
+        Kind::LineRate => {
+            let names: Vec<&str> = sanloom_core::config::LineRate::ALL
+                .iter()
+                .map(|rate| rate.name())
+                .collect();
+            format!("line rate: {}", names.join(", "))
+        }
+        Kind::Choice(_) => "word, see below".to_owned(),
+        Kind::Preset => "name of a preset".to_owned(),
+        Kind::Wwn => "world-wide name, 16 hex digits".to_owned(),
+        Kind::Pattern => "name or range".to_owned(),
+        Kind::Patterns => "name, range, or list of them".to_owned(),
+        Kind::Arrivals => "arrival process, see below".to_owned(),
+        Kind::Sizes => "size or distribution, see below".to_owned(),
+        Kind::Table => "table of the keys below".to_owned(),
+    }
+}
+
+fn unit(noun: &str, dimension: &Dimension) -> String {
+    format!("{noun} in {}", units::plain_units(dimension).join(", "))
+}
+
+fn fallback(key: &Key) -> String {
+    match key.fallback {
+        Fallback::Required => "must be given".to_owned(),
+        Fallback::Value(text) => format!("`{text}`"),
+        Fallback::Absent(meaning) => escape(meaning),
+    }
+}
+
+/// A bar would end the cell of the table.
+fn escape(text: &str) -> String {
+    text.replace('|', "\\|")
+}

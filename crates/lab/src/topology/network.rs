@@ -1,0 +1,221 @@
+//! The switches and ISLs of a lab as a graph, and the ports that nodes are linked to.
+
+use petgraph::algo::dijkstra;
+use petgraph::graph::{NodeIndex, UnGraph};
+use petgraph::visit::EdgeRef;
+use sanloom_core::config::{Lab, Link, LinkEnd, Node};
+use sanloom_core::fabric::routes::cost_of;
+use std::collections::BTreeMap;
+
+/// All ISLs between two switches.
+pub(super) struct Group {
+    /// The two switches, the smaller index first.
+    pub switches: [u16; 2],
+    /// Indices into the links of the lab.
+    pub links: Vec<usize>,
+    /// Cost of the cheapest of them, as FSPF counts.
+    pub cost: u32,
+    /// Ways that routing may choose from: the cheapest links, a bundle counting once.
+    pub legs: u32,
+    /// Bytes per second of the links that routing uses, one way.
+    pub bytes_per_s: u64,
+}
+
+/// A port of a host or storage system and where it is linked to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Attachment {
+    pub switch: u16,
+    pub bytes_per_s: u64,
+    pub port: u16,
+    pub link: usize,
+}
+
+/// The graph of a lab.
+pub(super) struct Network {
+    pub groups: Vec<Group>,
+    /// For each host its linked ports, in their order.
+    pub hosts: Vec<Vec<Attachment>>,
+    /// For each storage system its linked ports.
+    pub storage: Vec<Vec<Attachment>>,
+    /// Nodes are switches, weights are indices into `groups`.
+    pub graph: UnGraph<(), usize, u32>,
+    /// For each switch the number of its fabric: the smallest switch index in it.
+    pub fabric: Vec<u16>,
+    /// Cost of the cheapest path between two switches; `None` between fabrics.
+    distance: Vec<Vec<Option<u32>>>,
+}
+
+impl Network {
+    pub fn of(lab: &Lab) -> Network {
+        let groups = groups(lab);
+        let mut graph = UnGraph::default();
+        for _ in &lab.switches {
+            graph.add_node(());
+        }
+        for (index, group) in groups.iter().enumerate() {
+            let [a, b] = group.switches.map(|s| NodeIndex::new(usize::from(s)));
+            graph.add_edge(a, b, index);
+        }
+        let distance: Vec<Vec<Option<u32>>> = graph
+            .node_indices()
+            .map(|from| {
+                let costs = dijkstra(&graph, from, None, |e| groups[*e.weight()].cost);
+                graph
+                    .node_indices()
+                    .map(|to| costs.get(&to).copied())
+                    .collect()
+            })
+            .collect();
+        let fabric = distance
+            .iter()
+            .map(|row| row.iter().position(Option::is_some).unwrap_or(0) as u16)
+            .collect();
+        let mut network = Network {
+            groups,
+            hosts: vec![Vec::new(); lab.hosts.len()],
+            storage: vec![Vec::new(); lab.storage.len()],
+            graph,
+            fabric,
+            distance,
+        };
+        network.attach(lab);
+        network
+    }
+
+    fn attach(&mut self, lab: &Lab) {
+        for (index, link) in lab.links.iter().enumerate() {
+            for (here, there) in [(0, 1), (1, 0)] {
+                let Node::Switch(switch) = link.ends[there].node else {
+                    continue;
+                };
+                let LinkEnd { node, port, .. } = link.ends[here];
+                let list = match node {
+                    Node::Host(i) => self.hosts.get_mut(usize::from(i)),
+                    Node::Storage(i) => self.storage.get_mut(usize::from(i)),
+                    Node::Switch(_) => None,
+                };
+                if let Some(list) = list {
+                    list.push(Attachment {
+                        switch,
+                        bytes_per_s: link.rate.bytes_per_s(),
+                        port,
+                        link: index,
+                    });
+                }
+            }
+        }
+        for list in self.hosts.iter_mut().chain(&mut self.storage) {
+            list.sort_unstable_by_key(|a| a.port);
+        }
+    }
+
+    /// True if a path of switches leads from one to the other.
+    pub fn is_joined(&self, a: u16, b: u16) -> bool {
+        self.fabric[usize::from(a)] == self.fabric[usize::from(b)]
+    }
+
+    /// The neighbours of `switch` that are closer to `target` on a cheapest path, with the group that leads there.
+    pub fn downhill(&self, switch: u16, target: u16) -> impl Iterator<Item = (u16, usize)> + '_ {
+        let to_target = &self.distance[usize::from(target)];
+        let here = to_target[usize::from(switch)];
+        self.graph
+            .edges(NodeIndex::new(usize::from(switch)))
+            .filter_map(move |edge| {
+                let group = *edge.weight();
+                let next = if edge.source().index() == usize::from(switch) {
+                    edge.target()
+                } else {
+                    edge.source()
+                };
+                let through = to_target[next.index()]?.checked_add(self.groups[group].cost)?;
+                (Some(through) == here).then_some((next.index() as u16, group))
+            })
+    }
+
+    /// Number of different cheapest ways from every switch to `target`, link by link, and of ISLs on the shortest.
+    pub fn routes_to(&self, target: u16) -> Vec<(u64, u32)> {
+        let to_target = &self.distance[usize::from(target)];
+        let mut order: Vec<u16> = (0..to_target.len() as u16)
+            .filter(|&s| to_target[usize::from(s)].is_some())
+            .collect();
+        order.sort_by_key(|&s| to_target[usize::from(s)]);
+        let mut routes: Vec<(u64, u32)> = vec![(0, 0); to_target.len()];
+        routes[usize::from(target)] = (1, 0);
+        for switch in order.into_iter().filter(|&s| s != target) {
+            let mut total = 0_u64;
+            let mut hops = u32::MAX;
+            for (next, group) in self.downhill(switch, target) {
+                let (ways, next_hops) = routes[usize::from(next)];
+                total = total.saturating_add(ways.saturating_mul(self.groups[group].legs.into()));
+                hops = hops.min(next_hops.saturating_add(1));
+            }
+            routes[usize::from(switch)] = (total, hops);
+        }
+        routes
+    }
+
+    /// Share of the traffic from `source` to `target` that crosses each group, with the side that it enters at (0: the
+    /// first switch of the group). At each switch it spreads evenly over the legs.
+    pub fn flow(&self, source: u16, target: u16) -> Vec<(usize, usize, f64)> {
+        let to_target = &self.distance[usize::from(target)];
+        let mut open: BTreeMap<(std::cmp::Reverse<Option<u32>>, u16), f64> = BTreeMap::new();
+        open.insert(
+            (std::cmp::Reverse(to_target[usize::from(source)]), source),
+            1.0,
+        );
+        let mut crossed = Vec::new();
+        while let Some(((_, switch), share)) = open.pop_first() {
+            if switch == target {
+                continue;
+            }
+            let legs: u32 = self
+                .downhill(switch, target)
+                .map(|(_, g)| self.groups[g].legs)
+                .sum();
+            for (next, group) in self.downhill(switch, target) {
+                let part = share * f64::from(self.groups[group].legs) / f64::from(legs.max(1));
+                let side = usize::from(self.groups[group].switches[0] != switch);
+                crossed.push((group, side, part));
+                let key = (std::cmp::Reverse(to_target[usize::from(next)]), next);
+                *open.entry(key).or_insert(0.0) += part;
+            }
+        }
+        crossed
+    }
+}
+
+fn groups(lab: &Lab) -> Vec<Group> {
+    let mut by_pair: BTreeMap<[u16; 2], Vec<usize>> = BTreeMap::new();
+    for (index, link) in lab.links.iter().enumerate() {
+        if let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|e| e.node)
+            && a != b
+        {
+            by_pair.entry([a.min(b), a.max(b)]).or_default().push(index);
+        }
+    }
+    let cost = |link: &Link| cost_of(link.rate.bytes_per_s());
+    by_pair
+        .into_iter()
+        .map(|(switches, links)| {
+            let of = |i: &usize| &lab.links[*i];
+            let cheapest = links.iter().map(|i| cost(of(i))).min().unwrap_or(1);
+            let used: Vec<&Link> = links
+                .iter()
+                .map(of)
+                .filter(|l| cost(l) == cheapest)
+                .collect();
+            let single = used.iter().filter(|l| l.bundle.is_none()).count();
+            let mut bundles: Vec<u16> = used.iter().filter_map(|l| l.bundle).collect();
+            bundles.sort_unstable();
+            bundles.dedup();
+            let bytes_per_s = used.iter().map(|l| l.rate.bytes_per_s()).sum();
+            Group {
+                switches,
+                links,
+                cost: cheapest,
+                legs: (single + bundles.len()) as u32,
+                bytes_per_s,
+            }
+        })
+        .collect()
+}
