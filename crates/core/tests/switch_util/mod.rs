@@ -381,6 +381,13 @@ impl Rig {
         frames.into_iter().map(rscn).collect()
     }
 
+    /// The RSCNs among the frames sent since the last time, which may be logins as well.
+    pub fn rscns_among_logins(&mut self) -> Vec<(FcId, u16, Rscn)> {
+        self.sent
+            .retain(|(_, frame)| frame.header.s_id == FcId::FABRIC_CONTROLLER);
+        self.rscns()
+    }
+
     /// Answers an RSCN.
     pub fn answer(&mut self, id: FcId, ox_id: u16, reply: Els) {
         let port = self.fib.port_of(id).expect("logged in");
