@@ -1,0 +1,6 @@
+//! Node ports, FCP initiators and FCP targets against each other and a real switch: two real ends and a clock.
+
+mod harness;
+mod login;
+mod loss;
+mod recovery;
