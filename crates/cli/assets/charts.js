@@ -102,6 +102,8 @@ const loom = (function () {
             return Math.max(box.left, Math.min(box.left + box.width, u.valToPos(time, "x", true)));
           };
           ctx.save();
+          ctx.textAlign = "left";
+          ctx.textBaseline = "alphabetic";
           if (data.warmup > 0) {
             ctx.fillStyle = css("line");
             ctx.globalAlpha = 0.45;
@@ -137,8 +139,8 @@ const loom = (function () {
             row = from < last ? (row + 1) % 4 : 0;
             last = from + width + 10 * ratio;
             const left = Math.min(from + 5 * ratio, box.left + box.width - width - 4 * ratio);
-            if (band.at >= u.scales.x.min && band.at <= u.scales.x.max) {
-              ctx.fillText(text, left, box.top + (12 + 14 * row) * ratio);
+            if (text && band.at >= u.scales.x.min && band.at <= u.scales.x.max) {
+              ctx.fillText(text, left, box.top + (13 + 14 * row) * ratio);
             }
           }
           ctx.restore();
@@ -178,6 +180,18 @@ const loom = (function () {
     return draw;
   }
 
+  // 1, 2 and 5 of each power of ten, for a logarithmic axis.
+  function decades(u, axis, min, max) {
+    const out = [];
+    for (let power = Math.floor(Math.log10(min)); power <= Math.ceil(Math.log10(max)); power++) {
+      for (const digit of [1, 2, 5]) {
+        const value = digit * Math.pow(10, power);
+        if (value >= min * 0.999 && value <= max * 1.001) out.push(value);
+      }
+    }
+    return out.length > 1 ? out : [min, max];
+  }
+
   function tabs(name, choices, onChange) {
     const bar = document.querySelector("[data-tabs=\"" + name + "\"]");
     if (!bar) return;
@@ -196,5 +210,5 @@ const loom = (function () {
     return Array.from(document.querySelectorAll("[data-chart=\"" + name + "\"]"));
   }
 
-  return { data, dark, css, color, dash, shown, us, add, place, tooltip, faultsAt, marks, chart, tabs, boxes };
+  return { data, dark, css, color, dash, shown, us, add, place, tooltip, faultsAt, marks, chart, decades, tabs, boxes };
 })();

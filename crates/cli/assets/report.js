@@ -17,7 +17,7 @@
         scales: { x: { time: false, range: function (u, min, max) {
           const all = min <= times[0] && max >= times[times.length - 1];
           return all ? [0, Math.max(data.end, times[times.length - 1])] : [min, max];
-        } }, y: { range: function (u, min, max) { return [0, (max || 1) * 1.08]; } } },
+        } }, y: { range: function (u, min, max) { return [0, (max || 1) * (bands.length > 0 ? 1.3 : 1.08)]; } } },
         axes: [
           { values: function (u, ticks) { return ticks.map(seconds); } },
           { size: 64, values: function (u, ticks) { return ticks.map(value); }, label: unit, labelSize: 18, labelFont: "11px system-ui, sans-serif" },
@@ -79,6 +79,8 @@
     return { hooks: { draw: function (u) {
       const ctx = u.ctx, ratio = devicePixelRatio, box = u.bbox;
       ctx.save();
+      ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
       ctx.font = 11 * ratio + "px sans-serif";
       ctx.strokeStyle = css("soft");
       ctx.fillStyle = css("soft");
@@ -104,7 +106,7 @@
       options: {
         scales: { x: { time: false, distr: 3 }, y: { range: range } },
         axes: [
-          { space: 60, values: function (u, ticks) { return ticks.map(function (t) { return t === null ? null : us(t); }); } },
+          { splits: loom.decades, filter: function (u, ticks) { return ticks; }, values: function (u, ticks) { return ticks.map(us); } },
           { size: 58, values: function (u, ticks) { return ticks.map(function (t) { return shown(t) + " %"; }); } },
         ],
         series: [{}, { label: label, stroke: paint, paint: paint, width: 1.5, fill: fill(paint), paths: paths, points: { show: false } }],
@@ -140,6 +142,8 @@
     }
     const canvas = add(box, "canvas"), tip = add(box, "div", "tip"), ramp = add(box, "p", "ramp note");
     const row = 17, foot = 22;
+    let links = data.links;
+    const mean = function (values) { return values.reduce(function (a, b) { return a + b; }, 0) / values.length; };
     let kind = "load", left = 0;
     tip.hidden = true;
     const label = function (link) { return link.name + "   " + link.label; };
@@ -150,7 +154,7 @@
       return "rgb(" + from.map(function (v, i) { return Math.round(v + (to[i] - v) * s); }).join(",") + ")";
     }
     function draw() {
-      const ratio = devicePixelRatio, width = Math.max(box.clientWidth, 300), height = data.links.length * row + foot;
+      const ratio = devicePixelRatio, width = Math.max(box.clientWidth, 300), height = links.length * row + foot;
       canvas.width = width * ratio;
       canvas.height = height * ratio;
       canvas.style.height = height + "px";
@@ -158,10 +162,10 @@
       ctx.scale(ratio, ratio);
       ctx.font = "11px system-ui, sans-serif";
       ctx.textBaseline = "middle";
-      const widest = Math.max(...data.links.map(function (link) { return ctx.measureText(label(link)).width; }));
+      const widest = Math.max(...links.map(function (link) { return ctx.measureText(label(link)).width; }));
       left = Math.min(widest + 14, width * 0.36);
       const cell = (width - left) / data.steps;
-      data.links.forEach(function (link, y) {
+      links.forEach(function (link, y) {
         ctx.fillStyle = css("ink");
         let text = label(link);
         while (text.length > 4 && ctx.measureText(text).width > left - 8) text = text.slice(0, -2) + "…";
@@ -171,7 +175,7 @@
           ctx.fillRect(left + x * cell, y * row, Math.ceil(cell * ratio) / ratio + 0.3, row - 1);
         });
       });
-      const bottom = data.links.length * row, end = data.steps * data.step;
+      const bottom = links.length * row, end = data.steps * data.step;
       const at = function (time) { return left + (width - left) * time / end; };
       ctx.strokeStyle = css("fault");
       ctx.setLineDash([4, 3]);
@@ -197,7 +201,7 @@
     }
     canvas.addEventListener("mousemove", function (event) {
       const x = Math.floor((event.offsetX - left) / ((canvas.clientWidth - left) / data.steps));
-      const link = data.links[Math.floor(event.offsetY / row)];
+      const link = links[Math.floor(event.offsetY / row)];
       tip.hidden = !link || x < 0 || x >= data.steps;
       if (tip.hidden) return;
       tip.replaceChildren();
@@ -211,6 +215,8 @@
     canvas.addEventListener("mouseleave", function () { tip.hidden = true; });
     loom.tabs("heat", [["load", "utilisation"], ["wait", "credit starvation"]], function (choice) {
       kind = choice;
+      links = data.links.slice();
+      if (kind === "wait") links.sort(function (a, b) { return mean(b.wait) - mean(a.wait); });
       draw();
     });
     draw();

@@ -63,12 +63,13 @@
       caption: name + (metric.unit ? " in " + metric.unit : "") + " against " + key,
       data: [axis].concat(series.map(function (line) { return line[1]; })),
       options: {
-        scales: { x: { time: false, distr: wide ? 3 : 1, range: wide ? undefined : function (u, min, max) {
+        scales: { x: { time: false, distr: wide ? 3 : 1, range: function (u, min, max) {
+          if (wide) return [min / 1.2, max * 1.2];
           const margin = (max - min || 1) * 0.04;
           return [min - margin, max + margin];
         } }, y: { range: function (u, min, max) { return [Math.min(0, min), (max || 1) * 1.08]; } } },
         axes: [
-          { splits: axis.length <= 24 ? function () { return axis; } : undefined,
+          { splits: axis.length <= 24 ? function () { return axis; } : undefined, filter: function (u, ticks) { return ticks; },
             values: function (u, ticks) { return ticks.map(function (t) { return textAt.get(t) || (numeric ? shown(t) : ""); }); } },
           { size: 64, values: function (u, ticks) { return ticks.map(shown); }, label: metric.unit, labelSize: 18 },
         ],

@@ -26,6 +26,8 @@ pub fn us(us: f64) -> String {
 pub fn seconds(s: f64) -> String {
     if s >= 1.0 {
         format!("{} s", trimmed(s, 3))
+    } else if s >= 0.001 {
+        format!("{} ms", trimmed(s * 1e3, 3))
     } else {
         us(s * 1e6)
     }
@@ -126,6 +128,15 @@ pub fn unit_of(metric: &str) -> (&'static str, f64) {
     ("", 1.0)
 }
 
+/// A metric's value with its unit; see [`unit_of`].
+pub fn measured(metric: &str, value: f64) -> String {
+    let (unit, factor) = unit_of(metric);
+    match unit {
+        "" => plain(value),
+        unit => format!("{} {unit}", plain(value * factor)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +148,8 @@ mod tests {
         assert_eq!(us(182.86), "182.9 µs");
         assert_eq!(us(1_830.0), "1.83 ms");
         assert_eq!(us(2_500_000.0), "2.50 s");
-        assert_eq!(seconds(0.5), "500.0 ms");
+        assert_eq!(seconds(0.5), "500 ms");
+        assert_eq!(seconds(0.0123), "12.3 ms");
         assert_eq!(seconds(2.0), "2 s");
     }
 
@@ -170,5 +182,7 @@ mod tests {
         assert_eq!(unit_of("totals.latency.p99_9_us").0, "µs");
         assert_eq!(unit_of("links.isl1.forward.utilisation").0, "%");
         assert_eq!(unit_of("totals.ios_failed").0, "");
+        assert_eq!(measured("a.throughput_bytes_per_s", 62e6), "62 MB/s");
+        assert_eq!(measured("totals.ios_failed", 2.0), "2");
     }
 }

@@ -4,7 +4,7 @@ use crate::fixture;
 use sanloom::report::{csv, file, folder, json};
 use sanloom_api::results::Results;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A folder that is removed at the end of the test.

@@ -267,11 +267,14 @@ fn link(results: &mut Results, name: String, kind: LinkKind, ends: (String, Stri
         credits_min: (i % 3) as u64,
         ..LinkDirection::default()
     };
-    for (side, load) in [("forward", load * 0.1), ("backward", load)] {
+    for (side, load, from, to) in [
+        ("forward", load * 0.1, &ends.0, &ends.1),
+        ("backward", load, &ends.1, &ends.0),
+    ] {
         results.series.links.push(LinkSeries {
             name: format!("{name}.{side}"),
-            from: ends.0.clone(),
-            to: ends.1.clone(),
+            from: from.clone(),
+            to: to.clone(),
             utilisation: (0..STEPS).map(|s| (load * ripple(s, i)).min(1.0)).collect(),
             credit_wait_fraction: vec![0.01 * (i % 7) as f64; STEPS],
         });

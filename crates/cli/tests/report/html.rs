@@ -338,7 +338,7 @@ fn whatif_shows_the_worst_first() {
     let at = |name: &str| page.find(&format!("<td>{name}</td>")).unwrap();
     assert!(at("isl3") < at("isl8"), "a pair is cut off without isl3");
     assert!(at("isl8") < at("isl7"), "less is left without isl8");
-    assert!(page.contains("1 single failures cut a host off"));
+    assert!(page.contains("One single failure cuts a host off"));
 }
 
 #[test]

@@ -12,6 +12,8 @@ const LINKS: usize = 48;
 const STEPS: usize = 600;
 /// Bins of the histogram of response times.
 const BINS: usize = 72;
+/// A bucket of the histogram is at most this much wider than its lower bound, whatever gap is below it.
+const BUCKET: f64 = 1.02;
 /// Points of the distribution curve.
 const POINTS: usize = 400;
 
@@ -141,14 +143,26 @@ fn named_in_findings(results: &Results) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The busiest or most starved, by the greater of the two means; worst first.
+/// The busiest and the most starved, worst first. A short starvation counts by its peak, because a mean would hide it.
 fn chosen_links(results: &Results) -> Vec<&LinkSeries> {
-    let mut links: Vec<&LinkSeries> = results.series.links.iter().collect();
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let weight = |link: &LinkSeries| mean(&link.utilisation).max(mean(&link.credit_wait_fraction));
-    links.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let mut links: Vec<(f64, &LinkSeries)> = results
+        .series
+        .links
+        .iter()
+        .map(|link| {
+            let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+            let peak = link
+                .credit_wait_fraction
+                .iter()
+                .copied()
+                .fold(0.0, f64::max);
+            let starved = (mean(&link.credit_wait_fraction) + peak) / 2.0;
+            (mean(&link.utilisation).max(starved), link)
+        })
+        .collect();
+    links.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     links.truncate(LINKS);
-    links
+    links.into_iter().map(|(_, link)| link).collect()
 }
 
 /// Means of `together` neighbours, times `factor`.
@@ -187,10 +201,18 @@ fn bins(histogram: &[HistogramBucket]) -> Vec<Value> {
     // A narrow distribution must not be cut finer than its buckets, or the bins between them would be empty.
     let count = BINS.min(histogram.len().max(1) * 2);
     let ratio = (high / low).ln() / count as f64;
-    let mut sums = vec![0u64; count];
+    let mut sums = vec![0.0; count];
+    let at = |us: f64| ((us.max(low) / low).ln() / ratio).clamp(0.0, count as f64 - 1e-9);
+    let mut before = 0.0f64;
     for HistogramBucket(upper, n) in histogram {
-        let bin = ((upper.max(low) / low).ln() / ratio) as usize;
-        sums[bin.min(count - 1)] += n;
+        // A bucket lies across the edge of a bin now and then; without sharing, neighbours would jump up and down.
+        let (from, to) = (at(before.max(upper / BUCKET)), at(*upper));
+        before = *upper;
+        let width = to - from;
+        for bin in from as usize..=to as usize {
+            let part = (to.min(bin as f64 + 1.0) - from.max(bin as f64)).max(0.0);
+            sums[bin] += *n as f64 * if width > 0.0 { part / width } else { 1.0 };
+        }
     }
     sums.iter()
         .enumerate()
@@ -198,7 +220,7 @@ fn bins(histogram: &[HistogramBucket]) -> Vec<Value> {
             json!([
                 short(low * (ratio * i as f64).exp()),
                 short(low * (ratio * (i + 1) as f64).exp()),
-                short(*n as f64 * 100.0 / total as f64),
+                short(n * 100.0 / total as f64),
             ])
         })
         .collect()

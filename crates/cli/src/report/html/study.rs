@@ -137,7 +137,11 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
     let (class, verdict) = if cut_off > 0 {
         (
             "bad",
-            format!("{cut_off} single failures cut a host off from its storage."),
+            if cut_off == 1 {
+                "One single failure cuts a host off from its storage.".into()
+            } else {
+                format!("{cut_off} single failures cut a host off from its storage.")
+            },
         )
     } else if failing > 0 {
         (

@@ -44,11 +44,15 @@ pub fn render(results: &Results) -> String {
         ),
         "",
     );
-    if let Some(link) = results
-        .links
-        .iter()
-        .max_by(|a, b| a.utilisation().total_cmp(&b.utilisation()))
-    {
+    // Of several the first in the order of the lab.
+    let busiest = results.links.iter().reduce(|a, b| {
+        if b.utilisation() > a.utilisation() {
+            b
+        } else {
+            a
+        }
+    });
+    if let Some(link) = busiest {
         card(
             &mut out,
             "Busiest link",
@@ -158,7 +162,7 @@ fn expectations(out: &mut String, results: &Results) {
             }),
             Cell::text(&verdict.metric).class("code"),
             match verdict.value {
-                Some(value) => Cell::number(value, format::plain(value)),
+                Some(value) => Cell::number(value, format::measured(&verdict.metric, value)),
                 None => Cell::text("no such number"),
             },
             Cell::text(&bounds(verdict)),

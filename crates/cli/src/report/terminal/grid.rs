@@ -73,7 +73,12 @@ impl Grid {
 
     /// The table as text with an end of line.
     pub fn render(&self, width: usize) -> String {
-        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+        let mut shown: Vec<usize> = (0..self.columns.len())
+            .filter(|&i| self.rows.iter().any(|row| !row[i].is_empty()))
+            .collect();
+        if shown.is_empty() {
+            return String::new();
+        }
         while self.width_of(&shown) > width {
             let Some(at) = (1..shown.len())
                 .filter(|&at| self.columns[shown[at]].rank > 0)

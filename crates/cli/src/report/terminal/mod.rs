@@ -1,6 +1,6 @@
 //! Results as text for a terminal: no colour, no control characters, at most as wide as asked.
 
-mod grid;
+pub mod grid;
 mod group;
 
 use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
@@ -34,7 +34,7 @@ pub fn render(results: &Results, width: usize) -> String {
     replications(&mut out, results, width);
     findings(&mut out, &results.findings, width);
     expectations(&mut out, &results.expectations, width);
-    ending(&mut out, results);
+    ending(&mut out, results, width);
     out
 }
 
@@ -44,8 +44,7 @@ fn headline(out: &mut String, results: &Results, width: usize) {
     if !lab.description.is_empty() {
         out.push_str(&wrap(&clean(&lab.description.replace('\n', " ")), width, 0));
     }
-    let _ = writeln!(
-        out,
+    let line = format!(
         "{} simulated, {} of it measured, seed {}{}",
         seconds(lab.duration_s),
         seconds(results.measured_s()),
@@ -56,12 +55,20 @@ fn headline(out: &mut String, results: &Results, width: usize) {
             ""
         }
     );
+    out.push_str(&wrap(&line, width, 2));
+}
+
+/// MB/s without the unit, which stands in the head of the column.
+fn megabytes(bytes_per_s: f64) -> String {
+    let shown = mb_per_s(bytes_per_s);
+    shown.trim_end_matches(" MB/s").to_owned()
 }
 
 fn io_columns(name: &str) -> Vec<Column> {
     vec![
         Column::left(name),
         Column::right("MB/s"),
+        Column::right("least").rank(1),
         Column::right("IOPS"),
         Column::right("mean"),
         Column::right("p50").rank(3),
@@ -80,7 +87,16 @@ fn io_cells(name: String, group: &[&IoStats]) -> Vec<String> {
     let worst = |value: fn(&IoStats) -> f64| group.iter().map(|io| value(io)).fold(0.0, f64::max);
     vec![
         name,
-        format!("{:.1}", mean(|io| io.throughput_bytes_per_s) / 1e6),
+        megabytes(mean(|io| io.throughput_bytes_per_s)),
+        match group {
+            [_] => String::new(),
+            _ => megabytes(
+                group
+                    .iter()
+                    .map(|io| io.throughput_bytes_per_s)
+                    .fold(f64::INFINITY, f64::min),
+            ),
+        },
         rate(mean(|io| io.iops)),
         us(mean(|io| io.latency.mean_us)),
         us(worst(|io| io.latency.p50_us)),
@@ -88,7 +104,7 @@ fn io_cells(name: String, group: &[&IoStats]) -> Vec<String> {
         us(worst(|io| io.latency.p99_us)),
         us(worst(|io| io.latency.p99_9_us)),
         us(worst(|io| io.latency.max_us)),
-        format!("{:.1}", mean(|io| io.offered_bytes_per_s) / 1e6),
+        megabytes(mean(|io| io.offered_bytes_per_s)),
         grouped(group.iter().map(|io| io.ios_failed).sum()),
     ]
 }
@@ -97,6 +113,7 @@ fn hosts(out: &mut String, results: &Results, width: usize) {
     let rows = groups(
         &results.hosts,
         SINGLE_ROWS,
+        MAX_ROWS,
         |host| &host.name,
         |host| host.io.throughput_bytes_per_s,
     );
@@ -111,7 +128,7 @@ fn hosts(out: &mut String, results: &Results, width: usize) {
     out.push_str(&grid.render(width));
     if rows.iter().any(|group| group.members.len() > 1) {
         out.push_str(&wrap(
-            "A row with several hosts shows the mean host and the worst percentiles.",
+            "A row with several hosts shows the mean of each host, the throughput of the slowest, and the worst percentiles.",
             width,
             0,
         ));
@@ -138,6 +155,7 @@ fn storage(out: &mut String, results: &Results, width: usize) {
     let rows = groups(
         &results.storage,
         SINGLE_ROWS,
+        MAX_ROWS,
         |storage| &storage.name,
         |storage| storage.throughput_bytes_per_s,
     );
@@ -159,7 +177,7 @@ fn storage(out: &mut String, results: &Results, width: usize) {
         };
         grid.row(vec![
             name.clone(),
-            format!("{:.1}", mean(|s| s.throughput_bytes_per_s) / 1e6),
+            megabytes(mean(|s| s.throughput_bytes_per_s)),
             rate(mean(|s| s.iops)),
             percent(mean(|s| s.utilisation)),
             format!("{:.1}", mean(|s| s.queue.mean)),
@@ -190,11 +208,10 @@ fn links(out: &mut String, results: &Results, width: usize) {
     if busiest.is_empty() {
         return;
     }
-    busiest.sort_by(|(a, x), (b, y)| {
+    // Links that are equal stay in the order of the lab.
+    busiest.sort_by(|(_, x), (_, y)| {
         let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
-        weight(y)
-            .total_cmp(&weight(x))
-            .then_with(|| a.name.cmp(&b.name))
+        weight(y).total_cmp(&weight(x))
     });
     let mut grid = Grid::new(vec![
         Column::left("Busiest links"),
@@ -212,7 +229,7 @@ fn links(out: &mut String, results: &Results, width: usize) {
             clean(&link.name),
             clean(&format!("{} > {}", direction.from, direction.to)),
             percent(direction.utilisation),
-            format!("{:.1}", direction.throughput_bytes_per_s / 1e6),
+            megabytes(direction.throughput_bytes_per_s),
             percent(direction.credit_wait_fraction),
             grouped(direction.frames),
             format!("{}/{}", direction.credits_min, direction.bb_credit),
@@ -377,7 +394,7 @@ pub fn expectations(out: &mut String, verdicts: &[ExpectationResult], width: usi
     let _ = writeln!(out, "\nExpectations: {held} of {} hold", verdicts.len());
     for verdict in verdicts {
         let value = match verdict.value {
-            Some(value) => format::plain(value),
+            Some(value) => format::measured(&verdict.metric, value),
             None => "no such number".into(),
         };
         let line = format!(
@@ -392,23 +409,21 @@ pub fn expectations(out: &mut String, verdicts: &[ExpectationResult], width: usi
 
 /// The bounds of an expectation in words.
 pub fn bounds(verdict: &ExpectationResult) -> String {
+    let shown = |value: f64| format::measured(&verdict.metric, value);
     match (verdict.min, verdict.max) {
-        (Some(min), Some(max)) if min == max => format!("exactly {}", format::plain(min)),
-        (Some(min), Some(max)) => {
-            format!("{} to {}", format::plain(min), format::plain(max))
-        }
-        (Some(min), None) => format!("at least {}", format::plain(min)),
-        (None, Some(max)) => format!("at most {}", format::plain(max)),
+        (Some(min), Some(max)) if min == max => format!("exactly {}", shown(min)),
+        (Some(min), Some(max)) => format!("{} to {}", shown(min), shown(max)),
+        (Some(min), None) => format!("at least {}", shown(min)),
+        (None, Some(max)) => format!("at most {}", shown(max)),
         (None, None) => "a number".into(),
     }
 }
 
-fn ending(out: &mut String, results: &Results) {
+fn ending(out: &mut String, results: &Results, width: usize) {
     let books = &results.conservation;
     if !books.holds() {
-        let _ = writeln!(
-            out,
-            "\nTHE BOOKS DO NOT BALANCE, which is a bug of sanloom: {} frames sent, {} delivered, {} dropped, {} in \
+        let text = format!(
+            "THE BOOKS DO NOT BALANCE, which is a bug of sanloom: {} frames sent, {} delivered, {} dropped, {} in \
              flight; {} requests issued, {} completed, {} failed, {} in flight",
             books.frames_sent,
             books.frames_delivered,
@@ -419,16 +434,19 @@ fn ending(out: &mut String, results: &Results) {
             books.commands_failed,
             books.commands_in_flight
         );
+        out.push('\n');
+        out.push_str(&wrap(&text, width, 0));
     }
     let engine = &results.engine;
     if engine.frame_hops > 0 {
-        let _ = writeln!(
-            out,
-            "\n{} frame-hops in {} of processor time: {:.1} M per second; {} resident",
+        let text = format!(
+            "{} frame-hops in {} of CPU time: {:.1} M/s; {} resident",
             grouped(engine.frame_hops),
             seconds(engine.cpu_s),
             engine.frame_hops_per_cpu_s / 1e6,
             format::bytes(engine.rss_bytes)
         );
+        out.push('\n');
+        out.push_str(&wrap(&text, width, 2));
     }
 }
