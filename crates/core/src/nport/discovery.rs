@@ -11,6 +11,10 @@ use sanloom_wire::{FcId, FcType, Wwpn};
 /// one question.
 const SPACING: Span = Span::from_ms(10);
 
+/// So many times R_A_TOV after an answer, the question is asked even without an RSCN: one that got lost on every try must
+/// not hide a target for ever.
+const AUDIT_R_A_TOVS: u64 = 6;
+
 /// State of the question for all targets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Discovery {
@@ -19,6 +23,8 @@ pub(super) struct Discovery {
     /// Something changed since the last question was sent.
     dirty: bool,
     not_before: Instant,
+    /// When to ask although nothing seems to have changed.
+    audit_at: Option<Instant>,
     /// GID_FF was rejected as unknown.
     pub(super) plain: bool,
     /// Failures in a row.
@@ -28,7 +34,11 @@ pub(super) struct Discovery {
 impl Discovery {
     /// When the next question is to be asked.
     pub(super) fn due_at(&self) -> Option<Instant> {
-        (self.dirty && !self.open).then_some(self.not_before)
+        match self.open {
+            true => None,
+            false if self.dirty => Some(self.not_before),
+            false => self.audit_at,
+        }
     }
 
     /// Something changed.
@@ -42,9 +52,10 @@ impl Discovery {
         self.not_before = at;
     }
 
-    fn answered(&mut self, now: Instant) {
+    fn answered(&mut self, now: Instant, r_a_tov: Span) {
         self.open = false;
         self.tries = 0;
+        self.audit_at = Some(now + r_a_tov.times(AUDIT_R_A_TOVS));
         self.not_before = now + SPACING;
     }
 }
@@ -90,7 +101,7 @@ impl NPort {
         now: Instant,
         ports: impl Iterator<Item = (FcId, Option<Wwpn>)>,
     ) {
-        self.discovery.answered(now);
+        self.discovery.answered(now, self.config.r_a_tov);
         for (port_id, name) in ports {
             self.work += 1;
             if port_id == self.port_id || port_id == FcId::ZERO || port_id.is_well_known() {

@@ -323,7 +323,9 @@ impl World {
 
     fn on_link(&mut self, at: usize, up: bool) {
         let port = at as u16;
-        self.nodes[at].link_up = up;
+        if std::mem::replace(&mut self.nodes[at].link_up, up) == up {
+            return;
+        }
         if up {
             self.switch.handle(
                 self.now,

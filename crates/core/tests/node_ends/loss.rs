@@ -7,7 +7,7 @@ use sanloom_core::scsi::IoOp;
 use sanloom_core::time::{Instant, Span};
 
 const HEALED: Span = Span::from_ms(1_500);
-/// Back-offs of a port that found nobody for a while, and a logout's.
+/// Back-offs of a port that found nobody for a while, and the audit that finds what a lost RSCN hid.
 const PATIENCE: Span = Span::from_secs(10);
 
 fn world_with_jobs(links: Links, seed: u64, jobs: &[(u8, u8, bool, u8, u16)]) -> World {
@@ -32,18 +32,25 @@ fn jobs() -> impl Strategy<Value = Vec<(u8, u8, bool, u8, u16)>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_command_ends_once_under_loss_and_healing_completes_all_work(
+    fn every_command_ends_once_under_loss_and_link_failures_and_healing_completes_all_work(
         lost_per_mille in 0u32..300,
         jitter_us in prop_oneof![Just(0u64), 1u64..200],
         broken_ms in prop_oneof![Just(0u64), Just(50)],
+        flaps in prop::collection::vec((0usize..4, 0u64..1_400, 0u64..100), 0..6),
         seed: u64,
         jobs in jobs(),
     ) {
         let healed_at = Instant::ZERO + HEALED;
         let links = Links { lost_per_mille, jitter: Span::from_us(jitter_us), healed_at, broken_at: Instant::ZERO + Span::from_ms(broken_ms) };
         let mut world = world_with_jobs(links, seed, &jobs);
+        for (node, down_ms, len_ms) in flaps {
+            let down_at = Instant::ZERO + Span::from_ms(down_ms);
+            world.set_link(down_at, node, false);
+            world.set_link(down_at + Span::from_ms(len_ms), node, true);
+        }
         let all = jobs.len();
         let finished = world.run(healed_at + PATIENCE, |world| world.done.len() == all);
         prop_assert!(finished, "{} of {all} jobs done; failures {:?}", world.done.len(), world.failures);
