@@ -66,7 +66,8 @@ fn a_port_without_an_area_rejects_logins() {
 
 #[test]
 fn wrong_service_parameters_are_rejected_by_name() {
-    let wrong: [(&str, fn(&mut Login), Why); 4] = [
+    type Case = (&'static str, fn(&mut Login), Why);
+    let wrong: [Case; 4] = [
         (
             "port name",
             |l| l.port_name = Wwpn(0),

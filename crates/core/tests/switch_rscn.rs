@@ -114,7 +114,8 @@ fn ports_in_no_zone_hear_of_each_other_only_if_the_default_is_open() {
 #[test]
 fn every_kind_of_departure_is_told() {
     let (_, [a, b, c]) = three(open());
-    let departures: [(&str, fn(&mut Rig)); 3] = [
+    type Case = (&'static str, fn(&mut Rig));
+    let departures: [Case; 3] = [
         ("port down", |rig| rig.down(3)),
         ("logout", |rig| {
             let logo = Els::Logo(Logo {
@@ -192,7 +193,8 @@ fn changes_of_many_ports_share_a_notification_sorted_and_each_once() {
 
 #[test]
 fn more_than_32_changes_become_the_smallest_scope_that_holds_them() {
-    let scopes: [(&str, fn(&mut Rig), RscnPage); 3] = [
+    type Case = (&'static str, fn(&mut Rig), RscnPage);
+    let scopes: [Case; 3] = [
         (
             "virtual ports of one port",
             |rig| {

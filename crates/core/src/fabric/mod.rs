@@ -18,4 +18,4 @@ mod zone_set;
 
 pub use delta::{Decision, DropReason, Egress, FibDelta, Leg, PortMode};
 pub use fib::{Fib, FibWork};
-pub use zone_set::ZoneSet;
+pub use zone_set::{ZoneMember, ZoneSet};

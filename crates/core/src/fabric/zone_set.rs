@@ -21,6 +21,10 @@ pub struct ZoneSet {
     members_of: Lists,
 }
 
+/// A port name that is in a zone, by its place in the [`ZoneSet`]: found once, then compared without a search.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ZoneMember(u32);
+
 /// Lists of numbers behind each other, sorted within each list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Lists {
@@ -94,8 +98,18 @@ impl ZoneSet {
         if a == b || self.permits_all() {
             return true;
         }
-        match (self.index(a), self.index(b)) {
-            (Some(a), Some(b)) => share(self.zones_of.of(a), self.zones_of.of(b)),
+        self.members_permitted(self.member(a), self.member(b))
+    }
+
+    /// The place of a port name, nothing for one in no zone.
+    pub fn member(&self, port: Wwpn) -> Option<ZoneMember> {
+        self.index(port).map(ZoneMember)
+    }
+
+    /// As [`permits`](ZoneSet::permits), for two different ports of this set.
+    pub fn members_permitted(&self, a: Option<ZoneMember>, b: Option<ZoneMember>) -> bool {
+        match (a, b) {
+            (Some(a), Some(b)) => share(self.zones_of.of(a.0), self.zones_of.of(b.0)),
             (None, None) => self.open_default,
             _ => false,
         }

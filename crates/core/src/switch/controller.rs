@@ -135,11 +135,11 @@ impl Switch {
             self.evict(now, other);
         }
         let old = self.database.get(id).map(|known| known.entry.clone());
-        let zoned = self.config.zoning.is_zoned(name);
+        let member = self.config.zoning.member(name);
         let notify = old.as_ref().is_none_or(|old| {
             old.differs_for_discovery(&entry) || old.logged_in_at != entry.logged_in_at
         });
-        self.database.insert(Known { entry, zoned });
+        self.database.insert(Known { entry, member });
         if old.is_none() {
             self.permit(id, name);
         }

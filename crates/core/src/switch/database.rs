@@ -1,6 +1,7 @@
 //! All objects of the fabric that a switch knows, local and remote: [`Database`].
 
 use super::entry::NsEntry;
+use crate::fabric::ZoneMember;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -18,11 +19,11 @@ pub(super) struct Database {
     targets: BTreeSet<FcId>,
 }
 
-/// An object and whether its port name is in a zone.
+/// An object and the place of its port name among the zones.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) entry: Arc<NsEntry>,
-    pub(super) zoned: bool,
+    pub(super) member: Option<ZoneMember>,
 }
 
 /// Part of the address space, as the domain and area of a query name it: domain 0 is everything, area 0 is the domain.

@@ -204,10 +204,10 @@ impl Switch {
                 ..Login::default()
             },
         );
-        let zoned = self.config.zoning.is_zoned(name);
+        let member = self.config.zoning.member(name);
         self.database.insert(Known {
             entry: entry.clone(),
-            zoned,
+            member,
         });
         self.fib(FibDelta::OwnId { port, id });
         self.permit(id, name);

@@ -282,7 +282,7 @@ impl Switch {
         let Some(known) = self.database.get(id) else {
             return Err(unable(explanation::PORT_ID_NOT_REGISTERED));
         };
-        let (old, zoned) = (known.entry.clone(), known.zoned);
+        let (old, member) = (known.entry.clone(), known.member);
         let mut new = (*old).clone();
         new.listed = true;
         change(&mut new);
@@ -292,7 +292,7 @@ impl Switch {
         let new = Arc::new(new);
         self.database.insert(Known {
             entry: new.clone(),
-            zoned,
+            member,
         });
         let discovered = old.differs_for_discovery(&new);
         if let Some(login) = self.logins.get_mut(&id) {

@@ -38,7 +38,7 @@ impl Switch {
         let Some(me) = self.database.get(viewer) else {
             return Vec::new();
         };
-        if me.zoned {
+        if me.member.is_some() {
             let (mates, looked_at) = self.config.zoning.mates(me.entry.port_name);
             self.work.zone_members += looked_at as u64;
             let mut found: Vec<(FcId, &Known)> = mates
@@ -102,10 +102,8 @@ impl Switch {
     fn may_see(&self, viewer: &Known, known: &Known) -> bool {
         let zones = &self.config.zoning;
         known.entry.listed
-            && match (viewer.zoned, known.zoned) {
-                (false, false) if zones.open_default() => true,
-                _ => zones.permits(viewer.entry.port_name, known.entry.port_name),
-            }
+            && (viewer.entry.port_id == known.entry.port_id
+                || zones.members_permitted(viewer.member, known.member))
     }
 
     /// Cuts an accept to the size that the requester takes, in words without the preamble; 0 is no limit. The second

@@ -4,6 +4,7 @@
 //! what a port had when it leaves is what its zone-mates of that moment give, and nothing has to be remembered.
 
 use super::Switch;
+use super::database::scope;
 use crate::fabric::FibDelta;
 use sanloom_wire::{FcId, Wwpn};
 
@@ -60,10 +61,11 @@ impl Switch {
     pub(super) fn local_mates(&mut self, id: FcId, name: Wwpn) -> Vec<FcId> {
         let zones = &self.config.zoning;
         let all_here = self.logins.len();
+        let member = zones.member(name);
         let mut found: Vec<FcId> = if zones.permits_all() {
             self.work.objects += all_here as u64;
             self.logins.keys().copied().collect()
-        } else if zones.is_zoned(name) && zones.mates_bound(name) < all_here {
+        } else if member.is_some() && zones.mates_bound(name) < all_here {
             let (mates, looked_at) = zones.mates(name);
             self.work.zone_members += looked_at as u64;
             let ids = mates
@@ -72,12 +74,9 @@ impl Switch {
             ids.filter(|mate| self.logins.contains_key(mate)).collect()
         } else {
             self.work.objects += all_here as u64;
-            let permits = |here: &FcId| {
-                self.database
-                    .get(*here)
-                    .is_some_and(|k| zones.permits(name, k.entry.port_name))
-            };
-            self.logins.keys().copied().filter(permits).collect()
+            let here = self.database.range(scope(self.config.domain, 0));
+            let mates = here.filter(|(_, known)| zones.members_permitted(member, known.member));
+            mates.map(|(mate, _)| mate).collect()
         };
         found.retain(|mate| *mate != id);
         found.sort_unstable();
