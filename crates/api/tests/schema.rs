@@ -371,8 +371,7 @@ fn prose(doc: &str, names: &[&str]) -> String {
         .replace("[`Results::conservation`]", "`conservation`")
 }
 
-const INTRODUCTION: &str = "\
-# Results
+const INTRODUCTION: &str = r#"# Results
 
 What `sanloom sim LAB --json FILE` writes: one JSON object, [Results](#results-1). This page is made from the types of
 the package `sanloom-api`; a test keeps it so.
@@ -384,6 +383,18 @@ the package `sanloom-api`; a test keeps it so.
   per second. Shares (`utilisation`, `…_fraction`) lie between 0 and 1.
 - Numbers are never NaN or infinite. A latency without values is all zeros with `count` 0.
 - Lists keep the order of the lab file, keys of maps are sorted.
+
+## Files of a run
+
+| file | what it holds |
+|---|---|
+| `results.json` | this schema |
+| `series.csv` | [Series](#series), a row for each step; columns are `at_s` and paths such as `hosts.server1.iops` |
+| `series.jsonl` | the same as JSON Lines: `{"at_s":0.1,"total":{…},"hosts":{"server1":{…}},"links":{…},"storage":{…}}` |
+| `report.html` | everything to look at, in one file that needs no network |
+| `topology.svg`, `lab.toml` | the drawing, and the lab that was run |
+
+`sweep` writes one [SweepRow](#sweeprow) per line, `whatif --json` a list of [WhatIfRow](#whatifrow).
 
 ## Paths
 
@@ -400,4 +411,4 @@ min(hosts.server*.throughput_bytes_per_s)
 max(links.*.*.credit_wait_fraction)
 count(findings.*)
 ```
-";
+"#;

@@ -46,7 +46,7 @@ pub struct HostResult {
 pub struct PathResult {
     /// `hba1>array1:2`: HBA, and storage port.
     pub name: String,
-    /// State at the end of the run: `active`, `blocked` or `failed`.
+    /// State at the end of the run: `active`, `suspect`, `blocked`, `failed` or `gone`.
     pub state: String,
     /// Commands sent.
     pub commands: u64,

@@ -112,7 +112,7 @@ pub struct Totals {
     pub write_latency: Latency,
     /// Distribution of `latency`.
     pub latency_histogram: Vec<HistogramBucket>,
-    /// Longest time in which no request ended although one was under way, in seconds.
+    /// Longest time in which no request of some host ended although one was under way, in seconds.
     pub longest_stall_s: f64,
     /// Frames dropped, for whatever reason.
     pub frames_dropped: u64,

@@ -43,7 +43,8 @@ pub struct PortResult {
     pub buffers_used_mean: f64,
     /// Most receive buffers occupied at once.
     pub buffers_used_max: u64,
-    /// Time from the arrival of a frame in a receive buffer to the start of its departure.
+    /// Time from the arrival of a frame in a receive buffer to the start of its departure. Percentiles are upper bounds,
+    /// right within a factor of two; mean and maximum are exact. Ports of hosts and storage have none.
     pub waiting: Latency,
     /// Time with no transmit credit, whether a frame waited or not, in seconds.
     pub zero_credit_s: f64,
@@ -67,7 +68,8 @@ pub struct SwitchResult {
     pub bytes_forwarded: u64,
     /// Mean number of occupied receive buffers of all its ports.
     pub buffers_used_mean: f64,
-    /// Time from the arrival of a frame in a receive buffer to the start of its departure, over all ports.
+    /// Time from the arrival of a frame in a receive buffer to the start of its departure, over all ports. Percentiles
+    /// are upper bounds, right within a factor of two.
     pub waiting: Latency,
     /// Fabric logins accepted, over the whole run.
     pub logins: u64,

@@ -29,7 +29,7 @@ pub struct StorageResult {
     pub queue: QueueDepth,
     /// Commands answered TASK SET FULL.
     pub task_set_full: u64,
-    /// From the arrival of the command to the departure of its FCP_RSP.
+    /// From the moment that a command (a write: with all its data) reaches the controller until the controller has done it.
     pub latency: Latency,
     /// The part that a command waits before the controller begins with it.
     pub waiting: Latency,

@@ -32,6 +32,12 @@ pub enum EventKind {
     LinkUp,
     /// A link was reset because its sender had no credit for E_D_TOV.
     LinkReset,
+    /// A switch stopped.
+    SwitchDown,
+    /// A switch runs again.
+    SwitchUp,
+    /// Frames that had waited for the hold time were discarded.
+    FramesDiscarded,
     /// Routes were computed anew.
     Reroute,
     /// A switch told its N_Ports of a change.
@@ -63,6 +69,9 @@ impl EventKind {
             EventKind::LinkDown => "link down",
             EventKind::LinkUp => "link up",
             EventKind::LinkReset => "link reset",
+            EventKind::SwitchDown => "switch down",
+            EventKind::SwitchUp => "switch up",
+            EventKind::FramesDiscarded => "frames discarded",
             EventKind::Reroute => "reroute",
             EventKind::Rscn => "RSCN",
             EventKind::Login => "login",

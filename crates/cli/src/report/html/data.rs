@@ -209,9 +209,14 @@ fn bins(histogram: &[HistogramBucket]) -> Vec<Value> {
         let (from, to) = (at(before.max(upper / BUCKET)), at(*upper));
         before = *upper;
         let width = to - from;
-        for bin in from as usize..=to as usize {
+        for (bin, sum) in sums
+            .iter_mut()
+            .enumerate()
+            .take(to as usize + 1)
+            .skip(from as usize)
+        {
             let part = (to.min(bin as f64 + 1.0) - from.max(bin as f64)).max(0.0);
-            sums[bin] += *n as f64 * if width > 0.0 { part / width } else { 1.0 };
+            *sum += *n as f64 * if width > 0.0 { part / width } else { 1.0 };
         }
     }
     sums.iter()
