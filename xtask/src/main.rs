@@ -1,3 +1,34 @@
-//! The chores of the house.
+//! The chores of the house. `cargo xtask` lists them.
 
-fn main() {}
+mod instructions;
+mod soak;
+#[cfg(test)]
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask CHORE
+
+  soak [MINUTES] [SEED]   long campaigns: random labs with faults, the fast engine against the plain one, parsers
+  instructions            counted instructions per frame-hop against the pinned ceiling (needs valgrind)
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let done = match args.first().map(String::as_str) {
+        Some("soak") => soak::soak(&args[1..]),
+        Some("instructions") => instructions::check(),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("xtask: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

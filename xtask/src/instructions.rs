@@ -1,0 +1,65 @@
+//! Counted instructions of the frame path: time is noisy, counts are not.
+//!
+//! The program is run twice under callgrind with different simulated lengths; the difference is the run loop alone. The
+//! count of one binary is the same on every run; it moves with the compiler, so the ceiling leaves a few per cent.
+
+use std::process::Command;
+
+/// Instructions per frame-hop at 16 nodes that are not to be exceeded.
+const CEILING: f64 = 900.0;
+
+/// Measures and compares.
+///
+/// # Errors
+///
+/// The count is above the ceiling, or something needed for counting failed.
+pub fn check() -> Result<(), String> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        let missing = "valgrind is not installed";
+        if std::env::var_os("SANLOOM_REQUIRE_PEERS").is_some() {
+            return Err(missing.to_owned());
+        }
+        println!("skipped: {missing}");
+        return Ok(());
+    }
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let built = Command::new(cargo).args(["build", "--release", "--quiet", "-p", "sanloom"]).status();
+    if !built.map_err(|e| format!("cargo: {e}"))?.success() {
+        return Err("the release build failed".to_owned());
+    }
+    let (short, long) = (count("20ms")?, count("60ms")?);
+    let per_hop = (long.instructions - short.instructions) / (long.frame_hops - short.frame_hops);
+    println!("{per_hop:.0} instructions per frame-hop at 16 nodes (ceiling {CEILING:.0})");
+    if per_hop > CEILING {
+        return Err(format!("the frame path costs {per_hop:.0} instructions per hop, more than {CEILING:.0}"));
+    }
+    Ok(())
+}
+
+struct Count {
+    instructions: f64,
+    frame_hops: f64,
+}
+
+fn count(duration: &str) -> Result<Count, String> {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let program = format!("{target}/release/sanloom");
+    let json = format!("{target}/instructions-{duration}.json");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", &program])
+        .args(["sim", "examples/core-edge.toml", "--quiet", "--no-report", "--json", &json])
+        .args(["--duration", duration, "--set", "run.warmup=0ms"])
+        .output()
+        .map_err(|e| format!("valgrind: {e}"))?;
+    let log = String::from_utf8_lossy(&output.stderr);
+    let number = |text: &str, after: &str| -> Option<f64> {
+        let rest = &text[text.find(after)? + after.len()..];
+        let rest = rest.trim_start_matches([' ', ':', '"']);
+        let digits: String = rest.chars().take_while(|c| c.is_ascii_digit()).collect();
+        digits.parse().ok()
+    };
+    let instructions = number(&log, "Collected").ok_or_else(|| format!("callgrind printed no count:\n{log}"))?;
+    let results = std::fs::read_to_string(&json).map_err(|e| format!("{json}: {e}"))?;
+    let frame_hops = number(&results, "\"frame_hops\"").ok_or_else(|| format!("{json} has no frame_hops"))?;
+    Ok(Count { instructions, frame_hops })
+}
