@@ -22,21 +22,13 @@ impl Switch {
                 self.rscn.register(id, interest);
                 Ok(LsAcc::Empty)
             }
-            None => Err(LsRjt::new(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::NONE,
-            )),
+            None => Err(LsRjt::new(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::NONE)),
         }
     }
 
     /// An N_Port reports a change of its own: those that asked for such reports hear of it. Pages for other addresses
     /// are not passed on, so nobody can make hosts log out of a third port.
-    pub(super) fn reported_change(
-        &mut self,
-        now: Instant,
-        id: FcId,
-        rscn: &Rscn,
-    ) -> Result<LsAcc, LsRjt> {
+    pub(super) fn reported_change(&mut self, now: Instant, id: FcId, rscn: &Rscn) -> Result<LsAcc, LsRjt> {
         if rscn.pages.iter().any(|page| page.address == id)
             && let Some(known) = self.database.get(id)
         {
@@ -69,7 +61,7 @@ impl Switch {
     }
 
     pub(super) fn notifications_due(&mut self, now: Instant) {
-        while let Some(due) = self.rscn.due(now, &mut self.counters.rscn_given_up) {
+        while let Some(due) = self.rscn.due(now) {
             let Some(login) = self.logins.get(&due.to) else {
                 continue;
             };
@@ -83,8 +75,7 @@ impl Switch {
 
     /// Tells the other switches of a local port.
     pub(super) fn publish(&mut self, entry: &Arc<NsEntry>) {
-        self.outputs
-            .push_back(Output::Peer(PeerUpdate::Object(entry.clone())));
+        self.outputs.push_back(Output::Peer(PeerUpdate::Object(entry.clone())));
     }
 
     /// Tells the other switches of every local port.
@@ -136,9 +127,8 @@ impl Switch {
         }
         let old = self.database.get(id).map(|known| known.entry.clone());
         let member = self.config.zoning.member(name);
-        let notify = old.as_ref().is_none_or(|old| {
-            old.differs_for_discovery(&entry) || old.logged_in_at != entry.logged_in_at
-        });
+        let notify =
+            old.as_ref().is_none_or(|old| old.differs_for_discovery(&entry) || old.logged_in_at != entry.logged_in_at);
         self.database.insert(Known { entry, member });
         if old.is_none() {
             self.permit(id, name);
@@ -164,11 +154,7 @@ impl Switch {
         if domain == self.config.domain {
             return false;
         }
-        let ids: Vec<FcId> = self
-            .database
-            .range(scope(domain, 0))
-            .map(|(id, _)| id)
-            .collect();
+        let ids: Vec<FcId> = self.database.range(scope(domain, 0)).map(|(id, _)| id).collect();
         ids.iter().for_each(|id| {
             self.remove_remote(now, *id);
         });

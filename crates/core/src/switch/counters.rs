@@ -27,10 +27,8 @@ pub struct Counters {
     pub rscn_sent: u64,
     /// Pages in them.
     pub rscn_pages: u64,
-    /// RSCNs that ended without an answer in time and were sent again.
+    /// Of these, repetitions, because the answer did not come in time.
     pub rscn_repeated: u64,
-    /// RSCNs given up after the last attempt.
-    pub rscn_given_up: u64,
     /// RSCNs that the recipient rejected.
     pub rscn_rejected: u64,
     /// Frames to a service that no service understands, or from an unknown sender.

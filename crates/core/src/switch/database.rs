@@ -70,20 +70,13 @@ impl Database {
     }
 
     /// FCP targets in a range of ids, sorted by id.
-    pub(super) fn targets(
-        &self,
-        ids: RangeInclusive<FcId>,
-    ) -> impl Iterator<Item = (FcId, &Known)> {
-        self.targets
-            .range(ids)
-            .filter_map(|id| Some((*id, self.get(*id)?)))
+    pub(super) fn targets(&self, ids: RangeInclusive<FcId>) -> impl Iterator<Item = (FcId, &Known)> {
+        self.targets.range(ids).filter_map(|id| Some((*id, self.get(*id)?)))
     }
 
     /// Objects of a node, sorted by id.
     pub(super) fn of_node(&self, node: Wwnn) -> impl Iterator<Item = (FcId, &Known)> {
-        let ids = self
-            .by_node
-            .range((node, FcId::ZERO)..=(node, FcId::BROADCAST));
+        let ids = self.by_node.range((node, FcId::ZERO)..=(node, FcId::BROADCAST));
         ids.filter_map(|(_, id)| Some((*id, self.get(*id)?)))
     }
 }

@@ -60,10 +60,7 @@ impl NsEntry {
             return self.fcp_features;
         }
         let others = self.extra.as_ref().map_or(&[][..], |extra| &extra.features);
-        others
-            .iter()
-            .find(|(of, _)| *of == fc4_type)
-            .map_or(0, |(_, bits)| *bits)
+        others.iter().find(|(of, _)| *of == fc4_type).map_or(0, |(_, bits)| *bits)
     }
 
     /// The port is an FCP target.
@@ -73,16 +70,12 @@ impl NsEntry {
 
     /// Symbolic port name, empty where none is registered.
     pub fn symbolic_port_name(&self) -> &[u8] {
-        self.extra
-            .as_ref()
-            .map_or(&[], |extra| &extra.symbolic_port_name)
+        self.extra.as_ref().map_or(&[], |extra| &extra.symbolic_port_name)
     }
 
     /// Symbolic node name, empty where none is registered through this port.
     pub fn symbolic_node_name(&self) -> &[u8] {
-        self.extra
-            .as_ref()
-            .map_or(&[], |extra| &extra.symbolic_node_name)
+        self.extra.as_ref().map_or(&[], |extra| &extra.symbolic_node_name)
     }
 
     /// All features as GFF_ID returns them.
@@ -137,13 +130,7 @@ impl NsEntry {
 
     /// A change from `self` to `new` that other ports are told of: what they find by discovery, not the names.
     pub(super) fn differs_for_discovery(&self, new: &NsEntry) -> bool {
-        let features = |entry: &NsEntry| {
-            entry
-                .extra
-                .as_ref()
-                .map(|e| e.features.clone())
-                .unwrap_or_default()
-        };
+        let features = |entry: &NsEntry| entry.extra.as_ref().map(|e| e.features.clone()).unwrap_or_default();
         self.types != new.types
             || self.fcp_features != new.fcp_features
             || self.listed != new.listed

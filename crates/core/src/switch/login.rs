@@ -35,13 +35,7 @@ impl Switch {
         request: &login::Login,
     ) -> (Result<LsAcc, LsRjt>, FcId) {
         let Ok(area) = u8::try_from(port) else {
-            return (
-                Err(reject(
-                    LsRjtReason::UNABLE,
-                    LsRjtExplanation::INSUFFICIENT_RESOURCES,
-                )),
-                s_id,
-            );
+            return (Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES)), s_id);
         };
         if let Err(reject) = check(request) {
             return (Err(reject), s_id);
@@ -74,34 +68,19 @@ impl Switch {
     }
 
     /// The id that an FDISC gets: the lowest that is free, after a login that it repeats has gone.
-    fn virtual_id(
-        &mut self,
-        now: Instant,
-        port: u16,
-        s_id: FcId,
-        request: &login::Login,
-    ) -> Result<FcId, LsRjt> {
+    fn virtual_id(&mut self, now: Instant, port: u16, s_id: FcId, request: &login::Login) -> Result<FcId, LsRjt> {
         check(request)?;
         let base = u8::try_from(port)
             .map(|area| FcId::from_parts(self.config.domain, area, 0))
             .ok()
             .filter(|base| self.logins.contains_key(base))
-            .ok_or(reject(
-                LsRjtReason::UNABLE,
-                LsRjtExplanation::N_PORT_LOGIN_REQUIRED,
-            ))?;
+            .ok_or(reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED))?;
         if s_id != FcId::ZERO {
-            return Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_ORIGINATOR_S_ID,
-            ));
+            return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_ORIGINATOR_S_ID));
         }
         let same_name = self.database.id_of(request.port_name);
         if same_name == Some(base) {
-            return Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_PORT_NAME,
-            ));
+            return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PORT_NAME));
         }
         let of_this_port = same_name.filter(|id| self.knows(port, *id));
         if let Some(old) = of_this_port {
@@ -111,41 +90,21 @@ impl Switch {
             return Ok(old);
         }
         let of_port = |n: u8| FcId::from_parts(base.domain(), base.area(), n);
-        let taken = self
-            .logins
-            .range(base..=of_port(u8::MAX))
-            .map(|(id, _)| u16::from(id.port()));
+        let taken = self.logins.range(base..=of_port(u8::MAX)).map(|(id, _)| u16::from(id.port()));
         let without_gap = taken.zip(0u16..).take_while(|(id, n)| id == n).count();
-        u8::try_from(without_gap).map(of_port).map_err(|_| {
-            reject(
-                LsRjtReason::UNABLE,
-                LsRjtExplanation::INSUFFICIENT_RESOURCES,
-            )
-        })
+        u8::try_from(without_gap)
+            .map(of_port)
+            .map_err(|_| reject(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES))
     }
 
     /// LOGO to the F_Port: everything that the id had is gone before the accept.
-    pub(super) fn fabric_logout(
-        &mut self,
-        now: Instant,
-        port: u16,
-        logo: &Logo,
-    ) -> Result<LsAcc, LsRjt> {
+    pub(super) fn fabric_logout(&mut self, now: Instant, port: u16, logo: &Logo) -> Result<LsAcc, LsRjt> {
         if !self.knows(port, logo.port_id) {
-            return Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_N_PORT_ID,
-            ));
+            return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_N_PORT_ID));
         }
-        let name = self
-            .database
-            .get(logo.port_id)
-            .map(|known| known.entry.port_name);
+        let name = self.database.get(logo.port_id).map(|known| known.entry.port_name);
         if name != Some(logo.port_name) {
-            return Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_PORT_NAME,
-            ));
+            return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PORT_NAME));
         }
         self.log_out(now, logo.port_id);
         self.counters.logouts += 1;
@@ -178,9 +137,7 @@ impl Switch {
         if let Some(old) = self.database.id_of(name) {
             self.evict(now, old);
         }
-        let class = |parameters: &ClassParameters, bit: u32| match parameters.flags
-            & ClassParameters::VALID
-        {
+        let class = |parameters: &ClassParameters, bit: u32| match parameters.flags & ClassParameters::VALID {
             0 => 0,
             _ => 1 << bit,
         };
@@ -197,18 +154,9 @@ impl Switch {
             logged_in_at: now,
             extra: None,
         });
-        self.logins.insert(
-            id,
-            Login {
-                port,
-                ..Login::default()
-            },
-        );
+        self.logins.insert(id, Login { port, ..Login::default() });
         let member = self.config.zoning.member(name);
-        self.database.insert(Known {
-            entry: entry.clone(),
-            member,
-        });
+        self.database.insert(Known { entry: entry.clone(), member });
         self.fib(FibDelta::OwnId { port, id });
         self.permit(id, name);
         self.publish(&entry);
@@ -223,8 +171,7 @@ impl Switch {
             self.revoke(id, known.entry.port_name);
             self.notify(now, id, known.entry.port_name, false);
         }
-        self.outputs
-            .push_back(Output::Peer(PeerUpdate::Removed { port_id: id }));
+        self.outputs.push_back(Output::Peer(PeerUpdate::Removed { port_id: id }));
     }
 
     /// Service parameters of the F_Port (FC-LS, FLOGI accept). `clean`: address and names are those of the previous login,
@@ -235,12 +182,7 @@ impl Switch {
             common: CommonParameters {
                 highest_version: FC_PH_3,
                 lowest_version: FC_PH_3,
-                bb_credit: self
-                    .config
-                    .bb_credit
-                    .get(usize::from(port))
-                    .copied()
-                    .unwrap_or(0),
+                bb_credit: self.config.bb_credit.get(usize::from(port)).copied().unwrap_or(0),
                 features: feature::F_PORT | feature::NPIV_SUPPORTED | clean,
                 bb_sc_n: 0,
                 receive_size_bytes: self.config.receive_size_bytes,
@@ -251,10 +193,7 @@ impl Switch {
             node_name: self.config.fabric_name,
             class_1: ClassParameters::default(),
             class_2: ClassParameters::default(),
-            class_3: ClassParameters {
-                flags: CLASS_3,
-                ..ClassParameters::default()
-            },
+            class_3: ClassParameters { flags: CLASS_3, ..ClassParameters::default() },
         })
     }
 

@@ -182,10 +182,7 @@ impl DomainSet {
 impl Switch {
     /// A switch with all ports down and no routes.
     pub fn new(config: SwitchConfig) -> Switch {
-        let down = Port {
-            mode: PortMode::Down,
-            last_login: None,
-        };
+        let down = Port { mode: PortMode::Down, last_login: None };
         let outputs = match config.zoning.permits_all() {
             true => VecDeque::new(),
             false => VecDeque::from([Output::Fib(FibDelta::ZoningOn)]),
@@ -194,7 +191,7 @@ impl Switch {
             ports: vec![down; usize::from(config.ports)],
             logins: BTreeMap::new(),
             database: Database::default(),
-            rscn: RscnQueue::new(config.rscn_delay, config.e_d_tov),
+            rscn: RscnQueue::new(config.rscn_delay, config.e_d_tov, config.r_a_tov),
             reachable: DomainSet::default(),
             outputs,
             counters: Counters::default(),
@@ -249,9 +246,7 @@ impl Switch {
 
     /// Every object of the name server, of this switch and of the others, sorted by id.
     pub fn name_server(&self) -> impl Iterator<Item = &NsEntry> + '_ {
-        self.database
-            .range(database::scope(0, 0))
-            .map(|(_, known)| &*known.entry)
+        self.database.range(database::scope(0, 0)).map(|(_, known)| &*known.entry)
     }
 
     /// The domain of the switch.
@@ -290,10 +285,7 @@ impl Switch {
 
     fn frame(&mut self, now: Instant, port: u16, frame: Frame) {
         let header = frame.header;
-        let at_f_port = self
-            .ports
-            .get(usize::from(port))
-            .is_some_and(|p| p.mode == PortMode::F);
+        let at_f_port = self.ports.get(usize::from(port)).is_some_and(|p| p.mode == PortMode::F);
         if !at_f_port {
             self.counters.frames_discarded += 1;
             return;
@@ -317,9 +309,7 @@ impl Switch {
 
     /// The sender of a frame is logged in at the port that it came in through.
     fn knows(&self, port: u16, s_id: FcId) -> bool {
-        self.logins
-            .get(&s_id)
-            .is_some_and(|login| login.port == port)
+        self.logins.get(&s_id).is_some_and(|login| login.port == port)
     }
 
     fn fib(&mut self, delta: FibDelta) {
@@ -340,10 +330,7 @@ impl Switch {
             cs_ctl: 0,
             ..*request
         };
-        let frame = Frame {
-            header,
-            payload: Payload::Typed(message),
-        };
+        let frame = Frame { header, payload: Payload::Typed(message) };
         self.outputs.push_back(Output::Send { port, frame });
     }
 
@@ -363,10 +350,7 @@ impl Switch {
             rx_id: sanloom_wire::header::RX_ID_UNASSIGNED,
             parameter: 0,
         };
-        let frame = Frame {
-            header,
-            payload: Payload::Typed(message),
-        };
+        let frame = Frame { header, payload: Payload::Typed(message) };
         self.outputs.push_back(Output::Send { port, frame });
     }
 }

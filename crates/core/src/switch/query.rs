@@ -102,8 +102,7 @@ impl Switch {
     fn may_see(&self, viewer: &Known, known: &Known) -> bool {
         let zones = &self.config.zoning;
         known.entry.listed
-            && (viewer.entry.port_id == known.entry.port_id
-                || zones.members_permitted(viewer.member, known.member))
+            && (viewer.entry.port_id == known.entry.port_id || zones.members_permitted(viewer.member, known.member))
     }
 
     /// Cuts an accept to the size that the requester takes, in words without the preamble; 0 is no limit. The second
@@ -123,11 +122,7 @@ impl Switch {
         };
         if kept == 0 {
             let (reason, explanation) = (CtReason::INVALID_SIZE, explanation::NONE);
-            return Err(CtReject {
-                reason,
-                explanation,
-                vendor: 0,
-            });
+            return Err(CtReject { reason, explanation, vendor: 0 });
         }
         Ok((accept, u16::try_from(words - kept).unwrap_or(u16::MAX)))
     }

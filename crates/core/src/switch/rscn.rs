@@ -4,9 +4,12 @@
 //!             page                 window over            LS_ACC, LS_RJT
 //!   quiet ------------> window ------------------> sent ------------------> quiet, or window if pages came meanwhile
 //!                          ^                        |
-//!                          |                        | no answer: again, three times at most
+//!                          |                        | no answer: again, with what came meanwhile
 //!                          +------ LS_RJT: busy ----+
 //! ```
+//!
+//! An RSCN without an answer is sent again after E_D_TOV, twice, and then every R_A_TOV for as long as the port is logged
+//! in: a host that never hears of a change would miss a target for good.
 //!
 //! A recipient has at most one RSCN on its way, so one behind a slow link gets fewer and longer ones. Pages for the same
 //! address are one page; more than [`MAX_PAGES`] become one page of the smallest area, domain or fabric that holds them.
@@ -18,19 +21,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Pages of one RSCN; with more, a host is better off asking for everything.
 const MAX_PAGES: usize = 32;
-/// How often an RSCN is sent at most.
-const ATTEMPTS: u8 = 3;
+/// So often an RSCN is sent E_D_TOV apart; after that R_A_TOV apart.
+const QUICK_ATTEMPTS: u8 = 3;
 
 /// The recipients of one switch and their deadlines.
 #[derive(Debug)]
 pub(super) struct RscnQueue {
     window: Span,
-    answer_timeout: Span,
+    e_d_tov: Span,
+    r_a_tov: Span,
     recipients: BTreeMap<FcId, Recipient>,
     /// Ends of windows; all windows are equally long, so they end in the order they began.
     windows: VecDeque<(Instant, FcId)>,
-    /// Latest times of answers, likewise.
-    answers: VecDeque<(Instant, FcId, u16)>,
+    /// Latest times of answers to quick attempts, likewise, and to the later ones.
+    answers: [VecDeque<(Instant, FcId, u16)>; 2],
     next_ox_id: u16,
 }
 
@@ -62,18 +66,9 @@ impl Interest {
     /// By function of SCR, nothing for one that the standard does not know.
     pub(super) fn of_function(function: u8) -> Option<Interest> {
         match function {
-            1 => Some(Interest {
-                fabric: true,
-                n_port: false,
-            }),
-            2 => Some(Interest {
-                fabric: false,
-                n_port: true,
-            }),
-            3 => Some(Interest {
-                fabric: true,
-                n_port: true,
-            }),
+            1 => Some(Interest { fabric: true, n_port: false }),
+            2 => Some(Interest { fabric: false, n_port: true }),
+            3 => Some(Interest { fabric: true, n_port: true }),
             _ => None,
         }
     }
@@ -103,25 +98,21 @@ pub(super) enum Ended {
 }
 
 impl RscnQueue {
-    pub(super) fn new(window: Span, answer_timeout: Span) -> RscnQueue {
+    pub(super) fn new(window: Span, e_d_tov: Span, r_a_tov: Span) -> RscnQueue {
         RscnQueue {
             window,
-            answer_timeout,
+            e_d_tov,
+            r_a_tov,
             recipients: BTreeMap::new(),
             windows: VecDeque::new(),
-            answers: VecDeque::new(),
+            answers: [VecDeque::new(), VecDeque::new()],
             next_ox_id: FIRST_OX_ID,
         }
     }
 
     /// Registers a port, or changes what it registered for.
     pub(super) fn register(&mut self, id: FcId, interest: Interest) {
-        let quiet = || Recipient {
-            interest,
-            pages: Pages::default(),
-            window_ends: None,
-            sent: None,
-        };
+        let quiet = || Recipient { interest, pages: Pages::default(), window_ends: None, sent: None };
         self.recipients.entry(id).or_insert_with(quiet).interest = interest;
     }
 
@@ -131,21 +122,11 @@ impl RscnQueue {
     }
 
     /// Notes that `id`, if registered for the kind of change, is to be told of `changed`. True if it is.
-    pub(super) fn notify(
-        &mut self,
-        now: Instant,
-        id: FcId,
-        changed: FcId,
-        by_n_port: bool,
-    ) -> bool {
+    pub(super) fn notify(&mut self, now: Instant, id: FcId, changed: FcId, by_n_port: bool) -> bool {
         let Some(recipient) = self.recipients.get_mut(&id) else {
             return false;
         };
-        let wanted = if by_n_port {
-            recipient.interest.n_port
-        } else {
-            recipient.interest.fabric
-        };
+        let wanted = if by_n_port { recipient.interest.n_port } else { recipient.interest.fabric };
         if wanted {
             recipient.pages.add(changed);
             self.open_window(now, id);
@@ -172,68 +153,42 @@ impl RscnQueue {
         }
     }
 
-    /// An RSCN whose time has come. `given_up` counts those that were not answered at the last attempt.
-    pub(super) fn due(&mut self, now: Instant, given_up: &mut u64) -> Option<Notification> {
-        while let Some(&(at, id)) = self.windows.front() {
-            if at > now {
-                break;
-            }
-            self.windows.pop_front();
-            let recipient = self.recipients.get_mut(&id);
-            if let Some(recipient) = recipient.filter(|r| r.window_ends == Some(at)) {
-                recipient.window_ends = None;
-                let pages = std::mem::take(&mut recipient.pages);
-                return Some(self.send(now, id, pages, 1));
-            }
+    /// An RSCN whose time has come.
+    pub(super) fn due(&mut self, now: Instant) -> Option<Notification> {
+        self.tidy();
+        if let Some((_, id)) = pop_if(&mut self.windows, |(at, _)| *at <= now) {
+            let recipient = self.recipients.get_mut(&id)?;
+            recipient.window_ends = None;
+            let pages = std::mem::take(&mut recipient.pages);
+            return Some(self.send(now, id, pages, 1));
         }
-        while let Some(&(at, id, ox_id)) = self.answers.front() {
-            if at > now {
-                break;
-            }
-            self.answers.pop_front();
-            let Some(recipient) = self.recipients.get_mut(&id) else {
-                continue;
-            };
-            let Some(sent) = recipient.sent.take_if(|sent| sent.ox_id == ox_id) else {
-                continue;
-            };
-            let mut pages = std::mem::take(&mut recipient.pages);
-            if sent.attempt < ATTEMPTS {
-                pages.merge(&sent.pages);
-                return Some(self.send(now, id, pages, sent.attempt + 1));
-            }
-            *given_up += 1;
-            if !pages.is_empty() {
-                return Some(self.send(now, id, pages, 1));
-            }
-        }
-        None
+        let overdue = |queue| pop_if(queue, |(at, _, _): &(Instant, FcId, u16)| *at <= now);
+        let (_, id, _) = self.answers.iter_mut().find_map(overdue)?;
+        let recipient = self.recipients.get_mut(&id)?;
+        let sent = recipient.sent.take()?;
+        let mut pages = std::mem::take(&mut recipient.pages);
+        pages.merge(&sent.pages);
+        Some(self.send(now, id, pages, sent.attempt.saturating_add(1)))
     }
 
-    /// When [`due`](RscnQueue::due) has something, or would have had.
+    /// When [`due`](RscnQueue::due) has something.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let window = self.windows.front().map(|(at, _)| *at);
-        let answer = self.answers.front().map(|(at, _, _)| *at);
-        window.into_iter().chain(answer).min()
+        let answers = self.answers.iter().filter_map(|queue| queue.front());
+        window.into_iter().chain(answers.map(|(at, _, _)| *at)).min()
     }
 
-    /// Drops deadlines in front that nobody waits for, so that they wake nobody.
+    /// Drops deadlines in front that nobody waits for any more.
     pub(super) fn tidy(&mut self) {
         let recipients = &self.recipients;
-        let waits = |(at, id): &(Instant, FcId)| {
-            recipients
-                .get(id)
-                .is_some_and(|r| r.window_ends == Some(*at))
-        };
-        while self.windows.front().is_some_and(|front| !waits(front)) {
-            self.windows.pop_front();
-        }
-        let waits = |(_, id, ox_id): &(Instant, FcId, u16)| {
+        let over = |(at, id): &(Instant, FcId)| recipients.get(id).is_none_or(|r| r.window_ends != Some(*at));
+        while pop_if(&mut self.windows, over).is_some() {}
+        let over = |(_, id, ox_id): &(Instant, FcId, u16)| {
             let sent = recipients.get(id).and_then(|r| r.sent.as_ref());
-            sent.is_some_and(|sent| sent.ox_id == *ox_id)
+            sent.is_none_or(|sent| sent.ox_id != *ox_id)
         };
-        while self.answers.front().is_some_and(|front| !waits(front)) {
-            self.answers.pop_front();
+        for queue in &mut self.answers {
+            while pop_if(queue, over).is_some() {}
         }
     }
 
@@ -250,28 +205,22 @@ impl RscnQueue {
 
     fn send(&mut self, now: Instant, to: FcId, pages: Pages, attempt: u8) -> Notification {
         let ox_id = self.next_ox_id;
-        self.next_ox_id = if ox_id == LAST_OX_ID {
-            FIRST_OX_ID
-        } else {
-            ox_id + 1
-        };
+        self.next_ox_id = if ox_id == LAST_OX_ID { FIRST_OX_ID } else { ox_id + 1 };
         let rscn = pages.to_rscn();
         if let Some(recipient) = self.recipients.get_mut(&to) {
-            recipient.sent = Some(Sent {
-                ox_id,
-                attempt,
-                pages,
-            });
-            self.answers
-                .push_back((now + self.answer_timeout, to, ox_id));
+            recipient.sent = Some(Sent { ox_id, attempt, pages });
+            let (queue, timeout) = match attempt < QUICK_ATTEMPTS {
+                true => (0, self.e_d_tov),
+                false => (1, self.r_a_tov),
+            };
+            self.answers[queue].push_back((now + timeout, to, ox_id));
         }
-        Notification {
-            to,
-            ox_id,
-            rscn,
-            repeated: attempt > 1,
-        }
+        Notification { to, ox_id, rscn, repeated: attempt > 1 }
     }
+}
+
+fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
+    queue.front().is_some_and(wanted).then(|| queue.pop_front())?
 }
 
 /// Exchanges that the fabric controller originates. FFFF is not a number.
@@ -310,24 +259,16 @@ impl Pages {
         other.ids.iter().for_each(|id| self.add(*id));
         if let Some((format, address)) = other.all {
             let ids = self.ids.drain(..);
-            let all = ids
-                .chain(self.all.map(|(_, address)| address))
-                .fold((format, address), widen);
+            let all = ids.chain(self.all.map(|(_, address)| address)).fold((format, address), widen);
             let widest = self.all.map_or(format, |(mine, _)| mine).max(all.0);
             self.all = Some((widest, trim(widest, all.1)));
         }
     }
 
     fn to_rscn(&self) -> Rscn {
-        let page = |(format, address)| RscnPage {
-            qualifier: 0,
-            format,
-            address,
-        };
+        let page = |(format, address)| RscnPage { qualifier: 0, format, address };
         let ports = self.ids.iter().map(|id| page((AddressFormat::Port, *id)));
-        Rscn {
-            pages: ports.chain(self.all.map(page)).collect(),
-        }
+        Rscn { pages: ports.chain(self.all.map(page)).collect() }
     }
 }
 

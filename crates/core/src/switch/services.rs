@@ -38,9 +38,7 @@ impl Switch {
                 self.counters.frames_discarded += 1;
                 return;
             }
-            (Els::Logo(logo), FcId::F_PORT) => {
-                (Some(self.fabric_logout(now, port, logo)), header.s_id)
-            }
+            (Els::Logo(logo), FcId::F_PORT) => (Some(self.fabric_logout(now, port, logo)), header.s_id),
             _ => {
                 let answer = self.service(now, header, &els);
                 match answer {
@@ -53,13 +51,7 @@ impl Switch {
         };
         if let Some(answer) = answer {
             let els = answer.map_or_else(Els::LsRjt, Els::LsAcc);
-            self.reply(
-                port,
-                header,
-                to,
-                RCtl::ELS_REPLY,
-                Message::Els(Box::new(els)),
-            );
+            self.reply(port, header, to, RCtl::ELS_REPLY, Message::Els(Box::new(els)));
         }
     }
 
@@ -71,11 +63,9 @@ impl Switch {
         }
         let logged_in = self.has_service(header.s_id, header.d_id);
         let answer = match (header.d_id, ct.service, &ct.body) {
-            (FcId::NAME_SERVER, Service::NAME_SERVER, _) if !logged_in => Err(CtReject {
-                reason: CtReason::UNABLE,
-                explanation: explanation::ACCESS_DENIED,
-                vendor: 0,
-            }),
+            (FcId::NAME_SERVER, Service::NAME_SERVER, _) if !logged_in => {
+                Err(CtReject { reason: CtReason::UNABLE, explanation: explanation::ACCESS_DENIED, vendor: 0 })
+            }
             (FcId::NAME_SERVER, Service::NAME_SERVER, CtBody::Ns(request)) => {
                 self.name_server_request(now, header.s_id, request, ct.max_or_residual_words)
             }
@@ -84,10 +74,7 @@ impl Switch {
         let reply = match answer {
             Ok((accept, residual_words)) => {
                 self.counters.ct_accepted += 1;
-                Ct {
-                    max_or_residual_words: residual_words,
-                    ..ct.reply(CtBody::NsAccept(accept))
-                }
+                Ct { max_or_residual_words: residual_words, ..ct.reply(CtBody::NsAccept(accept)) }
             }
             Err(reject) => {
                 self.counters.ct_rejected += 1;
@@ -105,32 +92,23 @@ impl Switch {
             self.counters.frames_discarded += 1;
             return;
         }
-        let accept = BaAcc {
-            seq_id: None,
-            ox_id: header.ox_id,
-            rx_id: header.rx_id,
-            low_seq_cnt: 0,
-            high_seq_cnt: u16::MAX,
-        };
+        let accept =
+            BaAcc { seq_id: None, ox_id: header.ox_id, rx_id: header.rx_id, low_seq_cnt: 0, high_seq_cnt: u16::MAX };
         let message = Message::Bls(Bls::BaAcc(accept));
         self.reply(port, header, header.s_id, RCtl::BLS_BA_ACC, message);
     }
 
     /// Bytes that are no value: a request gets the reject that says what is wrong with it, anything else is discarded.
     pub(super) fn malformed(&mut self, port: u16, header: &Header, error: ParseError) {
-        let may_ask = self.knows(port, header.s_id)
-            || (header.s_id == FcId::ZERO && header.d_id == FcId::F_PORT);
+        let may_ask = self.knows(port, header.s_id) || (header.s_id == FcId::ZERO && header.d_id == FcId::F_PORT);
         match (header.fc_type, header.r_ctl) {
             (FcType::ELS, RCtl::ELS_REQUEST) if may_ask => {
                 self.counters.els_rejected += 1;
                 let els = Message::Els(Box::new(Els::LsRjt(match error {
-                    ParseError::Truncated { .. } | ParseError::Length { .. } => reject(
-                        LsRjtReason::LOGICAL_ERROR,
-                        LsRjtExplanation::INVALID_PAYLOAD_LENGTH,
-                    ),
-                    ParseError::Value { .. } => {
-                        reject(LsRjtReason::PROTOCOL_ERROR, LsRjtExplanation::NONE)
+                    ParseError::Truncated { .. } | ParseError::Length { .. } => {
+                        reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PAYLOAD_LENGTH)
                     }
+                    ParseError::Value { .. } => reject(LsRjtReason::PROTOCOL_ERROR, LsRjtExplanation::NONE),
                     ParseError::Unsupported { .. } => NOT_SUPPORTED,
                 })));
                 self.reply(port, header, header.s_id, RCtl::ELS_REPLY, els);
@@ -138,25 +116,15 @@ impl Switch {
             (FcType::CT, RCtl::UNSOLICITED_CONTROL) if may_ask => {
                 self.counters.ct_rejected += 1;
                 let reason = match error {
-                    ParseError::Truncated { .. } | ParseError::Length { .. } => {
-                        CtReason::INVALID_SIZE
-                    }
+                    ParseError::Truncated { .. } | ParseError::Length { .. } => CtReason::INVALID_SIZE,
                     ParseError::Value { .. } => CtReason::PROTOCOL_ERROR,
                     ParseError::Unsupported { .. } => CtReason::INVALID_VERSION,
                 };
-                let reject = CtReject {
-                    reason,
-                    explanation: explanation::NONE,
-                    vendor: 0,
-                };
+                let reject = CtReject { reason, explanation: explanation::NONE, vendor: 0 };
                 let service = Service::new(header.d_id.port(), 0);
                 let ct = Message::Ct(Box::new(Ct {
                     in_id: 0,
-                    service: if header.d_id == FcId::NAME_SERVER {
-                        Service::NAME_SERVER
-                    } else {
-                        service
-                    },
+                    service: if header.d_id == FcId::NAME_SERVER { Service::NAME_SERVER } else { service },
                     options: 0,
                     max_or_residual_words: 0,
                     body: CtBody::Reject(reject),
@@ -170,10 +138,7 @@ impl Switch {
     /// A link service, from a port that is logged in with the fabric.
     fn service(&mut self, now: Instant, header: &Header, els: &Els) -> Answer {
         let (id, to) = (header.s_id, header.d_id);
-        let with_login = matches!(
-            to,
-            FcId::NAME_SERVER | FcId::MANAGEMENT_SERVER | FcId::FABRIC_CONTROLLER
-        );
+        let with_login = matches!(to, FcId::NAME_SERVER | FcId::MANAGEMENT_SERVER | FcId::FABRIC_CONTROLLER);
         Some(match els {
             Els::Test(_) => return None,
             Els::Echo(data) => Ok(LsAcc::Echo(data.clone())),
@@ -183,18 +148,10 @@ impl Switch {
                 qualifier: 0,
             })),
             Els::Rrq(_) => Ok(LsAcc::Empty),
-            Els::Rec(_) => Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_OX_RX_ID,
-            )),
+            Els::Rec(_) => Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_OX_RX_ID)),
             // The counters of the link are the driver's.
-            Els::Rls { .. } => Err(reject(
-                LsRjtReason::UNABLE,
-                LsRjtExplanation::CANNOT_SUPPLY_DATA,
-            )),
-            Els::Scr { function } if to == FcId::FABRIC_CONTROLLER => {
-                self.register_for_changes(id, *function)
-            }
+            Els::Rls { .. } => Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::CANNOT_SUPPLY_DATA)),
+            Els::Scr { function } if to == FcId::FABRIC_CONTROLLER => self.register_for_changes(id, *function),
             Els::Rscn(rscn) if to == FcId::FABRIC_CONTROLLER => self.reported_change(now, id, rscn),
             Els::Plogi(request) if with_login => check(request).map(|()| {
                 self.set_service(id, to, true);
@@ -204,9 +161,9 @@ impl Switch {
                 self.set_service(id, to, false);
                 Ok(LsAcc::Empty)
             }
-            Els::Pdisc(_) | Els::Adisc(_) if with_login && !self.has_service(id, to) => Err(
-                reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED),
-            ),
+            Els::Pdisc(_) | Els::Adisc(_) if with_login && !self.has_service(id, to) => {
+                Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED))
+            }
             Els::Pdisc(_) if with_login => Ok(self.service_parameters(to)),
             Els::Adisc(_) if with_login => Ok(LsAcc::Adisc(Adisc {
                 hard_address: FcId::ZERO,
@@ -247,9 +204,7 @@ impl Switch {
 
     /// The port is logged in with the service.
     fn has_service(&self, id: FcId, service: FcId) -> bool {
-        self.logins
-            .get(&id)
-            .is_some_and(|login| login.services & service_bit(service) != 0)
+        self.logins.get(&id).is_some_and(|login| login.services & service_bit(service) != 0)
     }
 
     fn set_service(&mut self, id: FcId, service: FcId, logged_in: bool) {
@@ -267,16 +222,9 @@ const SERVICE_SEQUENCES: u16 = 255;
 /// Information categories that may use relative offsets: all.
 const RELATIVE_OFFSETS: u32 = 0x1f;
 
-const NOT_SUPPORTED: LsRjt = LsRjt {
-    reason: LsRjtReason::NOT_SUPPORTED,
-    explanation: LsRjtExplanation::NOT_SUPPORTED,
-    vendor: 0,
-};
-const UNSUPPORTED: CtReject = CtReject {
-    reason: CtReason::NOT_SUPPORTED,
-    explanation: explanation::NONE,
-    vendor: 0,
-};
+const NOT_SUPPORTED: LsRjt =
+    LsRjt { reason: LsRjtReason::NOT_SUPPORTED, explanation: LsRjtExplanation::NOT_SUPPORTED, vendor: 0 };
+const UNSUPPORTED: CtReject = CtReject { reason: CtReason::NOT_SUPPORTED, explanation: explanation::NONE, vendor: 0 };
 
 /// A bit for each service that takes a PLOGI.
 fn service_bit(service: FcId) -> u8 {

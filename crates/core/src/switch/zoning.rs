@@ -68,9 +68,7 @@ impl Switch {
         } else if member.is_some() && zones.mates_bound(name) < all_here {
             let (mates, looked_at) = zones.mates(name);
             self.work.zone_members += looked_at as u64;
-            let ids = mates
-                .into_iter()
-                .filter_map(|mate| self.database.id_of(mate));
+            let ids = mates.into_iter().filter_map(|mate| self.database.id_of(mate));
             ids.filter(|mate| self.logins.contains_key(mate)).collect()
         } else {
             self.work.objects += all_here as u64;
