@@ -50,6 +50,8 @@ pub struct EventQueue {
     current: Vec<(u64, u32)>,
     /// Events behind the window; an entry counts only while its source says the same time and `Place::Heap`.
     far: BinaryHeap<Reverse<(u64, u32)>>,
+    /// From this slot on the first event of `far` is within the window.
+    far_from: u64,
     popped: u64,
 }
 
@@ -66,6 +68,7 @@ impl EventQueue {
             slot: 0,
             current: Vec::with_capacity(64),
             far: BinaryHeap::new(),
+            far_from: NEVER,
             popped: 0,
         }
     }
@@ -153,6 +156,7 @@ impl EventQueue {
         } else {
             entry.place = Place::Heap;
             self.far.push(Reverse((time, source)));
+            self.far_from = self.far_from.min(slot - (SLOTS as u64 - 1));
         }
     }
 
@@ -194,14 +198,15 @@ impl EventQueue {
     }
 
     /// Makes the next slot in use the present one, if it begins at `limit` or before.
+    #[inline]
     fn advance(&mut self, limit: u64) -> bool {
         let near = self.next_slot_in_use();
-        let far = self.first_far().map(|time| time >> self.shift);
-        let slot = match (near, far) {
-            (None, None) => return false,
-            (Some(a), None) => a,
-            (None, Some(b)) => b,
-            (Some(a), Some(b)) => a.min(b),
+        let slot = match near {
+            Some(slot) if slot < self.far_from => slot,
+            _ => match self.next_slot_with_far(near) {
+                Some(slot) => slot,
+                None => return false,
+            },
         };
         if slot << self.shift > limit {
             return false;
@@ -218,12 +223,34 @@ impl EventQueue {
             self.current.push((entry.time, source));
             source = entry.next;
         }
+        if slot >= self.far_from {
+            self.take_far();
+        }
+        if self.current.len() > 1 {
+            self.current.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        true
+    }
+
+    /// The next slot in use, `near` or that of an event behind the window.
+    #[cold]
+    fn next_slot_with_far(&mut self, near: Option<u64>) -> Option<u64> {
+        let far = self.first_far().map(|time| time >> self.shift);
+        near.into_iter().chain(far).min()
+    }
+
+    /// Moves the events that are within the window now out of the heap.
+    #[cold]
+    fn take_far(&mut self) {
+        self.far_from = NEVER;
         while let Some(time) = self.first_far() {
-            if (time >> self.shift) - self.slot >= SLOTS as u64 {
+            let slot = time >> self.shift;
+            if slot - self.slot >= SLOTS as u64 {
+                self.far_from = slot - (SLOTS as u64 - 1);
                 break;
             }
             if let Some(Reverse((time, source))) = self.far.pop() {
-                if time >> self.shift == self.slot {
+                if slot == self.slot {
                     self.entries[source as usize].place = Place::Current;
                     self.current.push((time, source));
                 } else {
@@ -231,10 +258,6 @@ impl EventQueue {
                 }
             }
         }
-        if self.current.len() > 1 {
-            self.current.sort_unstable_by(|a, b| b.cmp(a));
-        }
-        true
     }
 
     /// Time of the first valid event of the heap; drops those that no longer count.
