@@ -1,0 +1,37 @@
+//! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
+
+use crate::commands::{check, completions, reference, sim, sweep, whatif};
+use clap::{Parser, Subcommand};
+
+/// Design, simulate and study storage area networks.
+#[derive(Parser, Debug)]
+#[command(
+    name = "sanloom",
+    version,
+    about = "Designs, simulates and studies storage area networks, frame by frame",
+    max_term_width = 100,
+    after_help = "Exit codes: 0 ok; 1 a checked expectation failed; 2 wrong usage or lab file; 3 a peer or protocol \
+                  failed; 4 the environment (permission, full disk); 70 a bug in sanloom; 130 a study was interrupted."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Look for mistakes in a lab file and report on its topology
+    Check(check::Args),
+    /// Simulate a lab frame by frame
+    Sim(Box<sim::Args>),
+    /// Simulate a lab for every combination of several values
+    Sweep(sweep::Args),
+    /// Simulate a lab once for every single failure, and rank the failures
+    Whatif(whatif::Args),
+    /// Print the reference of the lab file: every section, key, unit and default
+    Reference(reference::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+}

@@ -1,0 +1,26 @@
+//! The commands, one in each file: parse, call, print.
+
+pub mod check;
+pub mod completions;
+pub mod reference;
+pub mod sim;
+pub mod sweep;
+pub mod whatif;
+
+use crate::args::Command;
+use crate::exit::Failure;
+
+/// Does what the command line says.
+///
+/// # Errors
+/// Why the exit code is not 0.
+pub fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Check(args) => check::run(args),
+        Command::Sim(args) => sim::run(args),
+        Command::Sweep(args) => sweep::run(args),
+        Command::Whatif(args) => whatif::run(args),
+        Command::Reference(args) => reference::run(args),
+        Command::Completions(args) => completions::run(args),
+    }
+}

@@ -1,0 +1,241 @@
+//! `sanloom sweep`: a lab for every combination of several values, on all cores, a row for each finished point.
+
+mod grid;
+mod rows;
+
+use crate::exit::Failure;
+use crate::input::{LabFile, Threads};
+use crate::output::{self, shell_word};
+use crate::report::terminal::grid::{Column, Grid as Table};
+use crate::report::{file, format, html, json};
+use crate::run::{self, View};
+use crate::{interrupt, pool};
+use grid::{Axis, Grid, Shard};
+use rows::{Line, RowFile};
+use sanloom_api::results::{Metrics, SweepRow, is_metric_path};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Columns when none are named.
+const DEFAULT_METRICS: [&str; 6] = [
+    "totals.throughput_bytes_per_s",
+    "totals.iops",
+    "totals.latency.mean_us",
+    "totals.latency.p99_us",
+    "totals.ios_failed",
+    "totals.frames_dropped",
+];
+/// Rows of the table; a file has all.
+const TABLE_ROWS: usize = 60;
+
+/// Options of `sanloom sweep`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    file: LabFile,
+    /// A key and its values, for example `workload.reads.depth=1,2,4,8`; each further one multiplies the grid, and the
+    /// last one changes fastest. Commas within quotes or brackets belong to a value
+    #[arg(long, value_name = "KEY=A,B,…", value_parser = grid::parse_axis, required = true)]
+    set: Vec<Axis>,
+    /// Number to record, as a path into the JSON results, for example `hosts.server1.iops` or `max(links.*.*.utilisation)`
+    /// [default: throughput, IOPS, mean and p99 response time, failed requests and dropped frames of all hosts together]
+    #[arg(long, value_name = "PATH", value_parser = parse_metric)]
+    metric: Vec<String>,
+    /// Write a JSON row for each finished point into this file at once; `-` for standard output, in the order of the
+    /// grid [default: only the table]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Run only each n-th point, beginning with the i-th: 1/4 to 4/4 on four machines. The rows of all files together
+    /// are those of the whole sweep
+    #[arg(long, value_name = "I/N", value_parser = grid::parse_shard)]
+    shard: Option<Shard>,
+    #[command(flatten)]
+    threads: Threads,
+    /// Go on with the file of `--out`: points that it has are not run again
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Plot the points into this HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print no table
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Runs a sweep.
+///
+/// # Errors
+/// When the lab is wrong at some point, a file does not belong to this sweep or cannot be written, or Ctrl-C came before
+/// the last point.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let text = args.file.text()?;
+    let metrics = args.metrics();
+    let grid = Grid::new(args.set.clone(), args.shard);
+    let id = grid.id(&text, &metrics);
+    let (rows_path, to_stdout) = match args.out.as_deref() {
+        Some(path) if path == Path::new("-") => (None, true),
+        path => (path, false),
+    };
+    let mut rows = RowFile::open(rows_path, args.resume, &id, &grid)?;
+    let todo: Vec<u64> = grid.points().filter(|point| !rows.has(*point)).collect();
+    check_all(args, &text, &grid, &todo)?;
+
+    // Standard output cannot be sorted afterwards, so its rows wait for those before them.
+    let mut held = BTreeMap::new();
+    let mut next = todo.iter();
+    let mut expected = next.next();
+    let outcome = pool::each(
+        args.threads,
+        "points",
+        &todo,
+        |_, point| simulate(args, &text, &grid, &metrics, *point),
+        |_, row| {
+            let line = Line { sweep: id.clone(), row };
+            if to_stdout {
+                held.insert(line.row.point, line.clone());
+                while let Some(line) = expected.and_then(|point| held.remove(point)) {
+                    print_row(&line)?;
+                    expected = next.next();
+                }
+            }
+            rows.add(line)
+        },
+    );
+    let rows = rows.finish()?;
+    outcome?;
+    let name = lab_name(args, &text, &grid);
+    let total = grid.points().count() as u64;
+    if let Some(path) = &args.html {
+        let page = html::sweep(&name, &rows, total, &args.command());
+        output::written(file::write_text(path, &page))?;
+    }
+    if !args.quiet && !to_stdout && args.html.as_deref() != Some(Path::new("-")) {
+        output::print(&table(&name, &rows, total, output::width()))?;
+    }
+    if (rows.len() as u64) < total {
+        let remedy = match rows_path {
+            Some(path) => format!("{} has them; --resume runs the others", path.display()),
+            None => "with --out FILE a sweep can be resumed".into(),
+        };
+        return Err(Failure::interrupted(format_args!("{} of {total} points are finished; {remedy}", rows.len())));
+    }
+    Ok(())
+}
+
+/// Finds the mistakes of all points before hours go by.
+fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<(), Failure> {
+    let checked = pool::all(args.threads, "points checked", todo, |_, point| {
+        let loaded = sanloom_lab::load(&args.file.label(), text, &grid.overrides(*point));
+        Some(loaded.map(|loaded| loaded.warnings))
+    })?;
+    let mut mistakes = Vec::new();
+    let mut warned = std::collections::BTreeSet::new();
+    for (point, outcome) in todo.iter().zip(checked) {
+        match outcome {
+            Some(Err(diagnostics)) => mistakes.push((*point, diagnostics)),
+            Some(Ok(warnings)) => {
+                for warning in warnings {
+                    let text = warning.render(output::colours());
+                    if warned.insert(text.clone()) {
+                        output::note(&text);
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+    let count = mistakes.len();
+    match mistakes.into_iter().next() {
+        None => Ok(()),
+        Some((point, diagnostics)) => {
+            let mut failure = Failure::from(diagnostics);
+            let note = format!("\nat point {point} ({}), and {} other points", grid.describe(point), count - 1);
+            failure.message.push_str(&note);
+            if let Some(coloured) = &mut failure.coloured {
+                coloured.push_str(&note);
+            }
+            Err(failure)
+        }
+    }
+}
+
+fn simulate(args: &Args, text: &str, grid: &Grid, metrics: &[String], point: u64) -> Option<SweepRow> {
+    let loaded = sanloom_lab::load(&args.file.label(), text, &grid.overrides(point)).ok()?;
+    let results = run::run(&Arc::new(loaded.lab), View::default()).results;
+    if results.lab.interrupted || interrupt::requested() {
+        return None;
+    }
+    let found = Metrics::new(&results);
+    Some(SweepRow {
+        point,
+        settings: grid.settings(point),
+        metrics: metrics.iter().filter_map(|path| Some((path.clone(), found.get(path)?))).collect(),
+        error: None,
+    })
+}
+
+fn print_row(line: &Line) -> Result<(), Failure> {
+    output::written(file::stdout(|out| {
+        json::write_line(out, line)?;
+        out.flush()
+    }))
+}
+
+fn lab_name(args: &Args, text: &str, grid: &Grid) -> String {
+    sanloom_lab::load(&args.file.label(), text, &grid.overrides(0))
+        .map_or_else(|_| args.file.label(), |loaded| loaded.lab.name)
+}
+
+fn table(name: &str, rows: &[SweepRow], total: u64, width: usize) -> String {
+    let mut columns = vec![Column::right("Point")];
+    let settings = rows.first().map_or(&[][..], |row| &row.settings);
+    columns.extend(settings.iter().map(|setting| Column::left(&setting.key)));
+    let mut paths: Vec<&String> = rows.iter().flat_map(|row| row.metrics.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    columns.extend(paths.iter().zip(1..).map(|(path, rank)| {
+        let unit = format::unit_of(path).0;
+        let short = path.strip_prefix("totals.").unwrap_or(path);
+        let head = if unit.is_empty() { short.to_owned() } else { format!("{short}, {unit}") };
+        Column::right(&head).rank(rank)
+    }));
+    let mut grid = Table::new(columns);
+    for row in rows.iter().take(TABLE_ROWS) {
+        let mut cells = vec![row.point.to_string()];
+        cells.extend(row.settings.iter().map(|setting| setting.value.clone()));
+        cells.extend(paths.iter().map(|path| match row.metrics.get(*path) {
+            Some(value) => format::plain(value * format::unit_of(path).1),
+            None => "–".into(),
+        }));
+        grid.row(cells);
+    }
+    grid.more(rows.len().saturating_sub(TABLE_ROWS));
+    format!("Sweep of {}: {} of {total} points\n\n{}", format::clean(name), rows.len(), grid.render(width))
+}
+
+impl Args {
+    fn metrics(&self) -> Vec<String> {
+        if self.metric.is_empty() { DEFAULT_METRICS.map(str::to_owned).to_vec() } else { self.metric.clone() }
+    }
+
+    /// The command that gives the same rows.
+    fn command(&self) -> String {
+        let mut command = format!("sanloom sweep {}", shell_word(&self.file.path.display().to_string()));
+        for axis in &self.set {
+            command.push_str(&format!(" --set {}", shell_word(&axis.argument())));
+        }
+        for metric in &self.metric {
+            command.push_str(&format!(" --metric {}", shell_word(metric)));
+        }
+        command
+    }
+}
+
+fn parse_metric(path: &str) -> Result<String, String> {
+    if is_metric_path(path) {
+        Ok(path.trim().to_owned())
+    } else {
+        Err("a path into the JSON results looks like totals.iops or max(hosts.*.latency.p99_us)".into())
+    }
+}

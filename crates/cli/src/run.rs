@@ -1,0 +1,121 @@
+//! One simulation as commands use it: watched for Ctrl-C, shown as a progress bar, and timed.
+
+use crate::interrupt;
+use crate::machine::Stopwatch;
+use crate::report::format;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sanloom_core::config::Lab;
+use sanloom_sim::net::Observed;
+use sanloom_sim::run::{Control, Finished, Observer, Options, Progress, simulate};
+use sanloom_sim::world::World;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Takes what passes on the watched links.
+pub trait Tap {
+    /// Something passed. `Stop` ends the run, because the tap can take no more.
+    fn take(&mut self, world: &World, observed: &[Observed]) -> Control;
+}
+
+/// A run's way of being looked at.
+#[derive(Default)]
+pub struct View<'a> {
+    /// Shows progress on standard error if it is a terminal.
+    pub bar: bool,
+    /// Links to watch, and who wants to see them.
+    pub tap: Option<(Vec<u16>, &'a mut dyn Tap)>,
+}
+
+/// Simulates a lab; `engine` is filled in.
+pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
+    let (watch, tap) = match view.tap {
+        Some((watch, tap)) => (watch, Some(tap)),
+        None => (Vec::new(), None),
+    };
+    let mut watcher = Watcher {
+        bar: (view.bar && std::io::stderr().is_terminal()).then(Bar::new),
+        stopwatch: None,
+        tap,
+        full: false,
+    };
+    let mut finished = simulate(lab, &Options { watch }, &mut watcher);
+    if let Some(stopwatch) = &watcher.stopwatch {
+        stopwatch.fill(&mut finished.results.engine);
+    }
+    if let Some(bar) = &watcher.bar {
+        bar.bar.finish_and_clear();
+    }
+    finished
+}
+
+struct Watcher<'a> {
+    bar: Option<Bar>,
+    stopwatch: Option<Stopwatch>,
+    tap: Option<&'a mut dyn Tap>,
+    full: bool,
+}
+
+impl Observer for Watcher<'_> {
+    fn progress(&mut self, progress: &Progress) -> Control {
+        if !progress.logging_in {
+            self.stopwatch.get_or_insert_with(Stopwatch::start);
+        }
+        if let Some(bar) = &mut self.bar {
+            bar.show(progress);
+        }
+        if self.full || interrupt::requested() { Control::Stop } else { Control::Continue }
+    }
+
+    fn observed(&mut self, world: &World, observed: &[Observed]) {
+        if let Some(tap) = &mut self.tap
+            && !self.full
+        {
+            self.full = tap.take(world, observed) == Control::Stop;
+        }
+    }
+}
+
+struct Bar {
+    bar: ProgressBar,
+    began: Option<(Instant, u64)>,
+}
+
+impl Bar {
+    fn new() -> Bar {
+        let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(style("{bar:30} {msg}, {elapsed} real"));
+        bar.set_message("logging in");
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Bar { bar, began: None }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        if progress.logging_in {
+            return;
+        }
+        let (began, hops) = *self.began.get_or_insert_with(|| (Instant::now(), progress.frame_hops));
+        let real_s = began.elapsed().as_secs_f64();
+        let rate = (progress.frame_hops - hops) as f64 / real_s.max(1e-3);
+        let left = left(progress, real_s);
+        let duration_ps = progress.duration_ps.max(1);
+        self.bar.set_position((u128::from(progress.run_ps) * 1000 / u128::from(duration_ps)) as u64);
+        self.bar.set_message(format!(
+            "{} of {} simulated, {:.1} M frame-hops/s, {left} to go",
+            format::seconds(progress.run_ps as f64 / 1e12),
+            format::seconds(duration_ps as f64 / 1e12),
+            rate / 1e6,
+        ));
+    }
+}
+
+fn left(progress: &Progress, real_s: f64) -> HumanDuration {
+    let rest = progress.duration_ps.saturating_sub(progress.run_ps) as f64;
+    let left_s = rest / (progress.run_ps as f64).max(1.0) * real_s;
+    HumanDuration(Duration::try_from_secs_f64(left_s).unwrap_or_default())
+}
+
+/// The style of a bar; a template that does not parse gives the plain one.
+pub fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("#>-")
+}
