@@ -110,6 +110,10 @@ impl NPort {
                 self.lose(now, port_id);
                 self.due.insert((now, port_id));
             }
+            // A check that got lost must not end a login.
+            Flight::Adisc(port_id) if failure == Failure::Timeout => {
+                self.on_check_timeout(now, port_id)
+            }
             // An N_Port that says no is asked again later: what forbids the login may pass without an RSCN.
             Flight::Plogi(port_id) | Flight::Prli(port_id) | Flight::Adisc(port_id) => {
                 self.lose(now, port_id);
@@ -169,6 +173,19 @@ impl NPort {
                 self.discovery.ask_at(at);
             }
         }
+    }
+
+    fn on_check_timeout(&mut self, now: Instant, port_id: FcId) {
+        let Some(remote) = self.remotes.get_mut(port_id) else {
+            return;
+        };
+        remote.tries = remote.tries.saturating_add(1);
+        if remote.tries >= MAX_TRIES {
+            return self.lose(now, port_id);
+        }
+        remote.state = RemoteState::Up;
+        remote.set(flag::AFFECTED);
+        self.due.insert((now, port_id));
     }
 
     fn on_verify_error(&mut self, now: Instant, port_id: FcId, failure: Failure) {
