@@ -1,0 +1,292 @@
+//! An FCP initiator, message by message: one outcome for every command, whatever the target says or does not say.
+
+use sanloom_core::exchange::Accepted;
+use sanloom_core::fcp::DataDirection;
+use sanloom_core::fcp::initiator::{
+    AbortReason, Command, FcpInitiator, FcpInitiatorConfig, Input, MAX_EXCHANGES, Outcome, Output,
+};
+use sanloom_core::time::{Instant, Span};
+use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
+use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::els::{Els, LsAcc};
+use sanloom_wire::fcp::{FcpRsp, FcpXferRdy, Residual};
+use sanloom_wire::{FcId, Frame, Message, Payload};
+
+const HOST: FcId = FcId::new(0x010100);
+const TARGET: FcId = FcId::new(0x010200);
+const OTHER: FcId = FcId::new(0x010300);
+const E_D_TOV: Span = Span::from_secs(2);
+const R_A_TOV: Span = Span::from_secs(10);
+const COMMAND_TIMEOUT: Span = Span::from_secs(30);
+const RX_ID: u16 = 0x55;
+
+fn initiator(in_order: bool) -> FcpInitiator {
+    let mut initiator = FcpInitiator::new(FcpInitiatorConfig {
+        e_d_tov: E_D_TOV,
+        r_a_tov: R_A_TOV,
+        command_timeout: COMMAND_TIMEOUT,
+        max_exchanges: 4,
+        in_order,
+    });
+    initiator.handle(Instant::ZERO, Input::LocalId(HOST));
+    initiator
+}
+
+fn submit(initiator: &mut FcpInitiator, now: Instant, tag: u64, direction: DataDirection) -> Vec<Output> {
+    let command = Command {
+        tag,
+        d_id: TARGET,
+        lun: [0; 8],
+        cdb: Cdb::TestUnitReady.to_bytes(),
+        data_len: if direction == DataDirection::None { 0 } else { 8192 },
+        direction,
+        frame_size_bytes: 2048,
+    };
+    say(initiator, now, Input::Submit(command))
+}
+
+fn say(initiator: &mut FcpInitiator, now: Instant, input: Input) -> Vec<Output> {
+    initiator.handle(now, input);
+    std::iter::from_fn(|| initiator.poll_output()).collect()
+}
+
+fn from_target(ox_id: u16, message: Message) -> Input {
+    from(TARGET, ox_id, message)
+}
+
+fn from(s_id: FcId, ox_id: u16, message: Message) -> Input {
+    let header = message.header(s_id, HOST, ox_id, RX_ID);
+    Input::Frame(Frame { header, payload: Payload::Typed(message) })
+}
+
+fn response(status: u8, residual: Residual) -> Message {
+    Message::FcpRsp(FcpRsp { status, retry_delay: 0, residual, confirm: false, response_code: None, sense: None })
+}
+
+/// Takes data frames of 2 KiB with these SEQ_CNTs.
+fn receive(initiator: &mut FcpInitiator, now: Instant, ox_id: u16, seq_cnts: &[u16]) -> Vec<Output> {
+    let mut said = Vec::new();
+    for &seq_cnt in seq_cnts {
+        let accepted = initiator.data(ox_id).expect("takes data").accept(seq_cnt, 2048);
+        if matches!(accepted, Accepted::Complete | Accepted::Gap) {
+            said.extend(say(initiator, now, Input::Data { ox_id, accepted }));
+        }
+    }
+    said
+}
+
+fn outcomes(said: &[Output]) -> Vec<(u64, Outcome)> {
+    said.iter()
+        .filter_map(|output| match output {
+            Output::Done { tag, outcome, .. } => Some((*tag, *outcome)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn sends_abts(said: &[Output]) -> bool {
+    said.iter()
+        .any(|output| matches!(output, Output::Send(Frame { payload: Payload::Typed(Message::Bls(Bls::Abts)), .. })))
+}
+
+const DONE: Outcome = Outcome::Completed { status: status::GOOD, residual: Residual::None, transferred: 8192 };
+
+#[test]
+fn a_read_is_done_when_data_and_response_are_there_in_either_order() {
+    let mut initiator = initiator(false);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
+    assert_eq!(receive(&mut initiator, Instant::ZERO, 0, &[0, 1, 2, 3]), []);
+    let said = say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None)));
+    assert_eq!(outcomes(&said), [(1, DONE)]);
+
+    submit(&mut initiator, Instant::ZERO, 2, DataDirection::Read);
+    receive(&mut initiator, Instant::ZERO, 0, &[3, 1]);
+    assert_eq!(say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None))), []);
+    let said = receive(&mut initiator, Instant::ZERO, 0, &[0, 2]);
+    assert_eq!(outcomes(&said), [(2, DONE)]);
+    assert_eq!(initiator.counters().early_responses, 1);
+    assert_eq!((initiator.in_flight(), initiator.poll_timeout()), (0, None));
+}
+
+#[test]
+fn an_early_response_is_held_for_e_d_tov_and_no_longer() {
+    let mut initiator = initiator(false);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
+    say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None)));
+    let deadline = Instant::ZERO + E_D_TOV;
+    assert_eq!(initiator.poll_timeout(), Some(deadline));
+    assert_eq!(say(&mut initiator, deadline - Span::from_ns(1), Input::Timeout), []);
+    assert!(sends_abts(&say(&mut initiator, deadline, Input::Timeout)));
+    let accept = BaAcc::whole_exchange(0, RX_ID);
+    let said = say(&mut initiator, deadline, from_target(0, Message::Bls(Bls::BaAcc(accept))));
+    assert_eq!(outcomes(&said), [(1, Outcome::Aborted(AbortReason::LostFrame))]);
+}
+
+#[test]
+fn the_response_says_how_much_data_there_is() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
+    receive(&mut initiator, Instant::ZERO, 0, &[0, 1]);
+    let said = say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::Under(4096))));
+    let outcome = Outcome::Completed { status: 0, residual: Residual::Under(4096), transferred: 4096 };
+    assert_eq!(outcomes(&said), [(1, outcome)]);
+}
+
+#[test]
+fn a_refusal_without_data_needs_no_residual() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
+    let said = say(&mut initiator, Instant::ZERO, from_target(0, response(status::BUSY, Residual::None)));
+    let outcome = Outcome::Completed { status: status::BUSY, residual: Residual::None, transferred: 0 };
+    assert_eq!(outcomes(&said), [(1, outcome)]);
+}
+
+#[test]
+fn a_gap_on_an_ordered_fabric_aborts_at_once() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
+    assert!(sends_abts(&receive(&mut initiator, Instant::ZERO, 0, &[0, 2])));
+    assert!(initiator.data(0).is_none(), "the rest of the data is stale");
+}
+
+#[test]
+fn bursts_of_a_write_follow_each_other() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Write);
+    for offset in [0, 4096] {
+        let ready = FcpXferRdy { offset, burst_len: 4096 };
+        let said = say(&mut initiator, Instant::ZERO, from_target(0, Message::FcpXferRdy(ready)));
+        let [Output::Transmit(sequence)] = said.as_slice() else { unreachable!("{said:?}") };
+        let mut sequence = *sequence;
+        let frame = sequence.next_frame().expect("a frame");
+        assert_eq!((frame.offset, u32::from(frame.seq_cnt) * 2048, sequence.rx_id), (offset, offset, RX_ID));
+    }
+    let said = say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None)));
+    assert_eq!(outcomes(&said), [(1, DONE)]);
+}
+
+#[test]
+fn a_burst_that_does_not_follow_aborts_the_command() {
+    for ready in [
+        FcpXferRdy { offset: 4096, burst_len: 4096 },
+        FcpXferRdy { offset: 0, burst_len: 8193 },
+        FcpXferRdy { offset: u32::MAX, burst_len: 2 },
+        FcpXferRdy { offset: 0, burst_len: 0 },
+    ] {
+        let mut initiator = initiator(true);
+        submit(&mut initiator, Instant::ZERO, 1, DataDirection::Write);
+        assert!(
+            sends_abts(&say(&mut initiator, Instant::ZERO, from_target(0, Message::FcpXferRdy(ready)))),
+            "{ready:?}"
+        );
+    }
+}
+
+#[test]
+fn an_aborted_number_rests_and_is_reinstated_before_it_is_used_again() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::None);
+    let mut now = Instant::ZERO + COMMAND_TIMEOUT;
+    assert!(sends_abts(&say(&mut initiator, now, Input::Timeout)));
+    let accept = BaAcc::whole_exchange(0, RX_ID);
+    let said = say(&mut initiator, now, from_target(0, Message::Bls(Bls::BaAcc(accept))));
+    assert_eq!(outcomes(&said), [(1, Outcome::Aborted(AbortReason::Timeout))]);
+    let said = submit(&mut initiator, now, 2, DataDirection::None);
+    assert!(matches!(said[..], [Output::Send(Frame { header, .. })] if header.ox_id == 1));
+    now += R_A_TOV;
+    let said = say(&mut initiator, now, Input::Timeout);
+    let [Output::Send(Frame { header, payload: Payload::Typed(Message::Els(els)) })] = said.as_slice() else {
+        unreachable!("{said:?}")
+    };
+    assert!(matches!(**els, Els::Rrq(exchange) if (exchange.ox_id, exchange.rx_id) == (0, RX_ID)));
+    assert_eq!(header.ox_id, MAX_EXCHANGES);
+    say(&mut initiator, now, from_target(header.ox_id, Message::from(Els::LsAcc(LsAcc::Empty))));
+    let said = submit(&mut initiator, now, 3, DataDirection::None);
+    assert!(matches!(said[..], [Output::Send(Frame { header, .. })] if header.ox_id == 0));
+}
+
+#[test]
+fn an_abort_of_an_exchange_that_the_target_does_not_know_needs_no_rrq() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::None);
+    let now = Instant::ZERO + COMMAND_TIMEOUT;
+    say(&mut initiator, now, Input::Timeout);
+    let reject = BaRjt { reason: 3, explanation: 3, vendor: 0 };
+    let said = say(&mut initiator, now, from_target(0, Message::Bls(Bls::BaRjt(reject))));
+    assert_eq!(outcomes(&said), [(1, Outcome::Aborted(AbortReason::Timeout))]);
+    assert_eq!(say(&mut initiator, now + R_A_TOV, Input::Timeout), []);
+    assert_eq!((initiator.poll_timeout(), initiator.counters().rrq_sent), (None, 0));
+}
+
+#[test]
+fn a_target_that_answers_nothing_still_ends_the_command() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
+    let mut said = Vec::new();
+    while let Some(at) = initiator.poll_timeout() {
+        said.extend(say(&mut initiator, at, Input::Timeout));
+    }
+    assert_eq!(outcomes(&said), [(1, Outcome::Aborted(AbortReason::Unanswered))]);
+    assert_eq!(initiator.counters().abts_sent, 3);
+}
+
+#[test]
+fn a_port_that_is_gone_ends_its_commands_and_no_others() {
+    let mut initiator = initiator(true);
+    for tag in 0..3 {
+        submit(&mut initiator, Instant::ZERO, tag, DataDirection::Read);
+    }
+    say(&mut initiator, Instant::ZERO + COMMAND_TIMEOUT, Input::Timeout);
+    let now = Instant::ZERO + COMMAND_TIMEOUT;
+    assert_eq!(outcomes(&say(&mut initiator, now, Input::RemoteDown { port_id: OTHER })), []);
+    let said = say(&mut initiator, now, Input::RemoteDown { port_id: TARGET });
+    assert_eq!(outcomes(&said), [(0, Outcome::PortGone), (1, Outcome::PortGone), (2, Outcome::PortGone)]);
+    let late = say(&mut initiator, now, from_target(1, response(0, Residual::None)));
+    assert_eq!((outcomes(&late), initiator.in_flight()), (vec![], 0));
+}
+
+#[test]
+fn commands_without_a_fabric_or_an_exchange_end_at_once() {
+    let mut initiator = initiator(true);
+    for tag in 0..4 {
+        submit(&mut initiator, Instant::ZERO, tag, DataDirection::None);
+    }
+    assert!(!initiator.has_free_exchange());
+    let said = submit(&mut initiator, Instant::ZERO, 4, DataDirection::None);
+    assert_eq!(outcomes(&said), [(4, Outcome::Aborted(AbortReason::NoExchange))]);
+    assert_eq!(outcomes(&say(&mut initiator, Instant::ZERO, Input::LocalId(FcId::ZERO))).len(), 4);
+    let said = submit(&mut initiator, Instant::ZERO, 5, DataDirection::None);
+    assert_eq!(outcomes(&said), [(5, Outcome::PortGone)]);
+}
+
+#[test]
+fn frames_of_strangers_change_nothing() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::Read);
+    let accept = Message::Bls(Bls::BaAcc(BaAcc::whole_exchange(0, RX_ID)));
+    let inputs = [
+        from(OTHER, 0, response(0, Residual::None)),
+        from(OTHER, 0, accept.clone()),
+        from_target(0, accept),
+        from_target(9, response(0, Residual::None)),
+        from_target(0xffff, response(0, Residual::None)),
+        from_target(0xffff, Message::from(Els::LsAcc(LsAcc::Empty))),
+        from_target(MAX_EXCHANGES, Message::from(Els::LsAcc(LsAcc::Empty))),
+        Input::Data { ox_id: 9, accepted: Accepted::Gap },
+    ];
+    for input in inputs {
+        assert_eq!(say(&mut initiator, Instant::ZERO, input), []);
+    }
+    assert_eq!(initiator.counters().stale_frames, 7);
+    assert_eq!(initiator.in_flight(), 1);
+}
+
+#[test]
+fn exchange_numbers_are_used_again_so_that_no_memory_grows() {
+    let mut initiator = initiator(true);
+    for tag in 0..1000 {
+        let said = submit(&mut initiator, Instant::ZERO, tag, DataDirection::None);
+        assert!(matches!(said[..], [Output::Send(Frame { header, .. })] if header.ox_id == 0));
+        say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None)));
+    }
+}
