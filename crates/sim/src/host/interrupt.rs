@@ -64,9 +64,14 @@ impl Interrupts {
         (self.pending > 0).then_some(self.deadline_ps)
     }
 
-    /// Interrupts raised so far.
+    /// Interrupts raised since the start of the measurement.
     pub fn raised(&self) -> u64 {
         self.raised
+    }
+
+    /// Starts the measurement anew: the end of the warm-up.
+    pub fn restart(&mut self) {
+        self.raised = 0;
     }
 
     fn raise(&mut self, now_ps: u64, cost_ps: u64, cpu: &mut Cpu) -> Seen {

@@ -79,6 +79,12 @@ struct Node {
 }
 
 impl Pool {
+    /// Requests in all commands.
+    pub fn requests(&self) -> u64 {
+        let used = self.slots.iter().filter(|slot| slot.stage != Stage::Free);
+        used.map(|slot| u64::from(slot.command.requests)).sum()
+    }
+
     /// A new waiting command of one request.
     pub(super) fn insert(&mut self, member: Member, seq: u64) -> CommandId {
         let node = self.new_node(member);

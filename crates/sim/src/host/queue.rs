@@ -204,6 +204,11 @@ impl IoQueue {
         &self.outstanding
     }
 
+    /// Requests that have not ended: waiting, outstanding or parked. Counts them one by one.
+    pub fn requests(&self) -> u64 {
+        self.pool.requests()
+    }
+
     /// What happened since the start of the measurement.
     pub fn counters(&self) -> &QueueCounters {
         &self.counters

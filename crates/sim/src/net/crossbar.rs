@@ -38,6 +38,7 @@ struct Input {
     free: Vec<u32>,
     /// The input sends one frame at a time until then ([`Queueing::Fifo`], [`Queueing::Voq`]).
     busy_until_ps: u64,
+    count: InputCount,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,70 @@ pub struct OutputCount {
     /// Longest waiting time in ps.
     pub max_wait_ps: u64,
     /// Most frames that waited at once.
+    pub max_frames: u32,
+}
+
+/// Number of buckets of [`WaitCount`].
+pub const WAIT_BUCKETS: usize = 32;
+
+/// Waiting times, from the moment a frame might leave to the start of its departure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WaitCount {
+    /// Frames that left.
+    pub frames: u64,
+    /// Sum in ps.
+    pub sum_ps: u64,
+    /// Longest in ps.
+    pub max_ps: u64,
+    /// Frames by time: bucket 0 below 2^10 ps, bucket n below 2^(10 + n) ps, the last one all others.
+    pub buckets: [u32; WAIT_BUCKETS],
+}
+
+impl WaitCount {
+    #[inline]
+    fn add(&mut self, wait_ps: u64) {
+        self.frames += 1;
+        self.sum_ps += wait_ps;
+        self.max_ps = self.max_ps.max(wait_ps);
+        let bucket = 64 - (wait_ps >> 10).leading_zeros();
+        self.buckets[(bucket as usize).min(WAIT_BUCKETS - 1)] += 1;
+    }
+
+    /// Takes what another has counted.
+    pub fn merge(&mut self, other: &WaitCount) {
+        self.frames += other.frames;
+        self.sum_ps += other.sum_ps;
+        self.max_ps = self.max_ps.max(other.max_ps);
+        for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets) {
+            *mine += theirs;
+        }
+    }
+
+    /// The time that the share `quantile` of all frames does not exceed, up to the end of its bucket: right within a
+    /// factor of two, and never more than the longest. 0 without frames.
+    pub fn quantile_ps(&self, quantile: f64) -> u64 {
+        let wanted = (quantile * self.frames as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, &count) in self.buckets.iter().enumerate() {
+            seen += u64::from(count);
+            if seen >= wanted {
+                return (1 << (10 + bucket)).min(self.max_ps);
+            }
+        }
+        self.max_ps
+    }
+}
+
+/// Counters of an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InputCount {
+    /// Frames that left, and how long they waited.
+    pub wait: WaitCount,
+    /// Their bytes, SOF to EOF.
+    pub bytes: u64,
+    /// Sum of the times that frames held a buffer, in ps; frames that were there at a restart count from then on.
+    held_ps: i64,
+    /// Most frames at once.
     pub max_frames: u32,
 }
 
@@ -132,6 +197,8 @@ impl Crossbar {
                 buffer.slots.len() as u32 - 1
             }
         };
+        let occupied = (buffer.slots.len() - buffer.free.len()) as u32;
+        buffer.count.max_frames = buffer.count.max_frames.max(occupied);
         let free = buffer.busy_until_ps <= now;
         let queue = &mut self.queues[Self::queue_index(self.queueing, self.outputs, self.inputs.len(), input, output)];
         let first = queue.head == NIL;
@@ -220,10 +287,13 @@ impl Crossbar {
             queue.tail = NIL;
         }
         buffer.free.push(at);
+        let wait = start.saturating_sub(slot.at_ps);
+        buffer.count.wait.add(wait);
+        buffer.count.bytes += slot.frame.wire_bytes();
+        buffer.count.held_ps += end as i64 - slot.at_ps as i64;
         let out = &mut self.out[usize::from(output)];
         out.frames -= 1;
         out.last = input;
-        let wait = start.saturating_sub(slot.at_ps);
         out.count.frames += 1;
         out.count.wait_ps += wait;
         out.count.max_wait_ps = out.count.max_wait_ps.max(wait);
@@ -321,6 +391,31 @@ impl Crossbar {
     /// Counters of an output.
     pub fn count(&self, output: u16) -> OutputCount {
         self.out[usize::from(output)].count
+    }
+
+    /// Counters of an input.
+    pub fn input_count(&self, input: u16) -> &InputCount {
+        &self.inputs[usize::from(input)].count
+    }
+
+    /// Occupied buffers of an input times picoseconds since the restart of the counters.
+    pub fn held_area_ps(&self, input: u16, now: u64) -> u64 {
+        let held = self.inputs[usize::from(input)].count.held_ps;
+        let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.at_ps) as i64).sum();
+        (held + present).max(0) as u64
+    }
+
+    /// Restarts the counters of all inputs and outputs.
+    pub fn restart_counts(&mut self, now: u64) {
+        for input in 0..self.inputs.len() as u16 {
+            let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.at_ps) as i64).sum();
+            let max_frames = self.occupancy(input);
+            self.inputs[usize::from(input)].count =
+                InputCount { held_ps: -present, max_frames, ..InputCount::default() };
+        }
+        for out in &mut self.out {
+            out.count = OutputCount { max_frames: out.frames, ..OutputCount::default() };
+        }
     }
 
     /// Frames in all buffers.

@@ -1,7 +1,7 @@
 //! Faults of a lane: frames lost and damaged, R_RDYs delayed, withheld and lost.
 
 use super::frame_ref::FrameRef;
-use super::{Loss, Net};
+use super::{Loss, Net, Place};
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -51,7 +51,8 @@ impl Net {
         lane.receiver.withholds = withhold;
         lane.faulty = true;
         if !withhold {
-            let kept = std::mem::take(&mut lane.receiver.withheld);
+            let kept = lane.receiver.withheld;
+            lane.receiver.keep(self.now, 0);
             for _ in 0..kept {
                 self.return_credit(number, self.now);
             }
@@ -65,7 +66,7 @@ impl Net {
         if fault.hits(loss) {
             let frame = *frame;
             let arrival_ps = self.lanes[number as usize].sent_at_ps + self.lanes[number as usize].propagation_ps;
-            self.lose(&frame, Loss::FrameLoss);
+            self.lose(&frame, Loss::FrameLoss, Place::Line(number));
             self.return_credit(number, arrival_ps);
             return true;
         }
@@ -87,13 +88,15 @@ impl Net {
         }
         let lane = &mut self.lanes[number as usize];
         if lane.receiver.withholds {
-            lane.receiver.withheld += 1;
+            let withheld = lane.receiver.withheld + 1;
+            lane.receiver.keep(self.now, withheld);
             return None;
         }
         let mut ready = at_ps;
         if lane.receiver.delay_ps > 0 {
             ready = at_ps.max(lane.receiver.last_ps) + lane.receiver.delay_ps;
             lane.receiver.last_ps = ready;
+            lane.count.late_ps += ready - at_ps;
         }
         if lane.watched {
             self.observe_r_rdy(number, ready);

@@ -70,6 +70,10 @@ pub struct Lane {
     pub faulty: bool,
     /// Counters.
     pub count: LaneCount,
+    /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
+    pub credits_min: u32,
+    /// When the last credit was used, if there is none.
+    zero_since_ps: u64,
 }
 
 /// A frame on the line.
@@ -94,6 +98,23 @@ pub struct Receiver {
     pub withholds: bool,
     /// How many are kept back.
     pub withheld: u32,
+    /// Kept-back R_RDYs times ps up to `changed_ps`.
+    withheld_area_ps: u64,
+    changed_ps: u64,
+}
+
+impl Receiver {
+    /// So many R_RDYs are kept back from now on.
+    pub fn keep(&mut self, now: u64, withheld: u32) {
+        self.withheld_area_ps = self.withheld_area_ps(now);
+        self.changed_ps = now;
+        self.withheld = withheld;
+    }
+
+    /// Kept-back R_RDYs times ps up to `now`.
+    pub fn withheld_area_ps(&self, now: u64) -> u64 {
+        self.withheld_area_ps + u64::from(self.withheld) * now.saturating_sub(self.changed_ps)
+    }
 }
 
 /// Counters of a lane; all of them only grow.
@@ -113,6 +134,10 @@ pub struct LaneCount {
     pub credit_wait_ps: u64,
     /// Link resets for want of credit.
     pub resets: u64,
+    /// Time for which the receiver kept R_RDYs back that it might have sent, summed over them, in ps.
+    pub late_ps: u64,
+    /// Time without a credit, whether a frame waited or not, in ps.
+    pub zero_credit_ps: u64,
 }
 
 /// The times of a frame that has been put on a lane.
@@ -151,11 +176,20 @@ impl Lane {
             not_before_ps: 0,
             starving_since_ps: NEVER,
             flight: VecDeque::with_capacity(bb_credit.min(64) as usize + 1),
-            receiver: Receiver { delay_ps: 0, last_ps: 0, withholds: false, withheld: 0 },
+            receiver: Receiver {
+                delay_ps: 0,
+                last_ps: 0,
+                withholds: false,
+                withheld: 0,
+                withheld_area_ps: 0,
+                changed_ps: 0,
+            },
             bundle: None,
             watched: false,
             faulty: false,
             count: LaneCount::default(),
+            credits_min: bb_credit,
+            zero_since_ps: 0,
         }
     }
 
@@ -183,6 +217,10 @@ impl Lane {
         self.free_at_ps = self.busy_since_ps + self.time_of(self.busy_bytes);
         self.sent_at_ps = end_ps;
         self.credits -= 1;
+        self.credits_min = self.credits_min.min(self.credits);
+        if self.credits == 0 {
+            self.zero_since_ps = start;
+        }
         self.count.frames += 1;
         self.count.bytes += wire_bytes;
         if frame.is_data() {
@@ -205,6 +243,9 @@ impl Lane {
                 break;
             }
             self.returning.pop_front();
+            if self.credits == 0 {
+                self.count.zero_credit_ps += time.saturating_sub(self.zero_since_ps);
+            }
             self.credits += 1;
         }
         self.credits > 0
@@ -251,6 +292,27 @@ impl Lane {
             self.count.credit_wait_ps += now - self.starving_since_ps;
             self.starving_since_ps = NEVER;
         }
+    }
+
+    /// Time without a credit up to `now`. R_RDYs that are there but were not needed yet end it when they came.
+    pub fn zero_credit_ps(&self, now: u64) -> u64 {
+        let present = if self.up && self.credits == 0 {
+            let until = self.next_credit().map_or(now, |time| time.min(now));
+            until.saturating_sub(self.zero_since_ps)
+        } else {
+            0
+        };
+        self.count.zero_credit_ps + present
+    }
+
+    /// The link is up again: a time without credit begins now at the earliest.
+    pub fn restart_zero_credit(&mut self, now: u64) {
+        self.zero_since_ps = now;
+    }
+
+    /// Looks for the fewest credits anew.
+    pub fn restart_minimum(&mut self) {
+        self.credits_min = self.credits.saturating_add(self.returning.len() as u32).min(self.bb_credit);
     }
 
     /// Time with a frame to send and no credit up to `now`, a wait in progress included.

@@ -3,7 +3,7 @@
 use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::queue::NEVER;
-use super::{Loss, Net, Tx};
+use super::{Loss, Net, Place, Tx};
 
 impl Net {
     /// The link carries light in both directions.
@@ -22,13 +22,13 @@ impl Net {
             lane.up = false;
             lane.fed(now);
             lane.restart_credits(0, None);
-            lane.receiver.withheld = 0;
+            lane.receiver.keep(now, 0);
             let from = lane.from;
             let flight: Vec<FrameRef> = lane.flight.drain(..).map(|f| f.frame).collect();
             self.queue.cancel(number);
             self.queue.cancel(self.lanes.len() as u32 + number);
             for frame in &flight {
-                self.lose(frame, Loss::LinkDown);
+                self.lose(frame, Loss::LinkDown, Place::Line(number));
             }
             match from {
                 End::NPort(nport) => self.forget_waiting(nport),
@@ -48,6 +48,7 @@ impl Net {
             lane.up = true;
             let credits = lane.bb_credit - held.min(lane.bb_credit);
             lane.restart_credits(credits, None);
+            lane.restart_zero_credit(self.now);
             lane.free_at_ps = lane.free_at_ps.max(self.now);
             lane.not_before_ps = 0;
         }
@@ -59,9 +60,10 @@ impl Net {
     pub fn reset_switch(&mut self, switch: u16) {
         let mut lost = Vec::new();
         let plane = &mut self.switches[usize::from(switch)];
-        plane.crossbar.discard(self.now, |_| true, |buffered| lost.push(buffered.frame));
-        for frame in &lost {
-            self.lose(frame, Loss::SwitchReset);
+        plane.crossbar.discard(self.now, |_| true, |buffered| lost.push(buffered));
+        for buffered in &lost {
+            let place = self.switches[usize::from(switch)].place(switch, buffered.input);
+            self.lose(&buffered.frame, Loss::SwitchReset, place);
         }
     }
 
@@ -96,7 +98,9 @@ impl Net {
         let plane = &mut self.switches[usize::from(switch)];
         plane.crossbar.discard(self.now, which, |buffered| lost.push(buffered));
         for buffered in &lost {
-            self.lose(&buffered.frame, why);
+            let plane = &self.switches[usize::from(switch)];
+            let place = plane.place(switch, buffered.input);
+            self.lose(&buffered.frame, why, place);
             let plane = &self.switches[usize::from(switch)];
             let lane = plane.rx.get(usize::from(buffered.input)).copied();
             if let Some(lane) = lane.filter(|&lane| lane != super::NO_LANE) {

@@ -22,7 +22,7 @@ mod queue;
 mod reset;
 mod step;
 
-pub use crossbar::{Crossbar, OutputCount};
+pub use crossbar::{Crossbar, InputCount, OutputCount, WAIT_BUCKETS, WaitCount};
 pub use faults::LaneFault;
 pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
 pub use lane::{End, InFlight, Lane, LaneCount, Sent};
@@ -33,7 +33,7 @@ pub use queue::{EventQueue, NEVER};
 use sanloom_core::config::{Forwarding, IslChoice};
 use sanloom_core::exchange::SeqTx;
 use sanloom_core::fabric::{self, Fib};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Everything that moves frames.
 pub struct Net {
@@ -51,6 +51,7 @@ pub struct Net {
     faults: Vec<Option<Box<LaneFault>>>,
     observed: Vec<Observed>,
     incidents: Vec<Incident>,
+    losses: BTreeMap<(Place, Loss), Lost>,
     e_d_tov_ps: u64,
     hold_time_ps: u64,
     timers: u32,
@@ -91,6 +92,10 @@ pub struct NPortPlane {
     frame_bytes: u16,
     /// Receive buffers that hold a frame.
     held: u32,
+    /// Most at once, sum of their number times ps, and when it last changed, since the counters were restarted.
+    held_max: u32,
+    held_area_ps: u64,
+    held_at_ps: u64,
 }
 
 /// What an N_Port has to send.
@@ -187,6 +192,35 @@ impl Loss {
     }
 }
 
+/// Where a frame was lost.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Place {
+    /// On the line of a lane.
+    Line(u32),
+    /// At the port at which the lane ends: in its buffers, or on its way into them.
+    Receiver(u32),
+    /// In a switch that had made it itself.
+    Processor(u16),
+}
+
+/// Frames lost at one place for one reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Lost {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes, SOF to EOF.
+    pub bytes: u64,
+}
+
+/// What happened in the receive buffers of a port since the counters were restarted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BufferCount {
+    /// Sum of occupied buffers times picoseconds.
+    pub area_ps: u64,
+    /// Most buffers occupied at once.
+    pub max: u32,
+}
+
 impl Fate {
     /// Frames lost for any reason.
     pub fn lost_frames(&self) -> u64 {
@@ -258,7 +292,7 @@ impl Net {
     pub fn new(plan: NetPlan) -> Net {
         let lanes = plan.lanes.len() as u32;
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
-        let spacing_ps = 1_000_000_000_000 / frames_per_s.max(1);
+        let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
         let sources = 4 * lanes + plan.timers;
         let mut net = Net {
             queue: EventQueue::new(sources as usize, spacing_ps),
@@ -271,6 +305,7 @@ impl Net {
             faults: plan.lanes.iter().map(|_| None).collect(),
             observed: Vec::new(),
             incidents: Vec::new(),
+            losses: BTreeMap::new(),
             e_d_tov_ps: plan.e_d_tov_ps,
             hold_time_ps: plan.hold_time_ps,
             timers: plan.timers,
@@ -333,6 +368,28 @@ impl Net {
     /// The lane that an N_Port receives on.
     pub fn rx_lane(&self, nport: u16) -> u32 {
         self.nports[usize::from(nport)].rx
+    }
+
+    /// Frames lost so far, by place and reason.
+    pub fn losses(&self) -> &BTreeMap<(Place, Loss), Lost> {
+        &self.losses
+    }
+
+    /// Receive buffers of an N_Port.
+    pub fn nport_buffers(&self, nport: u16) -> BufferCount {
+        let plane = &self.nports[usize::from(nport)];
+        let present = u64::from(plane.held) * self.now.saturating_sub(plane.held_at_ps);
+        BufferCount { area_ps: plane.held_area_ps + present, max: plane.held_max }
+    }
+
+    /// Restarts the counters that have no earlier state to be compared with: minima, maxima and waiting times.
+    pub fn restart_counts(&mut self) {
+        let now = self.now;
+        self.lanes.iter_mut().for_each(Lane::restart_minimum);
+        self.switches.iter_mut().for_each(|switch| switch.crossbar.restart_counts(now));
+        for plane in &mut self.nports {
+            (plane.held_max, plane.held_area_ps, plane.held_at_ps) = (plane.held, 0, now);
+        }
     }
 
     /// Items that an N_Port still has to send.
@@ -402,6 +459,19 @@ impl SwitchPlane {
         }
     }
 
+    /// Where a frame in the buffer of an input is, for the books.
+    fn place(&self, switch: u16, input: u16) -> Place {
+        match self.rx.get(usize::from(input)) {
+            Some(&lane) if lane != NO_LANE => Place::Receiver(lane),
+            _ => Place::Processor(switch),
+        }
+    }
+
+    /// The lane that arrives at a port, if a link is there.
+    pub fn rx_lane(&self, port: u16) -> Option<u32> {
+        self.rx.get(usize::from(port)).copied().filter(|&lane| lane != NO_LANE)
+    }
+
     /// The lane that leaves through a port, if a link is there.
     pub fn tx_lane(&self, port: u16) -> Option<u32> {
         self.tx.get(usize::from(port)).copied().filter(|&lane| lane != NO_LANE)
@@ -409,6 +479,21 @@ impl SwitchPlane {
 }
 
 impl NPortPlane {
+    #[inline]
+    fn hold(&mut self, now: u64) {
+        self.held_area_ps += u64::from(self.held) * now.saturating_sub(self.held_at_ps);
+        self.held_at_ps = now;
+        self.held += 1;
+        self.held_max = self.held_max.max(self.held);
+    }
+
+    #[inline]
+    fn let_go(&mut self, now: u64) {
+        self.held_area_ps += u64::from(self.held) * now.saturating_sub(self.held_at_ps);
+        self.held_at_ps = now;
+        self.held -= 1;
+    }
+
     fn new(plan: &NPortPlan) -> NPortPlane {
         NPortPlane {
             tx: NO_LANE,
@@ -418,6 +503,9 @@ impl NPortPlane {
             paused: false,
             frame_bytes: plan.frame_bytes,
             held: 0,
+            held_max: 0,
+            held_area_ps: 0,
+            held_at_ps: 0,
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::lane::End;
 use super::observe::Incident;
 use super::queue::NEVER;
-use super::{Loss, Net};
+use super::{Loss, Net, Place};
 use std::collections::BTreeSet;
 
 impl Net {
@@ -51,7 +51,7 @@ impl Net {
             let crossbar = &mut self.switches[usize::from(switch)].crossbar;
             crossbar.discard(now, |b| b.input == port, |b| lost.push(b.frame));
             for frame in &lost {
-                self.lose(frame, Loss::LinkReset);
+                self.lose(frame, Loss::LinkReset, Place::Receiver(number));
             }
         }
         let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
@@ -59,7 +59,7 @@ impl Net {
             fault.credits_missing = 0;
         }
         let lane = &mut self.lanes[number as usize];
-        lane.receiver.withheld = 0;
+        lane.receiver.keep(now, 0);
         lane.receiver.last_ps = 0;
         lane.fed(now);
         lane.count.resets += 1;

@@ -4,7 +4,7 @@ use super::crossbar::Buffered;
 use super::frame_ref::FrameRef;
 use super::lane::{End, InFlight};
 use super::queue::NEVER;
-use super::{Loss, Net, NetEvent, Tx};
+use super::{Loss, Net, NetEvent, Place, Tx};
 use sanloom_core::exchange::SeqTx;
 use sanloom_core::fabric::{Decision, Egress, Leg};
 use sanloom_wire::Frame;
@@ -75,7 +75,7 @@ impl Net {
         while let Some((part, last)) = self.messages.next_part(&mut tx) {
             self.fate.sent += 1;
             if !self.lanes[lane as usize].up {
-                self.lose(&part, Loss::LinkDown);
+                self.lose(&part, Loss::LinkDown, Place::Processor(switch));
             } else {
                 let plane = &mut self.switches[usize::from(switch)];
                 let output = plane.output_of[usize::from(port)];
@@ -94,7 +94,7 @@ impl Net {
     #[inline]
     pub fn release(&mut self, nport: u16, at_ps: u64) {
         let plane = &mut self.nports[usize::from(nport)];
-        plane.held -= 1;
+        plane.let_go(at_ps.max(self.now));
         let lane = plane.rx;
         self.return_credit(lane, at_ps);
     }
@@ -110,12 +110,12 @@ impl Net {
         match lane.to {
             End::NPort(nport) => {
                 if frame.is_corrupt() {
-                    self.lose(&frame, Loss::CrcAtDestination);
+                    self.lose(&frame, Loss::CrcAtDestination, Place::Receiver(number));
                     self.return_credit(number, self.now);
                     return None;
                 }
                 self.fate.delivered += 1;
-                self.nports[usize::from(nport)].held += 1;
+                self.nports[usize::from(nport)].hold(self.now);
                 Some(NetEvent::Deliver { nport, frame })
             }
             End::Switch { switch, port } => self.arrive_at_switch(number, switch, port, frame, at_ps, tail_ps),
@@ -134,7 +134,7 @@ impl Net {
     ) -> Option<NetEvent> {
         let plane = &mut self.switches[usize::from(switch)];
         if frame.is_corrupt() && plane.checks_crc {
-            self.lose(&frame, Loss::CrcError);
+            self.lose(&frame, Loss::CrcError, Place::Receiver(lane));
             self.return_credit(lane, tail_ps.max(self.now));
             return None;
         }
@@ -157,14 +157,14 @@ impl Net {
             Decision::Local => {
                 self.return_credit(lane, tail_ps.max(self.now));
                 if frame.is_corrupt() {
-                    self.lose(&frame, Loss::CrcAtDestination);
+                    self.lose(&frame, Loss::CrcAtDestination, Place::Receiver(lane));
                     return None;
                 }
                 self.fate.delivered += 1;
                 return Some(NetEvent::Local { switch, port, frame });
             }
             Decision::Drop(reason) => {
-                self.lose(&frame, Loss::Fib(reason));
+                self.lose(&frame, Loss::Fib(reason), Place::Receiver(lane));
                 self.return_credit(lane, tail_ps.max(self.now));
                 return None;
             }
@@ -396,8 +396,11 @@ impl Net {
     }
 
     /// Counts a lost frame and forgets it.
-    pub(super) fn lose(&mut self, frame: &FrameRef, why: Loss) {
+    pub(super) fn lose(&mut self, frame: &FrameRef, why: Loss, place: Place) {
         self.fate.lost[why.index()] += 1;
+        let lost = self.losses.entry((place, why)).or_default();
+        lost.frames += 1;
+        lost.bytes += frame.wire_bytes();
         if let Some(message) = frame.message() {
             self.messages.part_gone(message);
         }

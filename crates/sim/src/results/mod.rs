@@ -1,12 +1,80 @@
 //! From a world at the end of its run to the values of `sanloom-api`.
+//!
+//! Counts are integers up to here; they become floats through [`sanloom_api::results::measure`] only. Times are relative to
+//! the start of the workloads.
 
+mod events;
+mod findings;
+mod hosts;
+mod links;
+mod names;
+mod ports;
+mod series;
+mod storage;
+mod view;
+
+use crate::net::Loss;
 use crate::world::World;
-use sanloom_api::results::Results;
+use sanloom_api::results::measure::s_of_ps;
+use sanloom_api::results::{Conservation, LabInfo, Results};
+use std::collections::BTreeMap;
+use view::View;
+
+/// Histograms of single hosts are left out in labs with more hosts than this.
+const MAX_HOST_HISTOGRAMS: usize = 64;
 
 /// The results of a run; `interrupted` if it was stopped before its time.
 pub fn of(world: &World, interrupted: bool) -> Results {
-    let mut results = Results::default();
-    results.lab.interrupted = interrupted;
-    results.lab.name = world.lab.name.clone();
+    let view = View::new(world);
+    let mut results = Results {
+        lab: lab(&view, interrupted),
+        totals: hosts::totals(&view),
+        hosts: hosts::hosts(&view),
+        streams: hosts::streams(&view),
+        links: links::links(&view),
+        ports: ports::ports(&view),
+        storage: storage::storage(&view),
+        switches: ports::switches(&view),
+        drops: drops(world),
+        conservation: conservation(world),
+        faults: events::faults(&view),
+        events: events::events(&view),
+        series: series::series(&view),
+        ..Results::default()
+    };
+    results.findings = findings::findings(&view, &results);
     results
+}
+
+fn lab(view: &View<'_>, interrupted: bool) -> LabInfo {
+    let lab = &view.world.lab;
+    LabInfo {
+        name: lab.name.clone(),
+        description: lab.description.clone(),
+        seed: lab.run.seed,
+        duration_s: s_of_ps(view.world.run_ps()),
+        warmup_s: s_of_ps(view.from_ps - view.world.start_ps),
+        interrupted,
+        sanloom_version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..LabInfo::default()
+    }
+}
+
+fn drops(world: &World) -> BTreeMap<String, u64> {
+    let lost = Loss::ALL.iter().zip(world.lost()).filter(|&(_, frames)| frames > 0);
+    lost.map(|(why, frames)| (why.name().to_owned(), frames)).collect()
+}
+
+fn conservation(world: &World) -> Conservation {
+    let (fate, books) = (&world.net.fate, &world.books);
+    Conservation {
+        frames_sent: fate.sent,
+        frames_delivered: fate.delivered,
+        frames_dropped: fate.lost_frames(),
+        frames_in_flight: world.net.frames_under_way(),
+        commands_issued: books.issued,
+        commands_completed: books.completed,
+        commands_failed: books.failed,
+        commands_in_flight: world.requests_under_way(),
+    }
 }

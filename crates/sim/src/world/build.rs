@@ -54,14 +54,18 @@ impl World {
             ended: Default::default(),
             follow: Vec::new(),
             control_frames: 0,
-            baseline: Vec::new(),
+            baseline: Default::default(),
             zones,
             net,
             lab,
         };
         world.nodes = owners.iter().zip(0..).map(|(&owner, nport)| world.node(owner, nport)).collect();
         world.switches = (0..world.lab.switches.len() as u16)
-            .map(|switch| SwitchNode { machine: Switch::new(world.switch_config(switch)), up: true })
+            .map(|switch| SwitchNode {
+                machine: Switch::new(world.switch_config(switch)),
+                up: true,
+                forgotten: Default::default(),
+            })
             .collect();
         world.hosts = (0..world.lab.hosts.len()).map(|host| world.host(host, &owners)).collect();
         world.storage = (0..world.lab.storage.len()).map(|storage| world.storage_node(storage, &owners)).collect();
@@ -199,6 +203,7 @@ impl World {
             nports: nports.collect(),
             ios: [0; 2],
             bytes: [0; 2],
+            all_bytes: 0,
         }
     }
 }

@@ -14,6 +14,31 @@ pub struct SwitchNode {
     pub machine: Switch,
     /// It runs: not in the middle of a restart.
     pub up: bool,
+    /// What its machine had counted before its last restart.
+    pub(super) forgotten: SwitchCount,
+}
+
+/// What a switch has done since the first login, restarts or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SwitchCount {
+    /// Fabric logins accepted, those of virtual ports included.
+    pub logins: u64,
+    /// Name server requests answered.
+    pub name_server_requests: u64,
+    /// RSCNs sent.
+    pub rscns_sent: u64,
+}
+
+impl SwitchNode {
+    /// What the switch has done.
+    pub fn counted(&self) -> SwitchCount {
+        let (now, before) = (self.machine.counters(), self.forgotten);
+        SwitchCount {
+            logins: before.logins + now.fabric_logins + now.virtual_logins,
+            name_server_requests: before.name_server_requests + now.ct_accepted + now.ct_rejected,
+            rscns_sent: before.rscns_sent + now.rscn_sent,
+        }
+    }
 }
 
 /// Name server changes on their way from one switch to all others it can reach.

@@ -148,6 +148,7 @@ impl World {
         }
         self.announce_link(link, up);
         if self.is_isl(link) {
+            self.note(NoteKind::Reroute);
             self.recompute_routes();
         }
     }
@@ -184,6 +185,8 @@ impl World {
             return;
         }
         if up {
+            let node = &mut self.switches[usize::from(switch)];
+            node.forgotten = node.counted();
             self.switches[usize::from(switch)].machine = Switch::new(self.switch_config(switch));
             self.switches[usize::from(switch)].up = true;
             self.note(NoteKind::Switch { switch, up });

@@ -1,6 +1,7 @@
 //! A host: streams of requests, its queues, processor, buses and paths (document 001, section 2.2).
 
 use super::World;
+use super::ledger::NoteKind;
 use super::path::Paths;
 use crate::host::{
     Bus, Choice, CommandId, Cpu, End, FrameWindow, Input as MultipathInput, Interrupts, IoQueue, Member,
@@ -196,11 +197,13 @@ impl HostNode {
         }
     }
 
-    /// Begins to measure anew.
-    pub fn restart(&mut self, now_ps: u64, series: Series) {
+    /// Begins to measure anew; the time series goes on unless a new one is given.
+    pub fn restart(&mut self, now_ps: u64, series: Option<Series>) {
         self.queue.restart(now_ps);
         self.cpu.restart(now_ps);
         self.buses.iter_mut().for_each(|bus| bus.restart(now_ps));
+        self.interrupts.iter_mut().for_each(Interrupts::restart);
+        self.paths.restart();
         let measured = &mut self.measured;
         measured.latency.clear();
         measured.command_latency.clear();
@@ -209,7 +212,9 @@ impl HostNode {
         (measured.failed, measured.aborted, measured.retried, measured.failovers) = (0, 0, 0, 0);
         measured.last_end_ps = now_ps;
         measured.longest_stall_ps = 0;
-        measured.series = series;
+        if let Some(series) = series {
+            measured.series = series;
+        }
     }
 
     /// When the bus will have moved a frame, `None` if there is no bus.
@@ -501,6 +506,7 @@ impl World {
             return;
         }
         let entry = node.paths.system(sent.system);
+        let storage = entry.storage;
         match outcome {
             Outcome::Completed { status: status::GOOD, .. } => {
                 let end = End::Done { sent_ps: sent.sent_ps, now_ps: now };
@@ -536,6 +542,7 @@ impl World {
                 entry.failed(sent.path);
                 entry.multipath.handle(now, MultipathInput::Failed(sent.path));
                 node.measured.aborted += 1;
+                self.note(NoteKind::Aborted { host, storage, path: sent.path });
                 self.let_go(host, command);
                 self.drain_paths(host, sent.system);
                 let node = &mut self.hosts[usize::from(host)];
@@ -721,6 +728,7 @@ impl World {
         let start = self.start_ps;
         let node = &mut self.hosts[usize::from(host)];
         node.commands[command as usize].stage = Stage::Free;
+        let sent_ps = node.commands[command as usize].sent_ps;
         let mut members = std::mem::take(&mut node.members);
         members.clear();
         node.queue.complete(CommandId(command), now, |member| members.push(member));
@@ -743,7 +751,7 @@ impl World {
                 measured.ios[write] += 1;
                 measured.bytes[write] += bytes;
                 measured.series.record(now, bytes, latency_ps);
-                workload.complete(host, bytes, latency_ps, write == 1);
+                workload.complete(host, bytes, (latency_ps, now - sent_ps), write == 1);
             } else {
                 self.books.failed += 1;
                 node.measured.failed += 1;
@@ -764,6 +772,9 @@ impl World {
             }
         }
         self.follow.clear();
+        if !good {
+            self.note(NoteKind::Failed { host });
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::host::PathState;
-use crate::net::Incident;
+use crate::net::GAP_BYTES;
 use crate::stats::{LatencyHistogram, Series, Summary};
 
 /// Requests of the whole run, login and warm-up included.
@@ -23,6 +23,8 @@ pub struct WorkloadMeasure {
     pub latency: LatencyHistogram,
     /// Response times of reads and of writes.
     pub by_direction: [LatencyHistogram; 2],
+    /// From the departure of a request's command to its end.
+    pub command_latency: LatencyHistogram,
     /// Each host that it runs on.
     pub hosts: Vec<WorkloadHost>,
     place: Vec<u16>,
@@ -53,7 +55,13 @@ impl WorkloadMeasure {
             place[usize::from(host)] = at as u16;
         }
         let hosts = hosts.iter().map(|&host| WorkloadHost { host, ..WorkloadHost::default() }).collect();
-        WorkloadMeasure { latency: LatencyHistogram::new(), by_direction: Default::default(), hosts, place }
+        WorkloadMeasure {
+            latency: LatencyHistogram::new(),
+            by_direction: Default::default(),
+            command_latency: LatencyHistogram::new(),
+            hosts,
+            place,
+        }
     }
 
     pub(super) fn offer(&mut self, host: u16, bytes: u32) {
@@ -62,7 +70,9 @@ impl WorkloadMeasure {
         entry.offered[1] += u64::from(bytes);
     }
 
-    pub(super) fn complete(&mut self, host: u16, bytes: u64, latency_ps: u64, write: bool) {
+    /// A request has ended; its times are those of the request and of its command.
+    pub(super) fn complete(&mut self, host: u16, bytes: u64, (latency_ps, command_ps): (u64, u64), write: bool) {
+        self.command_latency.record_ps(command_ps);
         self.latency.record_ps(latency_ps);
         self.by_direction[usize::from(write)].record_ps(latency_ps);
         let entry = self.entry(host);
@@ -78,6 +88,7 @@ impl WorkloadMeasure {
     pub(super) fn restart(&mut self) {
         self.latency.clear();
         self.by_direction.iter_mut().for_each(LatencyHistogram::clear);
+        self.command_latency.clear();
         for entry in &mut self.hosts {
             *entry = WorkloadHost { host: entry.host, ..WorkloadHost::default() };
         }
@@ -127,8 +138,22 @@ pub enum NoteKind {
         /// It came up.
         up: bool,
     },
-    /// Something of the frame path.
-    Net(Incident),
+    /// A command was aborted.
+    Aborted {
+        /// Host.
+        host: u16,
+        /// Storage system.
+        storage: u16,
+        /// HBA * ports + port.
+        path: u16,
+    },
+    /// Requests failed for good.
+    Failed {
+        /// Host.
+        host: u16,
+    },
+    /// Links between switches changed, and with them the routes.
+    Reroute,
 }
 
 /// Notes and time series.
@@ -146,26 +171,75 @@ pub struct Ledger {
     pub down_ps: Vec<u64>,
     /// Since when a link has been down.
     pub down_since_ps: Vec<Option<u64>>,
-    last_bytes: Vec<u64>,
-    last_frames: Vec<u64>,
-    last_wait_ps: Vec<u64>,
+    /// The same at the end of the warm-up.
+    pub down_before_ps: Vec<u64>,
+    /// Samples in one step: doubled whenever the steps were joined in pairs.
+    pub samples_per_step: u64,
+    last: Last,
 }
 
-/// A step of the time series of all lanes.
+/// Counters at the end of the last step.
+#[derive(Clone, Debug, Default)]
+struct Last {
+    end_ps: u64,
+    line_bytes: Vec<u64>,
+    credit_wait_ps: Vec<u64>,
+    dropped: u64,
+    storage_bytes: Vec<u64>,
+    storage_area: Vec<u128>,
+}
+
+/// A step of the time series of all lanes and storage systems.
 #[derive(Clone, Debug)]
 pub struct LaneStep {
     /// End of the step, in ps since the first login.
     pub end_ps: u64,
+    /// Its length in ps.
+    pub length_ps: u64,
     /// Bytes on each lane, gaps included.
-    pub line_bytes: Vec<u32>,
+    pub line_bytes: Vec<u64>,
     /// Time with a frame and without credit of each lane, in ps.
     pub credit_wait_ps: Vec<u64>,
+    /// Frames dropped.
+    pub dropped: u64,
+    /// Data of the commands that each storage system ended, in bytes.
+    pub storage_bytes: Vec<u64>,
+    /// Commands in each storage system times ps.
+    pub storage_area: Vec<u128>,
+}
+
+impl LaneStep {
+    /// Takes the step that follows.
+    pub fn join(&mut self, next: &LaneStep) {
+        self.end_ps = next.end_ps;
+        self.length_ps += next.length_ps;
+        self.dropped += next.dropped;
+        add(&mut self.line_bytes, &next.line_bytes);
+        add(&mut self.credit_wait_ps, &next.credit_wait_ps);
+        add(&mut self.storage_bytes, &next.storage_bytes);
+        for (mine, theirs) in self.storage_area.iter_mut().zip(&next.storage_area) {
+            *mine += theirs;
+        }
+    }
+}
+
+fn add(mine: &mut [u64], theirs: &[u64]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        *mine += theirs;
+    }
+}
+
+fn less(mut now: Vec<u64>, before: &[u64]) -> Vec<u64> {
+    for (now, before) in now.iter_mut().zip(before) {
+        *now = now.saturating_sub(*before);
+    }
+    now
 }
 
 impl Ledger {
     /// An empty ledger for a lab with so many links.
     pub fn new(links: usize) -> Ledger {
-        Ledger { down_ps: vec![0; links], down_since_ps: vec![None; links], ..Ledger::default() }
+        Ledger { down_ps: vec![0; links], down_since_ps: vec![None; links], samples_per_step: 1, ..Ledger::default() }
     }
 }
 
@@ -173,7 +247,7 @@ impl Ledger {
 pub const MAX_NOTES: usize = 10_000;
 
 /// Values of lane series that are kept: steps times lanes.
-const MAX_LANE_VALUES: usize = 2_000_000;
+const MAX_LANE_VALUES: usize = 1_000_000;
 
 impl World {
     pub(super) fn note(&mut self, kind: NoteKind) {
@@ -195,34 +269,63 @@ impl World {
     pub(super) fn sample(&mut self) {
         let now = self.net.now();
         self.take_lane_step();
-        self.net.set_timer(self.timers.sample, now + self.lab.run.sample_interval.0.max(1));
+        let step_ps = self.lab.run.sample_interval.0.max(1).saturating_mul(self.ledger.samples_per_step);
+        self.net.set_timer(self.timers.sample, now.saturating_add(step_ps));
     }
 
-    /// Ends the present step of the lanes' time series.
-    pub(super) fn take_lane_step(&mut self) {
+    /// The time series of lanes and storage begin now.
+    pub(super) fn start_lane_steps(&mut self) {
+        self.ledger.last = self.series_counters();
+    }
+
+    /// Ends the present step of the time series of lanes and storage. When there are too many, they are joined in pairs
+    /// and the next ones are twice as long.
+    fn take_lane_step(&mut self) {
+        let Some(step) = self.open_lane_step() else { return };
+        self.ledger.last = self.series_counters();
+        self.ledger.lane_steps.push(step);
+        let steps = self.ledger.lane_steps.len();
+        if steps > 1 && steps % 2 == 0 && steps * (self.net.lanes().len() + self.storage.len()) > MAX_LANE_VALUES {
+            let joined = self.ledger.lane_steps.chunks(2).map(|pair| {
+                let mut step = pair[0].clone();
+                pair[1..].iter().for_each(|next| step.join(next));
+                step
+            });
+            self.ledger.lane_steps = joined.collect();
+            self.ledger.samples_per_step *= 2;
+        }
+    }
+
+    /// The step of the time series that has not ended yet; `None` if it has just begun.
+    pub fn open_lane_step(&self) -> Option<LaneStep> {
+        let (last, now) = (&self.ledger.last, self.series_counters());
+        let length_ps = now.end_ps.saturating_sub(last.end_ps);
+        if length_ps == 0 {
+            return None;
+        }
+        let storage_area = now.storage_area.iter().zip(&last.storage_area).map(|(now, before)| now - before);
+        Some(LaneStep {
+            end_ps: now.end_ps,
+            length_ps,
+            dropped: now.dropped - last.dropped,
+            storage_area: storage_area.collect(),
+            line_bytes: less(now.line_bytes, &last.line_bytes),
+            credit_wait_ps: less(now.credit_wait_ps, &last.credit_wait_ps),
+            storage_bytes: less(now.storage_bytes, &last.storage_bytes),
+        })
+    }
+
+    fn series_counters(&self) -> Last {
         let now = self.net.now();
         let lanes = self.net.lanes();
-        if lanes.is_empty() || (self.ledger.lane_steps.len() + 1) * lanes.len() > MAX_LANE_VALUES {
-            return;
-        }
-        let ledger = &mut self.ledger;
-        ledger.last_bytes.resize(lanes.len(), 0);
-        ledger.last_frames.resize(lanes.len(), 0);
-        ledger.last_wait_ps.resize(lanes.len(), 0);
-        let mut step = LaneStep {
+        Last {
             end_ps: now,
-            line_bytes: Vec::with_capacity(lanes.len()),
-            credit_wait_ps: Vec::with_capacity(lanes.len()),
-        };
-        for (number, lane) in lanes.iter().enumerate() {
-            let (bytes, frames) = (lane.count.bytes, lane.count.frames);
-            let wait = lane.credit_wait_ps(now);
-            let gaps = (frames - ledger.last_frames[number]) * crate::net::GAP_BYTES;
-            step.line_bytes.push((bytes - ledger.last_bytes[number] + gaps) as u32);
-            step.credit_wait_ps.push(wait - ledger.last_wait_ps[number]);
-            (ledger.last_bytes[number], ledger.last_frames[number], ledger.last_wait_ps[number]) = (bytes, frames, wait);
+            line_bytes: lanes.iter().map(|lane| lane.count.bytes + lane.count.frames * GAP_BYTES).collect(),
+            credit_wait_ps: lanes.iter().map(|lane| lane.credit_wait_ps(now)).collect(),
+            dropped: self.net.fate.lost_frames(),
+            storage_bytes: self.storage.iter().map(|storage| storage.all_bytes).collect(),
+            storage_area: self.storage.iter().map(|storage| storage.controller.depth_area(now)).collect(),
         }
-        ledger.lane_steps.push(step);
     }
 
     pub(super) fn host_series(&self) -> Series {

@@ -15,20 +15,18 @@ mod path;
 mod storage;
 
 pub use host::{HostMeasure, HostNode};
-pub use ledger::{Books, Ledger, Note, WorkloadMeasure};
+pub use ledger::{Books, LaneStep, Ledger, Note, NoteKind, WorkloadHost, WorkloadMeasure};
 pub use node::{NodePort, Owner};
 pub use path::{Path, Paths, System};
-pub use storage::Controller;
+pub use storage::{Controller, Ended};
 
-use crate::net::{FrameRef, LaneCount, Net, NetEvent};
+use crate::net::{Fate, FrameRef, Lane, LaneCount, Loss, Lost, Net, NetEvent, Place};
 use control::{PeerMail, SwitchNode};
 use path::PathTable;
 use sanloom_core::config::Lab;
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fcp::initiator::Outcome;
-use sanloom_core::fcp::target::Io;
-use sanloom_core::scsi::IoOp;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A storage system.
@@ -37,17 +35,20 @@ pub struct StorageNode {
     pub controller: Controller,
     /// Its N_Ports, by port.
     pub nports: Vec<u16>,
-    /// Reads and writes, and their bytes.
+    /// Reads and writes that ended well.
     pub ios: [u64; 2],
-    /// Bytes read and written.
+    /// Bytes read and written by them.
     pub bytes: [u64; 2],
+    /// Bytes read and written since the beginning.
+    pub all_bytes: u64,
 }
 
 impl StorageNode {
-    fn count(&mut self, io: &Io) {
-        let write = usize::from(io.op == IoOp::Write);
+    fn count(&mut self, ended: &Ended) {
+        let write = usize::from(ended.write);
         self.ios[write] += 1;
-        self.bytes[write] += u64::from(io.bytes);
+        self.bytes[write] += u64::from(ended.bytes);
+        self.all_bytes += u64::from(ended.bytes);
     }
 }
 
@@ -94,8 +95,8 @@ pub struct World {
     ended: VecDeque<(u16, u16, u64, Outcome)>,
     follow: Vec<(u64, u32)>,
     control_frames: u64,
-    /// Counters of the lanes at the end of the warm-up.
-    baseline: Vec<LaneCount>,
+    /// Counters at the end of the warm-up.
+    baseline: Baseline,
 }
 
 /// How far a run has come.
@@ -171,8 +172,9 @@ impl World {
     pub fn start(&mut self) {
         self.start_ps = self.net.now();
         self.schedule_faults();
-        self.start_streams();
         self.begin_measurement();
+        self.start_lane_steps();
+        self.start_streams();
         self.net.set_timer(self.timers.sample, self.start_ps + self.lab.run.sample_interval.0);
     }
 
@@ -180,7 +182,8 @@ impl World {
     pub fn begin_measurement(&mut self) {
         let now = self.net.now();
         for host in 0..self.hosts.len() {
-            let series = self.host_series();
+            let fresh = now == self.start_ps;
+            let series = fresh.then(|| self.host_series());
             self.hosts[host].restart(now, series);
         }
         for storage in &mut self.storage {
@@ -188,14 +191,73 @@ impl World {
             (storage.ios, storage.bytes) = ([0; 2], [0; 2]);
         }
         self.workloads.iter_mut().for_each(WorkloadMeasure::restart);
-        self.baseline = self.lane_counts();
+        self.net.restart_counts();
+        self.baseline = Baseline {
+            lanes: self.lane_counts(),
+            flight: self.net.lanes().iter().map(flight_of).collect(),
+            fate: self.net.fate,
+            losses: self.net.losses().clone(),
+        };
         self.ledger.measure_from_ps = now;
+        self.ledger.down_before_ps = (0..self.lab.links.len() as u16).map(|link| self.link_down_ps(link)).collect();
+    }
+
+    /// Frames lost since the end of the warm-up, by reason in the order of [`Loss::ALL`].
+    pub fn lost(&self) -> [u64; Loss::ALL.len()] {
+        let mut lost = self.net.fate.lost;
+        for (lost, before) in lost.iter_mut().zip(self.baseline.fate.lost) {
+            *lost -= before;
+        }
+        lost
+    }
+
+    /// Frames lost since the end of the warm-up, by place and reason.
+    pub fn losses(&self) -> BTreeMap<(Place, Loss), Lost> {
+        let mut losses = self.net.losses().clone();
+        for (key, before) in &self.baseline.losses {
+            if let Some(lost) = losses.get_mut(key) {
+                lost.frames -= before.frames;
+                lost.bytes -= before.bytes;
+            }
+        }
+        losses.retain(|_, lost| lost.frames > 0);
+        losses
+    }
+
+    /// Frames and bytes that have come out at the end of a lane since the end of the warm-up; those that were lost on the
+    /// line have not.
+    pub fn received(&self, lane: u32) -> (u64, u64) {
+        let count = self.lane_count(lane);
+        let now = flight_of(&self.net.lanes()[lane as usize]);
+        let before = self.baseline.flight.get(lane as usize).copied().unwrap_or_default();
+        let on_line = |losses: &BTreeMap<(Place, Loss), Lost>| {
+            let ours = losses.range((Place::Line(lane), Loss::ALL[0])..=(Place::Line(lane), Loss::SwitchReset));
+            ours.fold((0, 0), |sum, (_, lost)| (sum.0 + lost.frames, sum.1 + lost.bytes))
+        };
+        let (lost, lost_before) = (on_line(self.net.losses()), on_line(&self.baseline.losses));
+        (
+            (count.frames + before.0 + lost_before.0).saturating_sub(now.0 + lost.0),
+            (count.bytes + before.1 + lost_before.1).saturating_sub(now.1 + lost.1),
+        )
+    }
+
+    /// Time that a link has been down so far, in ps.
+    fn link_down_ps(&self, link: u16) -> u64 {
+        let link = usize::from(link);
+        let since = self.ledger.down_since_ps[link];
+        self.ledger.down_ps[link] + since.map_or(0, |since| self.net.now() - since)
+    }
+
+    /// Time that a link has been down since the end of the warm-up, in ps.
+    pub fn measured_down_ps(&self, link: u16) -> u64 {
+        let before = self.ledger.down_before_ps.get(usize::from(link)).copied().unwrap_or(0);
+        self.link_down_ps(link).saturating_sub(before)
     }
 
     /// Counters of a lane since the end of the warm-up.
     pub fn lane_count(&self, lane: u32) -> LaneCount {
         let now = self.lane_counts_of(lane);
-        let before = self.baseline.get(lane as usize).copied().unwrap_or_default();
+        let before = self.baseline.lanes.get(lane as usize).copied().unwrap_or_default();
         LaneCount {
             frames: now.frames - before.frames,
             bytes: now.bytes - before.bytes,
@@ -204,6 +266,8 @@ impl World {
             credits_lost: now.credits_lost - before.credits_lost,
             credit_wait_ps: now.credit_wait_ps - before.credit_wait_ps,
             resets: now.resets - before.resets,
+            late_ps: now.late_ps - before.late_ps,
+            zero_credit_ps: now.zero_credit_ps.saturating_sub(before.zero_credit_ps),
         }
     }
 
@@ -213,12 +277,23 @@ impl World {
 
     fn lane_counts_of(&self, lane: u32) -> LaneCount {
         let lane = &self.net.lanes()[lane as usize];
-        LaneCount { credit_wait_ps: lane.credit_wait_ps(self.net.now()), ..lane.count }
+        let now = self.net.now();
+        LaneCount {
+            credit_wait_ps: lane.credit_wait_ps(now),
+            zero_credit_ps: lane.zero_credit_ps(now),
+            late_ps: lane.count.late_ps + lane.receiver.withheld_area_ps(now),
+            ..lane.count
+        }
     }
 
     /// Time since the workloads began, in ps.
     pub fn run_ps(&self) -> u64 {
         self.net.now() - self.start_ps
+    }
+
+    /// Requests that wait or are under way, counted one by one.
+    pub fn requests_under_way(&self) -> u64 {
+        self.hosts.iter().map(|host| host.queue.requests()).sum()
     }
 
     /// Some request is under way or waits.
@@ -241,6 +316,21 @@ impl World {
             .check_credits()
             .map_err(|lane| format!("credits of lane {lane}: {:?}", self.net.lanes()[lane as usize]))
     }
+}
+
+/// Counters at the end of the warm-up.
+#[derive(Default)]
+struct Baseline {
+    lanes: Vec<LaneCount>,
+    /// Frames and bytes on each lane.
+    flight: Vec<(u64, u64)>,
+    fate: Fate,
+    losses: BTreeMap<(Place, Loss), Lost>,
+}
+
+/// Frames and bytes on a lane.
+fn flight_of(lane: &Lane) -> (u64, u64) {
+    (lane.flight.len() as u64, lane.flight.iter().map(|on_line| on_line.frame.wire_bytes()).sum())
 }
 
 /// Data frames that are on a bus.

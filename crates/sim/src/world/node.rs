@@ -5,6 +5,7 @@ use crate::net::{FrameRef, NEVER};
 use sanloom_core::exchange::{Accepted, Route, route};
 use sanloom_core::fcp::{initiator, target};
 use sanloom_core::nport;
+use sanloom_core::scsi::IoOp;
 use sanloom_core::time::Instant;
 use sanloom_wire::{FcId, Frame};
 
@@ -287,8 +288,8 @@ impl World {
     fn storage_submit(&mut self, storage: u16, nport: u16, io: &target::Io) {
         let now = self.net.now();
         let node = &mut self.storage[usize::from(storage)];
-        node.count(io);
-        match node.controller.submit(now, nport, io.tag) {
+        let write = io.op == IoOp::Write;
+        match node.controller.submit(now, nport, io.tag, write, io.bytes) {
             Some(refused) => {
                 let at = Instant::from_ns(now / 1_000);
                 if let Some(target) = &mut self.nodes[usize::from(nport)].target {
@@ -309,6 +310,7 @@ impl World {
     pub(super) fn storage_timeout(&mut self, storage: u16) {
         let now = self.net.now();
         while let Some(ended) = self.storage[usize::from(storage)].controller.pop_ended(now) {
+            self.storage[usize::from(storage)].count(&ended);
             let at = Instant::from_ns(now / 1_000);
             if let Some(target) = &mut self.nodes[usize::from(ended.nport)].target {
                 target.handle(at, target::Input::IoDone { tag: ended.tag, status: ended.status });

@@ -76,6 +76,13 @@ impl Paths {
         &self.systems
     }
 
+    /// Forgets what the paths have carried: the end of the warm-up.
+    pub fn restart(&mut self) {
+        for path in self.systems.iter_mut().flat_map(|system| &mut system.paths) {
+            (path.commands, path.bytes, path.failed) = (0, 0, 0);
+        }
+    }
+
     /// Notes that an alarm for a storage system is set for `at`; [`NEVER`]: it has rung.
     pub fn armed(&mut self, number: u16, at: u64) {
         self.systems[usize::from(number)].alarm_ps = at;

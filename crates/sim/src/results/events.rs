@@ -1,0 +1,299 @@
+//! What happened, by time; and the faults that were planned.
+
+use super::view::View;
+use crate::host::PathState;
+use crate::net::Incident;
+use crate::world::NoteKind;
+use sanloom_api::results::measure::s_of_ps;
+use sanloom_api::results::{Event, EventKind, FaultEvent};
+use sanloom_core::config::{Direction, Fault, FaultKind, Node};
+use std::collections::BTreeMap;
+
+/// Events that a report keeps.
+const MAX_EVENTS: usize = 1_000;
+/// Events of one kind at one place within this time are one event.
+const JOIN_PS: u64 = 10_000_000_000;
+
+/// A fault in words, and what it hits.
+pub(super) struct FaultText {
+    pub what: String,
+    pub link: Option<String>,
+    pub node: Option<String>,
+}
+
+impl FaultText {
+    /// What the fault hits.
+    pub fn subject(&self) -> Option<String> {
+        self.link.clone().or_else(|| self.node.clone())
+    }
+}
+
+pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
+    let link_name = |link: u16| view.world.lab.links[usize::from(link)].name.clone();
+    let end_name = |link: u16, end: u8| {
+        let ends = &view.world.lab.links[usize::from(link)].ends;
+        view.names.port(&ends[usize::from(end).min(1)])
+    };
+    let way = |link: u16, direction: Direction| match direction {
+        Direction::Forward => format!(" towards {}", end_name(link, 1)),
+        Direction::Backward => format!(" towards {}", end_name(link, 0)),
+        Direction::Both => String::new(),
+    };
+    let percent = |probability: f64| format!("{} %", probability * 100.0);
+    let on_link = |link: u16, what: String| FaultText { what, link: Some(link_name(link)), node: None };
+    match fault.kind {
+        FaultKind::LinkDown { link } => on_link(link, format!("link {} down", link_name(link))),
+        FaultKind::LinkUp { link } => on_link(link, format!("link {} up", link_name(link))),
+        FaultKind::PortDown { link, end } => on_link(link, format!("port {} down", end_name(link, end))),
+        FaultKind::SwitchReset { switch } => {
+            let name = view.names.node(Node::Switch(switch)).to_owned();
+            FaultText { what: format!("switch {name} reset"), link: None, node: Some(name) }
+        }
+        FaultKind::FrameLoss { link, direction, probability } => on_link(
+            link,
+            format!("frame loss of {} on {}{}", percent(probability), link_name(link), way(link, direction)),
+        ),
+        FaultKind::CrcErrors { link, direction, probability } => on_link(
+            link,
+            format!(
+                "CRC errors in {} of the frames on {}{}",
+                percent(probability),
+                link_name(link),
+                way(link, direction)
+            ),
+        ),
+        FaultKind::SlowReceiver { link, end, delay } => {
+            on_link(link, format!("slow receiver {}: {delay} more for each R_RDY", end_name(link, end)))
+        }
+        FaultKind::WithheldCredits { link, end } => on_link(link, format!("{} withholds credits", end_name(link, end))),
+        FaultKind::LostRRdy { link, end, probability } => {
+            on_link(link, format!("{} of the R_RDYs of {} get lost", percent(probability), end_name(link, end)))
+        }
+    }
+}
+
+/// The faults of the lab.
+pub(super) fn faults(view: &View<'_>) -> Vec<FaultEvent> {
+    let faults = view.world.lab.faults.iter();
+    faults
+        .map(|fault| {
+            let text = fault_text(view, fault);
+            FaultEvent {
+                at_s: s_of_ps(fault.at.0),
+                until_s: fault.until.map(|until| s_of_ps(until.0)),
+                what: text.what,
+                link: text.link,
+                node: text.node,
+            }
+        })
+        .collect()
+}
+
+/// Deadlocks since the end of the warm-up: when they were found, and their lanes.
+pub(super) fn deadlocks<'v>(view: &'v View<'_>) -> impl Iterator<Item = (u64, &'v [u32])> {
+    view.world.net.incidents().iter().filter_map(|incident| match incident {
+        Incident::Deadlock { at_ps, cycle } if *at_ps >= view.from_ps => Some((*at_ps, &cycle[..])),
+        _ => None,
+    })
+}
+
+struct Item {
+    at_ps: u64,
+    kind: EventKind,
+    subject: Option<String>,
+    what: String,
+    /// Joined with others of its kind and subject, this is counted.
+    counted: Option<(u64, &'static str)>,
+}
+
+/// Everything worth a line, by time.
+pub(super) fn events(view: &View<'_>) -> Vec<Event> {
+    let mut items = Vec::new();
+    of_faults(view, &mut items);
+    of_notes(view, &mut items);
+    of_incidents(view, &mut items);
+    of_stalls(view, &mut items);
+    items.sort_by_key(|item| item.at_ps);
+    let items = join(items);
+    let more = items.len().saturating_sub(MAX_EVENTS) as u64 + view.world.ledger.more_notes;
+    let start_ps = view.world.start_ps;
+    let mut events: Vec<Event> = items
+        .into_iter()
+        .take(MAX_EVENTS)
+        .map(|item| Event {
+            at_s: s_of_ps(item.at_ps.saturating_sub(start_ps)),
+            kind: item.kind,
+            what: match item.counted {
+                Some((1, _)) | None => item.what,
+                Some((count, unit)) => format!("{} ({count} {unit})", item.what),
+            },
+            subject: item.subject,
+        })
+        .collect();
+    if let Some(last) = events.last_mut()
+        && more > 0
+    {
+        last.what.push_str(&format!("; {more} more events are left out"));
+    }
+    events
+}
+
+fn join(items: Vec<Item>) -> Vec<Item> {
+    let mut joined: Vec<Item> = Vec::with_capacity(items.len());
+    let mut last: BTreeMap<(EventKind, Option<String>, String), (usize, u64)> = BTreeMap::new();
+    for item in items {
+        let Some((count, _)) = item.counted else {
+            joined.push(item);
+            continue;
+        };
+        let key = (item.kind, item.subject.clone(), item.what.clone());
+        let at_ps = item.at_ps;
+        match last.get_mut(&key) {
+            Some((index, latest)) if at_ps - *latest <= JOIN_PS => {
+                *latest = at_ps;
+                if let Some((sum, _)) = &mut joined[*index].counted {
+                    *sum += count;
+                }
+            }
+            _ => {
+                last.insert(key, (joined.len(), at_ps));
+                joined.push(item);
+            }
+        }
+    }
+    joined
+}
+
+fn of_faults(view: &View<'_>, items: &mut Vec<Item>) {
+    let start_ps = view.world.start_ps;
+    for fault in &view.world.lab.faults {
+        let text = fault_text(view, fault);
+        let subject = text.subject();
+        let mut add = |at: u64, kind, what: String| {
+            if start_ps + at <= view.now_ps {
+                items.push(Item { at_ps: start_ps + at, kind, subject: subject.clone(), what, counted: None });
+            }
+        };
+        add(fault.at.0, EventKind::FaultBegins, text.what.clone());
+        if let Some(until) = fault.until {
+            add(until.0, EventKind::FaultEnds, format!("end of: {}", text.what));
+        }
+    }
+}
+
+fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
+    let world = view.world;
+    let host_name = |host: u16| view.names.node(Node::Host(host)).to_owned();
+    let storage_name = |storage: u16| view.names.node(Node::Storage(storage)).to_owned();
+    // Paths in use, by host and storage system: all that were up when the workloads began.
+    let mut usable: BTreeMap<(u16, u16), BTreeMap<u16, bool>> = BTreeMap::new();
+    for note in world.ledger.notes.iter().filter(|note| note.at_ps >= world.start_ps) {
+        let mut add = |kind, subject: String, what: String, counted| {
+            items.push(Item { at_ps: note.at_ps, kind, subject: Some(subject), what, counted });
+        };
+        match note.kind {
+            NoteKind::Path { host, storage, path, from, to } => {
+                let name = view.names.path(storage, path);
+                let subject = format!("{} {name}", host_name(host));
+                let usable_state = |state| matches!(state, PathState::Active | PathState::Suspect);
+                let kind = match to {
+                    PathState::Active => EventKind::PathRestored,
+                    _ => EventKind::PathFailover,
+                };
+                let what = match to {
+                    PathState::Active => "path is back in use",
+                    PathState::Suspect => "commands on the path fail one after the other",
+                    PathState::Blocked => "remote port of the path went away",
+                    PathState::Failed => "path failed; its commands move to other paths",
+                    PathState::Gone => "remote port of the path is forgotten",
+                };
+                add(kind, subject, what.to_owned(), None);
+                let paths = usable.entry((host, storage)).or_insert_with(|| paths_up(view, host, storage));
+                paths.insert(path, usable_state(from));
+                let before = paths.values().any(|&up| up);
+                paths.insert(path, usable_state(to));
+                if before && !paths.values().any(|&up| up) {
+                    let what = format!("{} has no path left to {}", host_name(host), storage_name(storage));
+                    add(EventKind::PathsLost, host_name(host), what, None);
+                }
+            }
+            NoteKind::Link { link, up } => {
+                let name = world.lab.links[usize::from(link)].name.clone();
+                let (kind, word) = if up { (EventKind::LinkUp, "up") } else { (EventKind::LinkDown, "down") };
+                let what = format!("link {name} went {word}");
+                add(kind, name, what, None);
+            }
+            NoteKind::Switch { switch, up } => {
+                let name = view.names.node(Node::Switch(switch)).to_owned();
+                let (kind, what) = match up {
+                    true => (EventKind::SwitchUp, format!("switch {name} runs again")),
+                    false => (EventKind::SwitchDown, format!("switch {name} stopped")),
+                };
+                add(kind, name, what, None);
+            }
+            NoteKind::Aborted { host, storage, path } => {
+                let subject = format!("{} {}", host_name(host), view.names.path(storage, path));
+                add(EventKind::CommandAborted, subject, "command aborted".to_owned(), Some((1, "commands")));
+            }
+            NoteKind::Failed { host } => {
+                let what = "request failed for good".to_owned();
+                add(EventKind::IoFailed, host_name(host), what, Some((1, "requests")));
+            }
+            NoteKind::Reroute => {
+                let what = "routes between switches computed anew".to_owned();
+                items.push(Item {
+                    at_ps: note.at_ps,
+                    kind: EventKind::Reroute,
+                    subject: None,
+                    what,
+                    counted: Some((1, "times")),
+                });
+            }
+        }
+    }
+}
+
+/// Paths that have ever been up; their states before the first note about them follow from that note.
+fn paths_up(view: &View<'_>, host: u16, storage: u16) -> BTreeMap<u16, bool> {
+    let systems = view.world.hosts[usize::from(host)].paths.systems().iter();
+    let mut found = BTreeMap::new();
+    for system in systems.filter(|system| system.storage == storage) {
+        found.extend((0..).zip(system.paths()).map(|(number, path)| (number, path.was_up)));
+    }
+    found
+}
+
+fn of_incidents(view: &View<'_>, items: &mut Vec<Item>) {
+    for incident in view.world.net.incidents() {
+        let (at_ps, kind, subject, what, counted) = match incident {
+            Incident::LinkReset { at_ps, lane } => {
+                let from = view.names.port(view.names.from(*lane));
+                let what = format!("{from} had no credit for E_D_TOV; the link was reset");
+                (*at_ps, EventKind::LinkReset, view.names.link(*lane).to_owned(), what, None)
+            }
+            Incident::HoldTime { at_ps, switch, port, frames } => {
+                let subject = format!("{}:{port}", view.names.node(Node::Switch(*switch)));
+                let what = "frames that had waited for the hold time were discarded".to_owned();
+                (*at_ps, EventKind::FramesDiscarded, subject, what, Some((u64::from(*frames), "frames")))
+            }
+            Incident::Deadlock { at_ps, cycle } => {
+                let ports: Vec<String> = cycle.iter().map(|&lane| view.names.port(view.names.from(lane))).collect();
+                let what = format!("ports wait for each other's credit in a circle: {}", ports.join(", "));
+                let subject = cycle.first().map_or_else(String::new, |&lane| view.names.link(lane).to_owned());
+                (*at_ps, EventKind::Deadlock, subject, what, None)
+            }
+        };
+        items.push(Item { at_ps, kind, subject: Some(subject), what, counted });
+    }
+}
+
+fn of_stalls(view: &View<'_>, items: &mut Vec<Item>) {
+    for (host, config) in view.world.hosts.iter().zip(&view.world.lab.hosts) {
+        let (length_ps, began_ps) = super::hosts::longest_stall(host, view.now_ps);
+        if length_ps >= super::findings::stall_threshold_ps(host) {
+            let what = format!("no request of {} ends for {:.3} s", config.name, s_of_ps(length_ps));
+            let subject = Some(config.name.clone());
+            items.push(Item { at_ps: began_ps, kind: EventKind::Stall, subject, what, counted: None });
+        }
+    }
+}

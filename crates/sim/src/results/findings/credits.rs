@@ -1,0 +1,102 @@
+//! Credits: deadlocks, losses, and too few of them for a distance.
+
+use super::super::events;
+use super::super::view::View;
+use super::{list, percent};
+use crate::net::GAP_BYTES;
+use sanloom_api::results::measure::{ratio, s_of_ps};
+use sanloom_api::results::{Finding, FindingKind, Results};
+
+/// Share of the time that a sender must have waited for credit to be worth a finding.
+const WAIT_SHARE: f64 = 0.1;
+
+pub(super) fn deadlocks(view: &View<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (at_ps, cycle) in events::deadlocks(view) {
+        let ports: Vec<String> = cycle.iter().map(|&lane| view.names.port(view.names.from(lane))).collect();
+        let links: Vec<String> = cycle.iter().map(|&lane| view.names.link(lane).to_owned()).collect();
+        let waited_ps = cycle.iter().map(|&lane| view.lanes[lane as usize].credit_wait_ps).max().unwrap_or(0);
+        found.push(Finding {
+            kind: FindingKind::Deadlock,
+            title: format!("{} ports wait for each other's credit in a circle", ports.len()),
+            detail: format!(
+                "every buffer behind {} is full of frames for the next link of the circle; the longest wait for credit \
+                 was {:.3} s, and only discards and link resets ended it",
+                list(&links),
+                s_of_ps(waited_ps)
+            ),
+            remedy: "Take one link out of the ring or give the fabric a tree of shortest paths, so that no circle of \
+                     buffers can form"
+                .to_owned(),
+            culprit: links.first().cloned(),
+            cycle: ports,
+            from_s: Some(s_of_ps(at_ps.saturating_sub(view.world.start_ps))),
+            ..Finding::default()
+        });
+    }
+    found
+}
+
+pub(super) fn lost(view: &View<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (count, lane) in view.lanes.iter().zip(0u32..).filter(|(count, _)| count.credits_lost > 0) {
+        let share = ratio(count.credit_wait_ps.min(view.measured_ps), view.measured_ps);
+        let sender = view.names.port(view.names.from(lane));
+        found.push(Finding {
+            kind: FindingKind::CreditLoss,
+            title: format!("{sender} lost {} credits", count.credits_lost),
+            detail: format!(
+                "R_RDYs from {} got lost on {}; {sender} waited for credit {} of the time and reset the link {} times",
+                view.names.port(view.names.to(lane)),
+                view.names.link(lane),
+                percent(share),
+                count.resets
+            ),
+            remedy: format!("Check cable and optics of {}", view.names.link(lane)),
+            culprit: Some(view.names.link(lane).to_owned()),
+            ..Finding::default()
+        });
+    }
+    found
+}
+
+/// Links whose sender waits for credit although the receiver gives every credit back at once: the way is too long.
+pub(super) fn too_few(view: &View<'_>, results: &Results) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (lane, number) in view.world.net.lanes().iter().zip(0u32..) {
+        let count = &view.lanes[number as usize];
+        let share = ratio(count.credit_wait_ps.min(view.measured_ps), view.measured_ps);
+        if share < WAIT_SHARE || count.frames == 0 {
+            continue;
+        }
+        // A credit is away while its frame is on the line and the R_RDY comes back.
+        let frame_ps = lane.time_of(count.bytes / count.frames + GAP_BYTES).max(1);
+        let round_ps = frame_ps + 2 * lane.propagation_ps + lane.time_of(4);
+        let needed = round_ps.div_ceil(frame_ps);
+        // The longer the receiver's buffers are held, the less the distance has to do with it.
+        let to = view.names.port(view.names.to(number));
+        let held = results.ports.iter().find(|port| port.name == to).map_or(0.0, |port| port.buffers_used_mean);
+        if needed <= u64::from(lane.bb_credit) || held > 0.5 * f64::from(lane.bb_credit) {
+            continue;
+        }
+        let from = view.names.port(view.names.from(number));
+        let busy = ratio(view.busy_ps(number), view.measured_ps);
+        found.push(Finding {
+            kind: FindingKind::Bottleneck,
+            title: format!("{} has too few credits for its length", view.names.link(number)),
+            detail: format!(
+                "a credit is away for {:.1} us and a frame takes {:.2} us, so {needed} credits keep the line busy; {from} \
+                 was given {} and waited for credit {} of the time, with the line {} busy",
+                round_ps as f64 / 1e6,
+                frame_ps as f64 / 1e6,
+                lane.bb_credit,
+                percent(share),
+                percent(busy)
+            ),
+            remedy: format!("Give {to} at least {needed} receive buffers"),
+            culprit: Some(view.names.link(number).to_owned()),
+            ..Finding::default()
+        });
+    }
+    found
+}

@@ -1,0 +1,63 @@
+//! What an engineer would want to be told first. Every finding follows from numbers of the run, which it names.
+
+mod credits;
+mod limits;
+mod slow_drain;
+mod stalls;
+
+use super::view::View;
+use crate::world::HostNode;
+use sanloom_api::results::{Finding, FindingKind, Results};
+
+/// All findings, the worst first.
+pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if view.measured_ps == 0 {
+        return found;
+    }
+    found.extend(credits::deadlocks(view));
+    found.extend(slow_drain::find(view, results));
+    found.extend(credits::lost(view));
+    found.extend(stalls::failures(results));
+    found.extend(stalls::find(view, results));
+    found.extend(credits::too_few(view, results));
+    found.extend(limits::storage(view, results));
+    found.extend(limits::links(view, results));
+    found.extend(limits::hosts(results));
+    found.sort_by_key(|finding| rank(finding.kind));
+    found
+}
+
+fn rank(kind: FindingKind) -> u8 {
+    match kind {
+        FindingKind::Deadlock => 0,
+        FindingKind::IoFailures => 1,
+        FindingKind::SlowDrain => 2,
+        FindingKind::CreditLoss => 3,
+        FindingKind::Stall => 4,
+        FindingKind::Bottleneck => 5,
+        FindingKind::StorageBound => 6,
+    }
+}
+
+/// From this length on a time without an end is a stall: 50 ms, and twenty times the mean response time.
+pub(super) fn stall_threshold_ps(host: &HostNode) -> u64 {
+    let exact = host.measured.latency.exact();
+    let mean_ps = if exact.count() == 0 { 0 } else { (exact.sum() / u128::from(exact.count())) as u64 };
+    mean_ps.saturating_mul(20).max(50_000_000_000)
+}
+
+/// A share as a whole percentage.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A few names: `a, b, c and 4 more`.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,70 @@
+//! Links.
+
+use super::view::View;
+use crate::net::Place;
+use sanloom_api::results::measure::{per_s, ratio, s_of_ps};
+use sanloom_api::results::{LinkDirection, LinkKind, LinkResult};
+use sanloom_core::config::{Link, Node};
+
+pub(super) fn links(view: &View<'_>) -> Vec<LinkResult> {
+    let links = view.world.lab.links.iter().zip(0u16..);
+    links.map(|(link, number)| one(view, link, number)).collect()
+}
+
+fn one(view: &View<'_>, link: &Link, number: u16) -> LinkResult {
+    let lane = 2 * u32::from(number);
+    let down_ps = view.world.measured_down_ps(number);
+    LinkResult {
+        name: link.name.clone(),
+        kind: kind_of(link),
+        rate: link.rate.name().to_owned(),
+        rate_bytes_per_s: link.rate.bytes_per_s() as f64,
+        bundle: link.bundle.map(|bundle| format!("bundle{bundle}")),
+        down_s: s_of_ps(down_ps),
+        link_resets: view.lanes[lane as usize].resets + view.lanes[lane as usize + 1].resets,
+        forward: direction(view, link, lane, down_ps),
+        backward: direction(view, link, lane + 1, down_ps),
+    }
+}
+
+fn kind_of(link: &Link) -> LinkKind {
+    match [link.ends[0].node, link.ends[1].node] {
+        [Node::Switch(_), Node::Switch(_)] => LinkKind::Isl,
+        [Node::Switch(_), Node::Host(_)] | [Node::Host(_), Node::Switch(_)] => LinkKind::Host,
+        [Node::Switch(_), Node::Storage(_)] | [Node::Storage(_), Node::Switch(_)] => LinkKind::Storage,
+        _ => LinkKind::Direct,
+    }
+}
+
+fn direction(view: &View<'_>, link: &Link, number: u32, down_ps: u64) -> LinkDirection {
+    let count = &view.lanes[number as usize];
+    let lane = &view.world.net.lanes()[number as usize];
+    // An R_RDY for a frame of the other direction travels this way.
+    let r_rdys = view.lanes[(number ^ 1) as usize].r_rdys;
+    LinkDirection {
+        from: view.names.port(view.names.from(number)),
+        to: view.names.port(view.names.to(number)),
+        frames: count.frames,
+        bytes: count.bytes,
+        data_bytes: count.data_bytes,
+        throughput_bytes_per_s: per_s(count.data_bytes, view.measured_ps),
+        utilisation: ratio(view.busy_ps(number), view.measured_ps),
+        idle_words: words(link, view.measured_ps - down_ps.min(view.measured_ps))
+            .saturating_sub(count.bytes / WORD_BYTES + r_rdys),
+        r_rdys,
+        credit_wait_s: s_of_ps(count.credit_wait_ps),
+        credit_wait_fraction: ratio(count.credit_wait_ps.min(view.measured_ps), view.measured_ps),
+        bb_credit: u64::from(lane.bb_credit),
+        credits_min: u64::from(lane.credits_min),
+        credits_lost: count.credits_lost,
+        frames_lost: view.lost_at(&[Place::Line(number)]),
+    }
+}
+
+const WORD_BYTES: u64 = 4;
+
+/// Transmission words that a line carries in a time: what is no frame and no R_RDY among them is fill.
+fn words(link: &Link, time_ps: u64) -> u64 {
+    let (ps, bytes) = link.rate.ps_per_byte();
+    (u128::from(time_ps) * u128::from(bytes) / u128::from(ps * WORD_BYTES)) as u64
+}

@@ -1,0 +1,57 @@
+//! Names of ports and lanes.
+
+use sanloom_core::config::{Lab, LinkEnd, Node};
+
+/// Names the things of a lab.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'l> {
+    lab: &'l Lab,
+}
+
+impl<'l> Names<'l> {
+    pub fn new(lab: &'l Lab) -> Names<'l> {
+        Names { lab }
+    }
+
+    /// Name of a node.
+    pub fn node(&self, node: Node) -> &'l str {
+        match node {
+            Node::Switch(switch) => &self.lab.switches[usize::from(switch)].name,
+            Node::Host(host) => &self.lab.hosts[usize::from(host)].name,
+            Node::Storage(storage) => &self.lab.storage[usize::from(storage)].name,
+        }
+    }
+
+    /// Name of a port: `edge1:3`.
+    pub fn port(&self, end: &LinkEnd) -> String {
+        format!("{}:{}", self.node(end.node), end.port)
+    }
+
+    /// Name of the link of a lane.
+    pub fn link(&self, lane: u32) -> &'l str {
+        &self.lab.links[lane as usize / 2].name
+    }
+
+    /// Where a lane begins.
+    pub fn from(&self, lane: u32) -> &'l LinkEnd {
+        &self.lab.links[lane as usize / 2].ends[lane as usize % 2]
+    }
+
+    /// Where a lane ends.
+    pub fn to(&self, lane: u32) -> &'l LinkEnd {
+        &self.lab.links[lane as usize / 2].ends[1 - lane as usize % 2]
+    }
+
+    /// Link and direction: `ISL1.forward`.
+    pub fn lane(&self, lane: u32) -> String {
+        let way = if lane.is_multiple_of(2) { "forward" } else { "backward" };
+        format!("{}.{way}", self.link(lane))
+    }
+
+    /// A path: `hba1>array1:2`.
+    pub fn path(&self, storage: u16, path: u16) -> String {
+        let system = &self.lab.storage[usize::from(storage)];
+        let ports = (system.ports.len() as u16).max(1);
+        format!("hba{}>{}:{}", path / ports, system.name, path % ports)
+    }
+}

@@ -1,0 +1,118 @@
+//! Ports and switches.
+
+use super::view::View;
+use crate::net::{BufferCount, Crossbar, Place, WaitCount};
+use sanloom_api::results::measure::{mean_level, mean_us, ratio, s_of_ps, us_of_ps};
+use sanloom_api::results::{Latency, PortKind, PortResult, SwitchResult};
+use sanloom_core::config::{LinkEnd, Node};
+
+pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
+    let mut ports: Vec<(Node, u16, PortResult)> = Vec::new();
+    for (link, number) in view.world.lab.links.iter().zip(0u32..) {
+        for (end, side) in link.ends.iter().zip(0u32..) {
+            // The lane that leaves from an end has its number.
+            let (tx, rx) = (2 * number + side, 2 * number + 1 - side);
+            let mut port = one(view, end, link.ends[1 - side as usize].node, tx, rx);
+            port.link.clone_from(&link.name);
+            ports.push((end.node, end.port, port));
+        }
+    }
+    ports.sort_by_key(|(node, port, _)| (*node, *port));
+    ports.into_iter().map(|(.., port)| port).collect()
+}
+
+fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortResult {
+    let net = &view.world.net;
+    let (frames_received, bytes_received) = view.world.received(rx);
+    let (buffers, waiting) = match end.node {
+        Node::Switch(switch) => {
+            let crossbar = &net.switch(switch).crossbar;
+            let count = crossbar.input_count(end.port);
+            let area_ps = crossbar.held_area_ps(end.port, view.now_ps);
+            (BufferCount { area_ps, max: count.max_frames }, waiting(&count.wait))
+        }
+        Node::Host(_) | Node::Storage(_) => {
+            let crate::net::End::NPort(nport) = net.lanes()[rx as usize].to else { return PortResult::default() };
+            (net.nport_buffers(nport), Latency::default())
+        }
+    };
+    let sent = &view.lanes[tx as usize];
+    PortResult {
+        name: view.names.port(end),
+        node: view.names.node(end.node).to_owned(),
+        kind: match (end.node, other) {
+            (Node::Switch(_), Node::Switch(_)) => PortKind::EPort,
+            (Node::Switch(_), _) => PortKind::FPort,
+            _ => PortKind::NPort,
+        },
+        link: String::new(),
+        frames_sent: sent.frames,
+        frames_received,
+        bytes_sent: sent.bytes,
+        bytes_received,
+        buffers: u64::from(end.bb_credit),
+        buffers_used_mean: mean_level(u128::from(buffers.area_ps), view.measured_ps).min(f64::from(end.bb_credit)),
+        buffers_used_max: u64::from(buffers.max),
+        waiting,
+        zero_credit_s: s_of_ps(sent.zero_credit_ps.min(view.measured_ps)),
+        zero_credit_fraction: ratio(sent.zero_credit_ps.min(view.measured_ps), view.measured_ps),
+        discards: view.lost_at(&[Place::Receiver(rx)]),
+    }
+}
+
+fn waiting(count: &WaitCount) -> Latency {
+    let quantile = |q| us_of_ps(count.quantile_ps(q));
+    Latency {
+        count: count.frames,
+        mean_us: mean_us(u128::from(count.sum_ps), count.frames),
+        p50_us: quantile(0.5),
+        p95_us: quantile(0.95),
+        p99_us: quantile(0.99),
+        p99_9_us: quantile(0.999),
+        max_us: us_of_ps(count.max_ps),
+    }
+}
+
+pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
+    let switches = view.world.lab.switches.iter().zip(0u16..);
+    switches
+        .map(|(config, number)| {
+            let plane = view.world.net.switch(number);
+            let mut places = vec![Place::Processor(number)];
+            places.extend((0..config.ports).filter_map(|port| plane.rx_lane(port)).map(Place::Receiver));
+            let inputs = inputs(view, &plane.crossbar, config.ports);
+            let counted = view.world.switches[usize::from(number)].counted();
+            SwitchResult {
+                name: config.name.clone(),
+                domain: config.domain,
+                frames_forwarded: inputs.wait.frames,
+                bytes_forwarded: inputs.bytes,
+                buffers_used_mean: mean_level(inputs.area_ps, view.measured_ps),
+                waiting: waiting(&inputs.wait),
+                logins: counted.logins,
+                name_server_requests: counted.name_server_requests,
+                rscns_sent: counted.rscns_sent,
+                discards: view.lost_at(&places),
+            }
+        })
+        .collect()
+}
+
+#[derive(Default)]
+struct Inputs {
+    wait: WaitCount,
+    bytes: u64,
+    area_ps: u128,
+}
+
+/// All ports of a switch; frames of its own processor have not crossed it.
+fn inputs(view: &View<'_>, crossbar: &Crossbar, ports: u16) -> Inputs {
+    let mut sum = Inputs::default();
+    for port in 0..ports {
+        let count = crossbar.input_count(port);
+        sum.wait.merge(&count.wait);
+        sum.bytes += count.bytes;
+        sum.area_ps += u128::from(crossbar.held_area_ps(port, view.now_ps));
+    }
+    sum
+}

@@ -1,0 +1,115 @@
+//! Values over time.
+
+use super::view::View;
+use crate::stats::Step;
+use crate::world::LaneStep;
+use sanloom_api::results::measure::{mean_level, mean_us, per_s, ratio, s_of_ps};
+use sanloom_api::results::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
+
+/// Equal steps over the whole run. Hosts and lanes may have joined theirs a different number of times; the coarser of
+/// the two is what all are given in.
+pub(super) fn series(view: &View<'_>) -> Series {
+    let world = view.world;
+    let sample_ps = world.lab.run.sample_interval.0.max(1);
+    let of_hosts = world.hosts.iter().map(|host| host.measured.series.interval_ps()).max().unwrap_or(0);
+    let interval_ps = of_hosts.max(sample_ps.saturating_mul(world.ledger.samples_per_step)).max(1);
+    let run_ps = world.run_ps();
+    let steps = run_ps.div_ceil(interval_ps) as usize;
+    let lengths: Vec<u64> = (0..steps as u64).map(|step| interval_ps.min(run_ps - step * interval_ps)).collect();
+    let lane_steps = lane_steps(view, interval_ps, steps);
+    let mut total = vec![Step::default(); steps];
+    let mut hosts = Vec::with_capacity(world.hosts.len());
+    for (host, config) in world.hosts.iter().zip(&world.lab.hosts) {
+        let own = &host.measured.series;
+        let mut joined = vec![Step::default(); steps];
+        for (index, step) in own.steps().iter().enumerate() {
+            // A request that ends at the very end of the run belongs to the last step.
+            let at = (index as u64 * own.interval_ps() / interval_ps) as usize;
+            if let Some(last) = steps.checked_sub(1) {
+                add(&mut joined[at.min(last)], step);
+                add(&mut total[at.min(last)], step);
+            }
+        }
+        let (throughput_bytes_per_s, iops, latency_mean_us) = rates(&joined, &lengths);
+        hosts.push(HostSeries { name: config.name.clone(), throughput_bytes_per_s, iops, latency_mean_us });
+    }
+    let (throughput_bytes_per_s, iops, latency_mean_us) = rates(&total, &lengths);
+    Series {
+        interval_s: s_of_ps(interval_ps),
+        steps: steps as u64,
+        total: TotalSeries {
+            throughput_bytes_per_s,
+            iops,
+            latency_mean_us,
+            frames_dropped: lane_steps.iter().map(|step| step.dropped).collect(),
+        },
+        hosts,
+        links: links(view, &lane_steps),
+        storage: storage(view, &lane_steps),
+    }
+}
+
+fn add(sum: &mut Step, step: &Step) {
+    sum.bytes += step.bytes;
+    sum.ios += step.ios;
+    sum.latency_sum_ps = sum.latency_sum_ps.saturating_add(step.latency_sum_ps);
+}
+
+fn rates(steps: &[Step], lengths: &[u64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+    let per_step =
+        |value: fn(&Step) -> u64| steps.iter().zip(lengths).map(|(step, &length)| per_s(value(step), length)).collect();
+    let latency = steps.iter().map(|step| mean_us(u128::from(step.latency_sum_ps), step.ios)).collect();
+    (per_step(|step| step.bytes), per_step(|step| step.ios), latency)
+}
+
+/// The steps of lanes and storage, joined to the interval of the results, the one in progress included.
+fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> {
+    let world = view.world;
+    let nothing = LaneStep {
+        end_ps: 0,
+        length_ps: 0,
+        line_bytes: vec![0; world.net.lanes().len()],
+        credit_wait_ps: vec![0; world.net.lanes().len()],
+        dropped: 0,
+        storage_bytes: vec![0; world.storage.len()],
+        storage_area: vec![0; world.storage.len()],
+    };
+    let mut joined = vec![nothing; steps];
+    for step in world.ledger.lane_steps.iter().chain(world.open_lane_step().iter()) {
+        let begin_ps = step.end_ps - step.length_ps - world.start_ps;
+        if let Some(sum) = joined.get_mut((begin_ps / interval_ps) as usize) {
+            sum.join(step);
+        }
+    }
+    joined
+}
+
+fn links(view: &View<'_>, steps: &[LaneStep]) -> Vec<LinkSeries> {
+    let lanes = view.world.net.lanes().iter().zip(0u32..);
+    lanes
+        .map(|(lane, number)| {
+            let at = number as usize;
+            // A frame is counted when it starts, so a step may hold a little more than fits.
+            let busy = |step: &LaneStep| ratio(lane.time_of(step.line_bytes[at]).min(step.length_ps), step.length_ps);
+            let wait = |step: &LaneStep| ratio(step.credit_wait_ps[at].min(step.length_ps), step.length_ps);
+            LinkSeries {
+                name: view.names.lane(number),
+                from: view.names.port(view.names.from(number)),
+                to: view.names.port(view.names.to(number)),
+                utilisation: steps.iter().map(busy).collect(),
+                credit_wait_fraction: steps.iter().map(wait).collect(),
+            }
+        })
+        .collect()
+}
+
+fn storage(view: &View<'_>, steps: &[LaneStep]) -> Vec<StorageSeries> {
+    let storage = view.world.lab.storage.iter().enumerate();
+    storage
+        .map(|(at, config)| StorageSeries {
+            name: config.name.clone(),
+            throughput_bytes_per_s: steps.iter().map(|s| per_s(s.storage_bytes[at], s.length_ps)).collect(),
+            queue_mean: steps.iter().map(|s| mean_level(s.storage_area[at], s.length_ps)).collect(),
+        })
+        .collect()
+}

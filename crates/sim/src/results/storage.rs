@@ -1,0 +1,31 @@
+//! Storage systems.
+
+use super::view::{View, latency};
+use sanloom_api::results::StorageResult;
+use sanloom_api::results::measure::{mean_level, per_s};
+
+pub(super) fn storage(view: &View<'_>) -> Vec<StorageResult> {
+    let pairs = view.world.storage.iter().zip(&view.world.lab.storage);
+    pairs
+        .map(|(storage, config)| {
+            let controller = &storage.controller;
+            let ([reads, writes], [read_bytes, written_bytes]) = (storage.ios, storage.bytes);
+            let busy_ps = controller.busy_ps(view.now_ps) / u128::from(config.service.servers.max(1));
+            StorageResult {
+                name: config.name.clone(),
+                ios_completed: reads + writes,
+                reads,
+                writes,
+                read_bytes,
+                written_bytes,
+                throughput_bytes_per_s: per_s(read_bytes + written_bytes, view.measured_ps),
+                iops: per_s(reads + writes, view.measured_ps),
+                utilisation: mean_level(busy_ps, view.measured_ps).min(1.0),
+                queue: view.depth(&controller.depth),
+                task_set_full: controller.refused,
+                latency: latency(&controller.latency),
+                waiting: latency(&controller.waiting),
+            }
+        })
+        .collect()
+}
