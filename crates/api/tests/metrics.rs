@@ -1,35 +1,24 @@
 //! Paths of numbers, as expectations and sweeps use them.
 
 use sanloom_api::results::{
-    ExpectationResult, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results,
-    is_metric_path,
+    ExpectationResult, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, is_metric_path,
 };
 
 fn host(name: &str, throughput_bytes_per_s: f64) -> HostResult {
     HostResult {
         name: name.into(),
-        io: IoStats {
-            throughput_bytes_per_s,
-            ..IoStats::default()
-        },
+        io: IoStats { throughput_bytes_per_s, ..IoStats::default() },
         ..HostResult::default()
     }
 }
 
 fn direction(utilisation: f64) -> LinkDirection {
-    LinkDirection {
-        utilisation,
-        ..LinkDirection::default()
-    }
+    LinkDirection { utilisation, ..LinkDirection::default() }
 }
 
 fn results() -> Results {
     let mut results = Results {
-        hosts: vec![
-            host("server1", 10.0),
-            host("server2", 30.0),
-            host("db.example", 50.0),
-        ],
+        hosts: vec![host("server1", 10.0), host("server2", 30.0), host("db.example", 50.0)],
         links: vec![LinkResult {
             name: "isl1".into(),
             forward: direction(0.25),
@@ -46,24 +35,15 @@ fn results() -> Results {
 #[test]
 fn an_element_of_a_list_is_found_by_its_name() {
     let results = results();
-    assert_eq!(
-        results.metric("hosts.server2.throughput_bytes_per_s"),
-        Some(30.0)
-    );
+    assert_eq!(results.metric("hosts.server2.throughput_bytes_per_s"), Some(30.0));
     assert_eq!(results.metric("totals.ios_failed"), Some(3.0));
     assert_eq!(results.metric("drops.crc_error"), Some(7.0));
-    assert_eq!(
-        results.metric("links.isl1.backward.utilisation"),
-        Some(0.75)
-    );
+    assert_eq!(results.metric("links.isl1.backward.utilisation"), Some(0.75));
 }
 
 #[test]
 fn a_name_with_dots_is_found() {
-    assert_eq!(
-        results().metric("hosts.db.example.throughput_bytes_per_s"),
-        Some(50.0)
-    );
+    assert_eq!(results().metric("hosts.db.example.throughput_bytes_per_s"), Some(50.0));
 }
 
 #[test]
@@ -121,14 +101,7 @@ fn an_expectation_without_a_number_fails() {
 fn a_misspelled_path_is_seen_before_the_run() {
     assert!(is_metric_path("sum(hosts.*.iops)"));
     assert!(is_metric_path("totals.ios_failed"));
-    for bad in [
-        "",
-        "sum()",
-        "sum(hosts",
-        "hosts..iops",
-        "nonsense(a.b)",
-        "a.b.",
-    ] {
+    for bad in ["", "sum()", "sum(hosts", "hosts..iops", "nonsense(a.b)", "a.b."] {
         assert!(!is_metric_path(bad), "{bad}");
     }
 }

@@ -35,16 +35,12 @@ fn the_page_is_made_from_the_types() {
         std::fs::write(&path, &page).unwrap();
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        there == page,
-        "docs/results.md is out of date: run SANLOOM_BLESS=1 cargo test -p sanloom-api"
-    );
+    assert!(there == page, "docs/results.md is out of date: run SANLOOM_BLESS=1 cargo test -p sanloom-api");
 }
 
 #[test]
 fn documented_fields_are_what_serde_writes() {
-    let types: BTreeMap<String, Type> =
-        sources().into_iter().map(|t| (t.name.clone(), t)).collect();
+    let types: BTreeMap<String, Type> = sources().into_iter().map(|t| (t.name.clone(), t)).collect();
     for (name, value) in examples() {
         let documented = field_names(&types, name);
         let mut written: Vec<String> = match value {
@@ -58,28 +54,18 @@ fn documented_fields_are_what_serde_writes() {
     }
     for (name, t) in &types {
         let known = examples().iter().any(|(example, _)| example == name);
-        assert!(
-            known || !t.is_struct || name == "HistogramBucket",
-            "{name} has no example here"
-        );
+        assert!(known || !t.is_struct || name == "HistogramBucket", "{name} has no example here");
     }
 }
 
 #[test]
 fn results_survive_json() {
-    let mut results = Results {
-        replications: Some(Replications::default()),
-        ..Results::default()
-    };
+    let mut results = Results { replications: Some(Replications::default()), ..Results::default() };
     results.hosts.push(HostResult {
         name: "server1".into(),
         io: IoStats {
             throughput_bytes_per_s: 81_899_999.300_000_01,
-            latency: Latency {
-                count: 3,
-                p99_9_us: 0.1,
-                ..Latency::default()
-            },
+            latency: Latency { count: 3, p99_9_us: 0.1, ..Latency::default() },
             ..IoStats::default()
         },
         latency_histogram: vec![HistogramBucket(12.5, 3)],
@@ -109,28 +95,13 @@ fn unknown_and_missing_fields_are_read() {
 /// A value of every type with no field left out.
 fn examples() -> Vec<(&'static str, Value)> {
     let some = || Some("x".to_owned());
-    let results = Results {
-        replications: Some(Replications::default()),
-        ..Results::default()
-    };
+    let results = Results { replications: Some(Replications::default()), ..Results::default() };
     let values = [
         ("Results", to_value(results)),
-        (
-            "LabInfo",
-            to_value(LabInfo {
-                command: some(),
-                source: some(),
-                ..LabInfo::default()
-            }),
-        ),
+        ("LabInfo", to_value(LabInfo { command: some(), source: some(), ..LabInfo::default() })),
         (
             "FaultEvent",
-            to_value(FaultEvent {
-                until_s: Some(1.0),
-                link: some(),
-                node: some(),
-                ..FaultEvent::default()
-            }),
+            to_value(FaultEvent { until_s: Some(1.0), link: some(), node: some(), ..FaultEvent::default() }),
         ),
         ("IoStats", to_value(IoStats::default())),
         ("Latency", to_value(Latency::default())),
@@ -140,34 +111,14 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("PathResult", to_value(PathResult::default())),
         ("StreamResult", to_value(StreamResult::default())),
         ("StreamHostResult", to_value(StreamHostResult::default())),
-        (
-            "LinkResult",
-            to_value(LinkResult {
-                bundle: some(),
-                ..LinkResult::default()
-            }),
-        ),
+        ("LinkResult", to_value(LinkResult { bundle: some(), ..LinkResult::default() })),
         ("LinkDirection", to_value(LinkDirection::default())),
         ("PortResult", to_value(PortResult::default())),
         ("SwitchResult", to_value(SwitchResult::default())),
         ("StorageResult", to_value(StorageResult::default())),
         ("Conservation", to_value(Conservation::default())),
-        (
-            "Event",
-            to_value(Event {
-                subject: some(),
-                ..Event::default()
-            }),
-        ),
-        (
-            "Finding",
-            to_value(Finding {
-                culprit: some(),
-                from_s: Some(0.0),
-                until_s: Some(1.0),
-                ..Finding::default()
-            }),
-        ),
+        ("Event", to_value(Event { subject: some(), ..Event::default() })),
+        ("Finding", to_value(Finding { culprit: some(), from_s: Some(0.0), until_s: Some(1.0), ..Finding::default() })),
         ("Victim", to_value(Victim::default())),
         (
             "ExpectationResult",
@@ -186,13 +137,7 @@ fn examples() -> Vec<(&'static str, Value)> {
         ("Replications", to_value(Replications::default())),
         ("Interval", to_value(Interval::default())),
         ("Engine", to_value(Engine::default())),
-        (
-            "SweepRow",
-            to_value(SweepRow {
-                error: some(),
-                ..SweepRow::default()
-            }),
-        ),
+        ("SweepRow", to_value(SweepRow { error: some(), ..SweepRow::default() })),
         ("Setting", to_value(Setting::default())),
         ("WhatIfRow", to_value(WhatIfRow::default())),
     ];
@@ -219,13 +164,7 @@ fn field_names(types: &BTreeMap<String, Type>, name: &str) -> Vec<String> {
     types[name]
         .fields
         .iter()
-        .flat_map(|field| {
-            if field.flattened {
-                field_names(types, &field.rust_type)
-            } else {
-                vec![field.name.clone()]
-            }
-        })
+        .flat_map(|field| if field.flattened { field_names(types, &field.rust_type) } else { vec![field.name.clone()] })
         .collect()
 }
 
@@ -247,9 +186,7 @@ fn sources() -> Vec<Type> {
             } else if inside {
                 let field = trimmed.trim_end_matches(',');
                 let (name, rust_type) = match field.split_once(": ") {
-                    Some((name, rust_type)) => {
-                        (name.trim_start_matches("pub ").to_owned(), rust_type)
-                    }
+                    Some((name, rust_type)) => (name.trim_start_matches("pub ").to_owned(), rust_type),
                     None => (snake(field), ""),
                 };
                 out.last_mut().unwrap().fields.push(Field {
@@ -316,11 +253,7 @@ fn page() -> String {
                 let _ = writeln!(out, "| | | All fields of {inner}. {meaning} |");
             } else {
                 let kind = json_type(&field.rust_type, &names);
-                let optional = if field.optional {
-                    ", may be absent"
-                } else {
-                    ""
-                };
+                let optional = if field.optional { ", may be absent" } else { "" };
                 let _ = writeln!(out, "| `{}` | {kind}{optional} | {meaning} |", field.name);
             }
         }
@@ -329,11 +262,7 @@ fn page() -> String {
 }
 
 fn json_type(rust_type: &str, names: &[&str]) -> String {
-    let inner = |prefix: &str| {
-        rust_type
-            .strip_prefix(prefix)
-            .and_then(|rest| rest.strip_suffix('>'))
-    };
+    let inner = |prefix: &str| rust_type.strip_prefix(prefix).and_then(|rest| rest.strip_suffix('>'));
     if let Some(inner) = inner("Option<") {
         return json_type(inner, names);
     }

@@ -29,7 +29,6 @@ impl Conservation {
     /// Whether both sides of the books are equal.
     pub fn holds(&self) -> bool {
         self.frames_sent == self.frames_delivered + self.frames_dropped + self.frames_in_flight
-            && self.commands_issued
-                == self.commands_completed + self.commands_failed + self.commands_in_flight
+            && self.commands_issued == self.commands_completed + self.commands_failed + self.commands_in_flight
     }
 }

@@ -24,22 +24,9 @@ pub struct ExpectationResult {
 
 impl ExpectationResult {
     /// Holds a number of the results against its bounds.
-    pub fn check(
-        metrics: &Metrics,
-        metric: &str,
-        min: Option<f64>,
-        max: Option<f64>,
-    ) -> ExpectationResult {
+    pub fn check(metrics: &Metrics, metric: &str, min: Option<f64>, max: Option<f64>) -> ExpectationResult {
         let value = metrics.get(metric);
-        let ok = value.is_some_and(|value| {
-            min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
-        });
-        ExpectationResult {
-            metric: metric.to_owned(),
-            min,
-            max,
-            value,
-            ok,
-        }
+        let ok = value.is_some_and(|value| min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max));
+        ExpectationResult { metric: metric.to_owned(), min, max, value, ok }
     }
 }

@@ -51,9 +51,7 @@ impl LinkResult {
 
     /// Share of the time that a frame waited for credit, in the direction where it was longer, 0 to 1.
     pub fn credit_wait_fraction(&self) -> f64 {
-        self.forward
-            .credit_wait_fraction
-            .max(self.backward.credit_wait_fraction)
+        self.forward.credit_wait_fraction.max(self.backward.credit_wait_fraction)
     }
 }
 

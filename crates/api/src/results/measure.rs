@@ -17,39 +17,23 @@ pub fn s_of_ps(ps: u64) -> f64 {
 
 /// `count` per second over `ps` picoseconds; 0 over no time.
 pub fn per_s(count: u64, ps: u64) -> f64 {
-    if ps == 0 {
-        0.0
-    } else {
-        count as f64 * 1e12 / ps as f64
-    }
+    if ps == 0 { 0.0 } else { count as f64 * 1e12 / ps as f64 }
 }
 
 /// `part / whole`; 0 of nothing.
 pub fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Mean of a level over time from its integral: `level_ps` is the sum of level times duration in picoseconds, which may
 /// exceed 64 bits. 0 over no time.
 pub fn mean_level(level_ps: u128, ps: u64) -> f64 {
-    if ps == 0 {
-        0.0
-    } else {
-        level_ps as f64 / ps as f64
-    }
+    if ps == 0 { 0.0 } else { level_ps as f64 / ps as f64 }
 }
 
 /// Mean of `count` times from their sum in picoseconds, in microseconds; 0 of none.
 pub fn mean_us(sum_ps: u128, count: u64) -> f64 {
-    if count == 0 {
-        0.0
-    } else {
-        sum_ps as f64 / count as f64 / 1e6
-    }
+    if count == 0 { 0.0 } else { sum_ps as f64 / count as f64 / 1e6 }
 }
 
 #[cfg(test)]
@@ -58,13 +42,7 @@ mod tests {
 
     #[test]
     fn nothing_over_no_time_is_zero() {
-        for value in [
-            per_s(7, 0),
-            ratio(7, 0),
-            mean_level(7, 0),
-            mean_us(7, 0),
-            us_of_ps(0),
-        ] {
+        for value in [per_s(7, 0), ratio(7, 0), mean_level(7, 0), mean_us(7, 0), us_of_ps(0)] {
             assert_eq!(value, 0.0);
         }
     }

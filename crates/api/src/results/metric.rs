@@ -20,13 +20,8 @@ pub struct Metrics {
 impl Metrics {
     /// Prepares results for look-ups.
     pub fn new(results: &Results) -> Metrics {
-        let lean = Results {
-            series: super::Series::default(),
-            ..results.clone()
-        };
-        Metrics {
-            root: serde_json::to_value(lean).unwrap_or_default(),
-        }
+        let lean = Results { series: super::Series::default(), ..results.clone() };
+        Metrics { root: serde_json::to_value(lean).unwrap_or_default() }
     }
 
     /// The number at `path`. `None`: there is none, or there are several and no word says what to do with them.
@@ -61,9 +56,7 @@ impl Metrics {
 /// Whether `path` is spelled like a path of [`Metrics`], whatever the results may hold: balanced, and no empty part.
 pub fn is_metric_path(path: &str) -> bool {
     let (_, inner) = split_fold(path.trim());
-    !inner.is_empty()
-        && !inner.contains(['(', ')'])
-        && inner.split('.').all(|part| !part.trim().is_empty())
+    !inner.is_empty() && !inner.contains(['(', ')']) && inner.split('.').all(|part| !part.trim().is_empty())
 }
 
 enum Fold {
@@ -95,10 +88,7 @@ fn collect<'a>(value: &'a Value, path: &str, found: &mut Vec<&'a Value>) {
         found.push(value);
         return;
     }
-    let cuts = path
-        .match_indices('.')
-        .map(|(at, _)| (&path[..at], &path[at + 1..]))
-        .chain(std::iter::once((path, "")));
+    let cuts = path.match_indices('.').map(|(at, _)| (&path[..at], &path[at + 1..])).chain(std::iter::once((path, "")));
     for (part, rest) in cuts {
         if part.contains('*') && part.contains('.') {
             // A wildcard stays within its part.

@@ -96,10 +96,7 @@ fn columns(series: &Series) -> Vec<Column<'_>> {
     let mut out = Vec::new();
     let total = &series.total;
     let quantities = [
-        (
-            "throughput_bytes_per_s",
-            Floats(&total.throughput_bytes_per_s),
-        ),
+        ("throughput_bytes_per_s", Floats(&total.throughput_bytes_per_s)),
         ("iops", Floats(&total.iops)),
         ("latency_mean_us", Floats(&total.latency_mean_us)),
         ("frames_dropped", Counts(&total.frames_dropped)),
@@ -107,28 +104,20 @@ fn columns(series: &Series) -> Vec<Column<'_>> {
     add(&mut out, "total", None, quantities);
     for host in &series.hosts {
         let quantities = [
-            (
-                "throughput_bytes_per_s",
-                Floats(&host.throughput_bytes_per_s),
-            ),
+            ("throughput_bytes_per_s", Floats(&host.throughput_bytes_per_s)),
             ("iops", Floats(&host.iops)),
             ("latency_mean_us", Floats(&host.latency_mean_us)),
         ];
         add(&mut out, "hosts", Some(&host.name), quantities);
     }
     for link in &series.links {
-        let quantities = [
-            ("utilisation", Floats(&link.utilisation)),
-            ("credit_wait_fraction", Floats(&link.credit_wait_fraction)),
-        ];
+        let quantities =
+            [("utilisation", Floats(&link.utilisation)), ("credit_wait_fraction", Floats(&link.credit_wait_fraction))];
         add(&mut out, "links", Some(&link.name), quantities);
     }
     for storage in &series.storage {
         let quantities = [
-            (
-                "throughput_bytes_per_s",
-                Floats(&storage.throughput_bytes_per_s),
-            ),
+            ("throughput_bytes_per_s", Floats(&storage.throughput_bytes_per_s)),
             ("queue_mean", Floats(&storage.queue_mean)),
         ];
         add(&mut out, "storage", Some(&storage.name), quantities);
@@ -142,12 +131,7 @@ fn add<'a, const N: usize>(
     element: Option<&'a str>,
     quantities: [(&'static str, Values<'a>); N],
 ) {
-    out.extend(quantities.map(|(quantity, values)| Column {
-        part,
-        element,
-        quantity,
-        values,
-    }));
+    out.extend(quantities.map(|(quantity, values)| Column { part, element, quantity, values }));
 }
 
 fn at_s(series: &Series, step: usize) -> f64 {

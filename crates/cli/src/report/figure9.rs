@@ -44,9 +44,7 @@ const PANEL_WIDTH: f64 = 540.0;
 const PANEL_HEIGHT: f64 = 350.0;
 /// Room in a panel: left, right, top, bottom.
 const ROOM: (f64, f64, f64, f64) = (62.0, 18.0, 40.0, 92.0);
-const COLOURS: [&str; 6] = [
-    "#2563eb", "#e07b0c", "#0f9d8a", "#9333ea", "#5c9a12", "#db2777",
-];
+const COLOURS: [&str; 6] = ["#2563eb", "#e07b0c", "#0f9d8a", "#9333ea", "#5c9a12", "#db2777"];
 
 /// The figure as SVG, two panels in a row. `unit` names both axes, for example `MB/s of 1000 × 1024 bytes`.
 pub fn svg(panels: &[Panel], unit: &str) -> String {
@@ -67,15 +65,8 @@ pub fn svg(panels: &[Panel], unit: &str) -> String {
             .map(|point| point.0)
             .fold(0.0, f64::max),
     );
-    let ours = panels
-        .iter()
-        .flat_map(|panel| &panel.curves)
-        .flat_map(|curve| &curve.points)
-        .map(|point| point.1);
-    let papers = panels
-        .iter()
-        .flat_map(|panel| &panel.paper)
-        .map(|point| point.throughput);
+    let ours = panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points).map(|point| point.1);
+    let papers = panels.iter().flat_map(|panel| &panel.paper).map(|point| point.throughput);
     let y_max = nice_end(ours.chain(papers).fold(0.0, f64::max) * 1.05);
     for (i, panel) in panels.iter().enumerate() {
         let axes = Axes {
@@ -94,28 +85,23 @@ pub fn svg(panels: &[Panel], unit: &str) -> String {
 
 /// The figure as a page of its own, with its numbers in a table and a command that repeats it.
 pub fn html(panels: &[Panel], unit: &str, command: &str) -> String {
-    let mut table = Table::new("figure9")
-        .text("Case")
-        .text("Curve")
-        .number("Offered")
-        .number("Throughput")
-        .number("Paper");
+    let mut table =
+        Table::new("figure9").text("Case").text("Curve").number("Offered").number("Throughput").number("Paper");
     for panel in panels {
         for (index, curve) in panel.curves.iter().enumerate() {
             let last = curve.points.len().saturating_sub(1);
             for (i, (offered, throughput)) in curve.points.iter().enumerate() {
-                let stated = panel.paper.iter().find(|paper| {
-                    paper.curve == index && paper.offered.map_or(i == last, |at| at == *offered)
-                });
+                let stated = panel
+                    .paper
+                    .iter()
+                    .find(|paper| paper.curve == index && paper.offered.map_or(i == last, |at| at == *offered));
                 table.row(vec![
                     Cell::text(&panel.title),
                     Cell::text(&curve.name),
                     Cell::number(*offered, format::plain(*offered)),
                     Cell::number(*throughput, format::plain(*throughput)),
                     match stated {
-                        Some(paper) => {
-                            Cell::number(paper.throughput, format::plain(paper.throughput))
-                        }
+                        Some(paper) => Cell::number(paper.throughput, format::plain(paper.throughput)),
                         None => Cell::text(""),
                     },
                 ]);
@@ -127,20 +113,9 @@ pub fn html(panels: &[Panel], unit: &str, command: &str) -> String {
         "Document 001, section 4. Curves are ours; dashed levels and diamonds are the numbers that the paper's text states.",
         &[format!("axes in {unit}, per server")],
         vec![
-            (
-                "figure",
-                "Figure",
-                format!(
-                    "<div class=\"drawing figure\">{}</div>\n",
-                    svg(panels, unit)
-                ),
-            ),
+            ("figure", "Figure", format!("<div class=\"drawing figure\">{}</div>\n", svg(panels, unit))),
             ("numbers", "Numbers", table.html()),
-            (
-                "command",
-                "Command",
-                format!("<pre class=\"command\">{}</pre>\n", escape(command)),
-            ),
+            ("command", "Command", format!("<pre class=\"command\">{}</pre>\n", escape(command))),
         ],
     )
 }
@@ -276,17 +251,9 @@ fn draw_paper(out: &mut String, axes: &Axes, paper: &PaperPoint) {
 
 /// Two columns below the axis: curves, then what the paper says.
 fn legend(out: &mut String, axes: &Axes, panel: &Panel) {
-    let curves = panel
-        .curves
-        .iter()
-        .enumerate()
-        .map(|(i, curve)| (i, curve.name.as_str(), ""));
+    let curves = panel.curves.iter().enumerate().map(|(i, curve)| (i, curve.name.as_str(), ""));
     let papers = panel.paper.iter().map(|paper| {
-        let dashes = if paper.offered.is_none() {
-            "7 4"
-        } else {
-            "2 2"
-        };
+        let dashes = if paper.offered.is_none() { "7 4" } else { "2 2" };
         (paper.curve, paper.name.as_str(), dashes)
     });
     for (i, (colour, name, dashes)) in curves.chain(papers).enumerate() {

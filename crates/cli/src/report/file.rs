@@ -32,34 +32,19 @@ impl WriteError {
 ///
 /// # Errors
 /// When a step fails. The temporary file is removed, and what had the name before is untouched.
-pub fn write(
-    path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), WriteError> {
-    let failed = |doing| {
-        move |source| WriteError {
-            path: path.to_owned(),
-            doing,
-            source,
-        }
-    };
+pub fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
+    let failed = |doing| move |source| WriteError { path: path.to_owned(), doing, source };
     if path == Path::new("-") {
         return stdout(content);
     }
     if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        let file = OpenOptions::new()
-            .write(true)
-            .open(path)
-            .map_err(failed("open"))?;
+        let file = OpenOptions::new().write(true).open(path).map_err(failed("open"))?;
         return fill(file, content).map(drop).map_err(failed("write"));
     }
     // The file behind a symbolic link is replaced, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let temporary = beside(&target).ok_or_else(|| {
-        failed("write")(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "this is not the name of a file",
-        ))
+        failed("write")(io::Error::new(io::ErrorKind::InvalidInput, "this is not the name of a file"))
     })?;
     let written = File::create_new(&temporary)
         .map_err(failed("create"))
@@ -87,13 +72,11 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), WriteError> {
 /// When the output is closed or full.
 pub fn stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
     let mut out = BufWriter::new(io::stdout().lock());
-    content(&mut out)
-        .and_then(|()| out.flush())
-        .map_err(|source| WriteError {
-            path: "standard output".into(),
-            doing: "write to",
-            source,
-        })
+    content(&mut out).and_then(|()| out.flush()).map_err(|source| WriteError {
+        path: "standard output".into(),
+        doing: "write to",
+        source,
+    })
 }
 
 /// Makes a folder with everything above it.
@@ -101,11 +84,7 @@ pub fn stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<
 /// # Errors
 /// When the system does not let us.
 pub fn make_folder(path: &Path) -> Result<(), WriteError> {
-    fs::create_dir_all(path).map_err(|source| WriteError {
-        path: path.to_owned(),
-        doing: "create the folder",
-        source,
-    })
+    fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_owned(), doing: "create the folder", source })
 }
 
 fn fill(file: File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
@@ -121,10 +100,6 @@ fn beside(target: &Path) -> Option<PathBuf> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name()?);
-    name.push(format!(
-        ".{}.{}.tmp",
-        std::process::id(),
-        COUNTER.fetch_add(1, Ordering::Relaxed)
-    ));
+    name.push(format!(".{}.{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
     Some(target.with_file_name(name))
 }

@@ -13,12 +13,8 @@ use std::path::{Path, PathBuf};
 pub fn write(folder: &Path, results: &Results, topology_svg: &str) -> Result<PathBuf, WriteError> {
     file::make_folder(folder)?;
     json::write(&folder.join("results.json"), results)?;
-    file::write(&folder.join("series.csv"), |out| {
-        csv::write_csv(out, results)
-    })?;
-    file::write(&folder.join("series.jsonl"), |out| {
-        csv::write_json_lines(out, results)
-    })?;
+    file::write(&folder.join("series.csv"), |out| csv::write_csv(out, results))?;
+    file::write(&folder.join("series.jsonl"), |out| csv::write_json_lines(out, results))?;
     if !topology_svg.is_empty() {
         file::write_text(&folder.join("topology.svg"), topology_svg)?;
     }

@@ -3,11 +3,7 @@
 /// Bytes per second as MB/s of 10^6 bytes.
 pub fn mb_per_s(bytes_per_s: f64) -> String {
     let mb = bytes_per_s / 1e6;
-    if mb >= 10_000.0 {
-        format!("{} MB/s", grouped(mb.round() as u64))
-    } else {
-        format!("{mb:.1} MB/s")
-    }
+    if mb >= 10_000.0 { format!("{} MB/s", grouped(mb.round() as u64)) } else { format!("{mb:.1} MB/s") }
 }
 
 /// Microseconds in the unit that suits them.
@@ -71,11 +67,7 @@ pub fn bytes(n: u64) -> String {
 /// A number with at most `decimals` decimals and no zeros at its end.
 pub fn trimmed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Any number, with about four significant digits: for values whose unit stands elsewhere.
@@ -95,9 +87,7 @@ pub fn plain(value: f64) -> String {
 
 /// A name of a user without characters that would steer a terminal.
 pub fn clean(name: &str) -> String {
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// The reason of a drop in words: `hold_time` becomes `hold time`.

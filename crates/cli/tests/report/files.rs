@@ -19,10 +19,8 @@ impl Scratch {
     }
 
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(&self.0)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -63,10 +61,7 @@ fn a_written_file_replaces_the_old_one() {
 #[test]
 fn a_missing_folder_is_an_error_with_its_path() {
     let error = file::write_text(Path::new("/no/such/folder/a.json"), "x").unwrap_err();
-    assert!(
-        error.to_string().contains("/no/such/folder/a.json"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("/no/such/folder/a.json"), "{error}");
     assert!(file::write_text(Path::new("/"), "x").is_err());
 }
 
@@ -98,24 +93,11 @@ fn the_folder_of_a_run_holds_everything() {
     let results = fixture::core_edge();
     let report = folder::write(&out, &results, fixture::SVG).unwrap();
     assert_eq!(report, out.join("report.html"));
-    let mut names: Vec<_> = fs::read_dir(&out)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<_> =
+        fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    assert_eq!(
-        names,
-        [
-            "lab.toml",
-            "report.html",
-            "results.json",
-            "series.csv",
-            "series.jsonl",
-            "topology.svg"
-        ]
-    );
-    let read: Results =
-        serde_json::from_str(&fs::read_to_string(out.join("results.json")).unwrap()).unwrap();
+    assert_eq!(names, ["lab.toml", "report.html", "results.json", "series.csv", "series.jsonl", "topology.svg"]);
+    let read: Results = serde_json::from_str(&fs::read_to_string(out.join("results.json")).unwrap()).unwrap();
     assert_eq!(read, results);
 }
 
@@ -142,10 +124,7 @@ fn json_lines_have_an_object_for_each_step() {
     let mut out = Vec::new();
     csv::write_json_lines(&mut out, &results).unwrap();
     let text = String::from_utf8(out).unwrap();
-    let lines: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), fixture::STEPS);
     assert_eq!(
         lines[100]["hosts"]["server1"]["throughput_bytes_per_s"],

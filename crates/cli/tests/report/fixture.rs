@@ -37,19 +37,9 @@ pub fn core_edge() -> Results {
         },
     ];
     results.events = vec![
-        event(
-            0.8,
-            EventKind::FaultBegins,
-            "storage3 returns each R_RDY 40us late",
-            None,
-        ),
+        event(0.8, EventKind::FaultBegins, "storage3 returns each R_RDY 40us late", None),
         event(1.7, EventKind::LinkDown, "link isl5 is down", Some("isl5")),
-        event(
-            1.705,
-            EventKind::Rscn,
-            "edge3 tells 4 ports of a change",
-            Some("edge3"),
-        ),
+        event(1.705, EventKind::Rscn, "edge3 tells 4 ports of a change", Some("edge3")),
         event(1.8, EventKind::LinkUp, "link isl5 is up", Some("isl5")),
     ];
     results.findings = vec![Finding {
@@ -89,12 +79,7 @@ pub fn core_edge() -> Results {
     };
     results.expectations = vec![
         verdict("totals.ios_failed", None, Some(0.0), Some(0.0)),
-        verdict(
-            "min(hosts.*.throughput_bytes_per_s)",
-            Some(7e7),
-            None,
-            Some(6.2e7),
-        ),
+        verdict("min(hosts.*.throughput_bytes_per_s)", Some(7e7), None, Some(6.2e7)),
         verdict("hosts.server9.iops", Some(1.0), None, None),
     ];
     for step in 0..STEPS {
@@ -160,10 +145,7 @@ pub fn fabric(n: usize, edges: usize) -> Results {
             name: format!("server{}", i + 1),
             io: io(78.0 * wave, i),
             outstanding: QueueDepth { mean: 2.0, max: 2 },
-            waiting: QueueDepth {
-                mean: 30.0,
-                max: 31,
-            },
+            waiting: QueueDepth { mean: 30.0, max: 31 },
             cpu_utilisation: 0.11 * wave,
             bus_utilisation: 0.35,
             commands_retried: (i % 3) as u64,
@@ -187,16 +169,8 @@ pub fn fabric(n: usize, edges: usize) -> Results {
             ..StorageResult::default()
         });
         for (name, kind, from) in [
-            (
-                format!("server{}-link", i + 1),
-                LinkKind::Host,
-                format!("server{}:0", i + 1),
-            ),
-            (
-                format!("storage{}-link", i + 1),
-                LinkKind::Storage,
-                format!("storage{}:0", i + 1),
-            ),
+            (format!("server{}-link", i + 1), LinkKind::Host, format!("server{}:0", i + 1)),
+            (format!("storage{}-link", i + 1), LinkKind::Storage, format!("storage{}:0", i + 1)),
         ] {
             let to = format!("edge{}:{}", i % edges + 1, i / edges);
             link(&mut results, name, kind, (from, to), 0.4);
@@ -210,17 +184,8 @@ pub fn fabric(n: usize, edges: usize) -> Results {
     }
     for e in 0..edges {
         for k in 0..2 {
-            let ends = (
-                format!("edge{}:{}", e + 1, 14 + k),
-                format!("core:{}", 2 * e + k),
-            );
-            link(
-                &mut results,
-                format!("isl{}", 2 * e + k + 1),
-                LinkKind::Isl,
-                ends,
-                0.95,
-            );
+            let ends = (format!("edge{}:{}", e + 1, 14 + k), format!("core:{}", 2 * e + k));
+            link(&mut results, format!("isl{}", 2 * e + k + 1), LinkKind::Isl, ends, 0.95);
         }
         results.switches.push(SwitchResult {
             name: format!("edge{}", e + 1),
@@ -267,10 +232,7 @@ fn link(results: &mut Results, name: String, kind: LinkKind, ends: (String, Stri
         credits_min: (i % 3) as u64,
         ..LinkDirection::default()
     };
-    for (side, load, from, to) in [
-        ("forward", load * 0.1, &ends.0, &ends.1),
-        ("backward", load, &ends.1, &ends.0),
-    ] {
+    for (side, load, from, to) in [("forward", load * 0.1, &ends.0, &ends.1), ("backward", load, &ends.1, &ends.0)] {
         results.series.links.push(LinkSeries {
             name: format!("{name}.{side}"),
             from: from.clone(),
@@ -282,11 +244,7 @@ fn link(results: &mut Results, name: String, kind: LinkKind, ends: (String, Stri
     results.ports.push(PortResult {
         name: ends.1.clone(),
         node: ends.1.split(':').next().unwrap_or_default().into(),
-        kind: if kind == LinkKind::Isl {
-            PortKind::EPort
-        } else {
-            PortKind::FPort
-        },
+        kind: if kind == LinkKind::Isl { PortKind::EPort } else { PortKind::FPort },
         link: name.clone(),
         frames_sent: 80_000,
         frames_received: 8_000,
@@ -351,25 +309,14 @@ fn histogram() -> Vec<HistogramBucket> {
 
 /// A wave between 0.9 and 1.1 that looks different for each `i`.
 fn ripple(step: usize, i: usize) -> f64 {
-    1.0 + 0.06 * ((step * (i + 3)) as f64 * 0.21).sin()
-        + 0.04 * ((step + 17 * i) as f64 * 1.7).sin()
+    1.0 + 0.06 * ((step * (i + 3)) as f64 * 0.21).sin() + 0.04 * ((step + 17 * i) as f64 * 1.7).sin()
 }
 
 fn event(at_s: f64, kind: EventKind, what: &str, subject: Option<&str>) -> Event {
-    Event {
-        at_s,
-        kind,
-        what: what.into(),
-        subject: subject.map(str::to_owned),
-    }
+    Event { at_s, kind, what: what.into(), subject: subject.map(str::to_owned) }
 }
 
-fn verdict(
-    metric: &str,
-    min: Option<f64>,
-    max: Option<f64>,
-    value: Option<f64>,
-) -> ExpectationResult {
+fn verdict(metric: &str, min: Option<f64>, max: Option<f64>, value: Option<f64>) -> ExpectationResult {
     ExpectationResult {
         metric: metric.into(),
         min,

@@ -19,54 +19,25 @@ fn pages_for_a_look() {
 fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("report.html", report(&fixture::core_edge(), fixture::SVG)),
-        (
-            "big.html",
-            report(&fixture::fabric(1_000, 64), fixture::SVG),
-        ),
+        ("big.html", report(&fixture::fabric(1_000, 64), fixture::SVG)),
         ("empty.html", report(&Results::default(), "")),
-        (
-            "sweep.html",
-            sweep(
-                "synthetic",
-                &sweep_rows(),
-                15,
-                "sanloom sweep synthetic.toml",
-            ),
-        ),
-        (
-            "whatif.html",
-            whatif("synthetic", &whatif_rows(), "sanloom whatif synthetic.toml"),
-        ),
-        (
-            "figure9.html",
-            figure9::html(&panels(), "MB/s", "sanloom reproduce sansim"),
-        ),
+        ("sweep.html", sweep("synthetic", &sweep_rows(), 15, "sanloom sweep synthetic.toml")),
+        ("whatif.html", whatif("synthetic", &whatif_rows(), "sanloom whatif synthetic.toml")),
+        ("figure9.html", figure9::html(&panels(), "MB/s", "sanloom reproduce sansim")),
     ]
 }
 
 fn sweep_rows() -> Vec<SweepRow> {
     let mut rows = Vec::new();
-    for (i, size) in ["2KiB", "8KiB", "32KiB", "128KiB", "512KiB"]
-        .iter()
-        .enumerate()
-    {
+    for (i, size) in ["2KiB", "8KiB", "32KiB", "128KiB", "512KiB"].iter().enumerate() {
         for (k, queueing) in ["fifo", "any", "voq"].iter().enumerate() {
             let point = (i * 3 + k) as u64;
-            let setting = |key: &str, value: &str| Setting {
-                key: key.into(),
-                value: value.into(),
-            };
+            let setting = |key: &str, value: &str| Setting { key: key.into(), value: value.into() };
             rows.push(SweepRow {
                 point,
-                settings: vec![
-                    setting("workloads.reads.size", size),
-                    setting("switches.*.queueing", queueing),
-                ],
+                settings: vec![setting("workloads.reads.size", size), setting("switches.*.queueing", queueing)],
                 metrics: [
-                    (
-                        "totals.throughput_bytes_per_s".to_owned(),
-                        1e8 * (i + 1) as f64 * (1.0 + 0.1 * k as f64),
-                    ),
+                    ("totals.throughput_bytes_per_s".to_owned(), 1e8 * (i + 1) as f64 * (1.0 + 0.1 * k as f64)),
                     ("totals.latency.p99_us".to_owned(), 500.0 * (i + 1) as f64),
                 ]
                 .into(),
@@ -97,46 +68,27 @@ fn whatif_rows() -> Vec<WhatIfRow> {
 }
 
 fn panels() -> Vec<Panel> {
-    [
-        "Case I: no failure",
-        "Case II: ISL1 down",
-        "Case III: ISL8 down",
-        "Case IV: both down",
-    ]
-    .iter()
-    .enumerate()
-    .map(|(i, title)| {
-        let limit = 80.0 - 11.0 * i as f64;
-        let curve = |name: &str, limit: f64| Curve {
-            name: name.into(),
-            points: (1..=10)
-                .map(|k| f64::from(k) * 10.0)
-                .map(|x| (x, x.min(limit)))
-                .collect(),
-        };
-        Panel {
-            title: (*title).into(),
-            curves: vec![
-                curve("servers 1–4, 32 KB", limit),
-                curve("servers 5–8, 32 KB", limit + 4.0),
-            ],
-            paper: vec![
-                PaperPoint {
-                    name: "paper: servers 1–4".into(),
-                    offered: None,
-                    throughput: limit - 2.0,
-                    curve: 0,
-                },
-                PaperPoint {
-                    name: "paper: stated point".into(),
-                    offered: Some(40.0),
-                    throughput: 36.5,
-                    curve: 1,
-                },
-            ],
-        }
-    })
-    .collect()
+    ["Case I: no failure", "Case II: ISL1 down", "Case III: ISL8 down", "Case IV: both down"]
+        .iter()
+        .enumerate()
+        .map(|(i, title)| {
+            let limit = 80.0 - 11.0 * i as f64;
+            let curve = |name: &str, limit: f64| Curve {
+                name: name.into(),
+                points: (1..=10).map(|k| f64::from(k) * 10.0).map(|x| (x, x.min(limit))).collect(),
+            };
+            Panel {
+                title: (*title).into(),
+                curves: vec![curve("servers 1–4, 32 KB", limit), curve("servers 5–8, 32 KB", limit + 4.0)],
+                paper: vec![
+                    PaperPoint {
+                        name: "paper: servers 1–4".into(), offered: None, throughput: limit - 2.0, curve: 0
+                    },
+                    PaperPoint { name: "paper: stated point".into(), offered: Some(40.0), throughput: 36.5, curve: 1 },
+                ],
+            }
+        })
+        .collect()
 }
 
 #[test]
@@ -158,15 +110,7 @@ fn a_report_has_every_section() {
         assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
         assert!(page.contains(&format!("<a href=\"#{id}\">")), "{id}");
     }
-    for chart in [
-        "total",
-        "response",
-        "hosts",
-        "histogram",
-        "cdf",
-        "heat",
-        "finding",
-    ] {
+    for chart in ["total", "response", "hosts", "histogram", "cdf", "heat", "finding"] {
         assert!(page.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
     }
     for text in [
@@ -187,27 +131,13 @@ fn a_report_has_every_section() {
 fn no_page_loads_anything() {
     for (name, page) in pages() {
         let outside_scripts = without_scripts(&page);
-        for attribute in attributes(
-            &outside_scripts,
-            &["src", "href", "xlink:href", "action", "srcset"],
-        ) {
-            assert!(
-                attribute.starts_with('#') || attribute.starts_with("data:"),
-                "{name}: {attribute}"
-            );
+        for attribute in attributes(&outside_scripts, &["src", "href", "xlink:href", "action", "srcset"]) {
+            assert!(attribute.starts_with('#') || attribute.starts_with("data:"), "{name}: {attribute}");
         }
-        for load in [
-            "<link", "<img", "<iframe", "<object", "<embed", "@import", "url(",
-        ] {
+        for load in ["<link", "<img", "<iframe", "<object", "<embed", "@import", "url("] {
             assert!(!outside_scripts.contains(load), "{name}: {load}");
         }
-        for call in [
-            "fetch(",
-            "XMLHttpRequest",
-            "WebSocket",
-            "sendBeacon",
-            "import(",
-        ] {
+        for call in ["fetch(", "XMLHttpRequest", "WebSocket", "sendBeacon", "import("] {
             assert!(!page.contains(call), "{name}: {call}");
         }
         assert!(page.contains("default-src 'none'"), "{name}");
@@ -312,12 +242,7 @@ fn the_data_in_the_page_is_json() {
             assert_eq!(data["steps"], fixture::STEPS);
             assert_eq!(data["hosts"].as_array().unwrap().len(), 8);
             assert_eq!(data["faults"][0]["until"], 1.4);
-            let shares: f64 = data["bins"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|bin| bin[2].as_f64().unwrap())
-                .sum();
+            let shares: f64 = data["bins"].as_array().unwrap().iter().map(|bin| bin[2].as_f64().unwrap()).sum();
             assert!((shares - 100.0).abs() < 0.1, "{shares}");
             let cdf = data["cdf"].as_array().unwrap();
             assert_eq!(cdf.last().unwrap()[1], 100.0);
@@ -378,18 +303,11 @@ fn balanced(page: &str) -> Result<(), String> {
     while let Some(start) = rest.find('<') {
         let text = &rest[start + 1..];
         let Some(end) = end_of_tag(text) else {
-            return Err(format!(
-                "a tag without an end: {}",
-                &text[..text.len().min(60)]
-            ));
+            return Err(format!("a tag without an end: {}", &text[..text.len().min(60)]));
         };
         let tag = &text[..end];
         rest = &text[end + 1..];
-        let name = tag
-            .trim_start_matches('/')
-            .split([' ', '\n', '/'])
-            .next()
-            .unwrap_or("");
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap_or("");
         if tag.starts_with('/') {
             match open.pop() {
                 Some(last) if last == name => {}
@@ -399,11 +317,7 @@ fn balanced(page: &str) -> Result<(), String> {
             open.push(name);
         }
     }
-    if open.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("never closed: {open:?}"))
-    }
+    if open.is_empty() { Ok(()) } else { Err(format!("never closed: {open:?}")) }
 }
 
 /// The `>` outside quotes.

@@ -46,10 +46,7 @@ fn there_are_no_control_characters_whatever_names_hold() {
     results.expectations[0].metric = evil.into();
     results.drops.insert(evil.into(), 3);
     let text = render(&results, 80);
-    assert!(
-        text.chars().all(|c| c == '\n' || !c.is_control()),
-        "{text:?}"
-    );
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
 }
 
 #[test]
@@ -73,16 +70,9 @@ fn replications_show_their_interval() {
     results.replications = Some(Replications {
         seeds: vec![1, 2, 3],
         confidence: 0.95,
-        metrics: [(
-            "totals.throughput_bytes_per_s".to_owned(),
-            Interval::of(&[6.3e8, 6.4e8, 6.5e8]),
-        )]
-        .into(),
+        metrics: [("totals.throughput_bytes_per_s".to_owned(), Interval::of(&[6.3e8, 6.4e8, 6.5e8]))].into(),
     });
     let text = render(&results, 80);
     assert!(text.contains("3 seeds"), "{text}");
-    assert!(
-        text.contains("640") && text.contains("± 24.8") && text.contains("MB/s"),
-        "{text}"
-    );
+    assert!(text.contains("640") && text.contains("± 24.8") && text.contains("MB/s"), "{text}");
 }

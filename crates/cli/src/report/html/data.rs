@@ -32,12 +32,7 @@ pub fn of(results: &Results) -> Value {
     let series = &results.series;
     let together = (series.steps as usize).div_ceil(STEPS).max(1);
     let curve = |values: &[f64], factor: f64| thinned(values, together, factor);
-    let counts: Vec<f64> = series
-        .total
-        .frames_dropped
-        .iter()
-        .map(|n| *n as f64)
-        .collect();
+    let counts: Vec<f64> = series.total.frames_dropped.iter().map(|n| *n as f64).collect();
     let hosts: Vec<Value> = chosen_hosts(results)
         .into_iter()
         .map(|host| {
@@ -116,10 +111,8 @@ fn chosen_hosts(results: &Results) -> Vec<&HostSeries> {
     let sum = |host: &HostSeries| host.throughput_bytes_per_s.iter().sum::<f64>();
     let mut by_throughput: Vec<usize> = (0..hosts.len()).collect();
     by_throughput.sort_by(|&a, &b| sum(&hosts[a]).total_cmp(&sum(&hosts[b])));
-    let mut chosen: BTreeSet<usize> = (0..hosts.len())
-        .filter(|&i| named.contains(hosts[i].name.as_str()))
-        .take(HOSTS / 2)
-        .collect();
+    let mut chosen: BTreeSet<usize> =
+        (0..hosts.len()).filter(|&i| named.contains(hosts[i].name.as_str())).take(HOSTS / 2).collect();
     let (mut low, mut high) = (0, by_throughput.len());
     while chosen.len() < HOSTS && low < high {
         chosen.insert(by_throughput[low]);
@@ -151,11 +144,7 @@ fn chosen_links(results: &Results) -> Vec<&LinkSeries> {
         .iter()
         .map(|link| {
             let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-            let peak = link
-                .credit_wait_fraction
-                .iter()
-                .copied()
-                .fold(0.0, f64::max);
+            let peak = link.credit_wait_fraction.iter().copied().fold(0.0, f64::max);
             let starved = (mean(&link.credit_wait_fraction) + peak) / 2.0;
             (mean(&link.utilisation).max(starved), link)
         })
@@ -167,10 +156,7 @@ fn chosen_links(results: &Results) -> Vec<&LinkSeries> {
 
 /// Means of `together` neighbours, times `factor`.
 fn thinned(values: &[f64], together: usize, factor: f64) -> Vec<Value> {
-    values
-        .chunks(together)
-        .map(|chunk| short(chunk.iter().sum::<f64>() / chunk.len() as f64 * factor))
-        .collect()
+    values.chunks(together).map(|chunk| short(chunk.iter().sum::<f64>() / chunk.len() as f64 * factor)).collect()
 }
 
 /// Five significant digits: what a screen can show, in a third of the bytes.
@@ -180,11 +166,7 @@ fn short(value: f64) -> Value {
     }
     let decimals = (4 - value.abs().log10().floor() as i32).clamp(0, 8) as usize;
     let rounded: f64 = format!("{value:.decimals$}").parse().unwrap_or(value);
-    if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
-        json!(rounded as i64)
-    } else {
-        json!(rounded)
-    }
+    if rounded.fract() == 0.0 && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
 /// Bins of equal width on a logarithmic axis: `[[lower_us, upper_us, percent], …]` without gaps.
@@ -209,12 +191,7 @@ fn bins(histogram: &[HistogramBucket]) -> Vec<Value> {
         let (from, to) = (at(before.max(upper / BUCKET)), at(*upper));
         before = *upper;
         let width = to - from;
-        for (bin, sum) in sums
-            .iter_mut()
-            .enumerate()
-            .take(to as usize + 1)
-            .skip(from as usize)
-        {
+        for (bin, sum) in sums.iter_mut().enumerate().take(to as usize + 1).skip(from as usize) {
             let part = (to.min(bin as f64 + 1.0) - from.max(bin as f64)).max(0.0);
             *sum += *n as f64 * if width > 0.0 { part / width } else { 1.0 };
         }

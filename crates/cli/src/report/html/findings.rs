@@ -52,11 +52,7 @@ fn card(out: &mut String, i: usize, finding: &Finding) {
             Some(until) => format!("until {} s ({})", until, seconds(until - from)),
             None => "to the end".into(),
         };
-        let _ = writeln!(
-            out,
-            "<p class=\"note\">From {from} s {}.</p>",
-            escape(&until)
-        );
+        let _ = writeln!(out, "<p class=\"note\">From {from} s {}.</p>", escape(&until));
     }
     if !finding.cycle.is_empty() {
         let ports: Vec<String> = finding
@@ -65,21 +61,13 @@ fn card(out: &mut String, i: usize, finding: &Finding) {
             .chain(finding.cycle.first())
             .map(|port| format!("<code>{}</code>", escape(port)))
             .collect();
-        let _ = writeln!(
-            out,
-            "<p class=\"cycle\">Each waits for credit of the next: {}</p>",
-            ports.join(" → ")
-        );
+        let _ = writeln!(out, "<p class=\"cycle\">Each waits for credit of the next: {}</p>", ports.join(" → "));
     }
     if !finding.victims.is_empty() {
         victims(out, i, finding);
     }
     if !finding.remedy.is_empty() {
-        let _ = writeln!(
-            out,
-            "<p><strong>Remedy:</strong> {}</p>",
-            escape(&finding.remedy)
-        );
+        let _ = writeln!(out, "<p><strong>Remedy:</strong> {}</p>", escape(&finding.remedy));
     }
     out.push_str("</article>\n");
 }
@@ -111,13 +99,8 @@ fn victims(out: &mut String, i: usize, finding: &Finding) {
         ]);
     }
     // Several findings may have such a table, and an id must be unique.
-    let html = table
-        .html()
-        .replacen("id=\"t-victims\"", &format!("id=\"t-victims-{i}\""), 1);
+    let html = table.html().replacen("id=\"t-victims\"", &format!("id=\"t-victims-{i}\""), 1);
     out.push_str(&html);
     out.push_str("</div></div>\n");
-    let _ = writeln!(
-        out,
-        "<div class=\"chart\" data-chart=\"finding\" data-finding=\"{i}\"></div>"
-    );
+    let _ = writeln!(out, "<div class=\"chart\" data-chart=\"finding\" data-finding=\"{i}\"></div>");
 }

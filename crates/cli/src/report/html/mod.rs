@@ -19,8 +19,8 @@ use page::{Page, Section};
 use sanloom_api::results::Results;
 use std::fmt::Write as _;
 
-pub(super) use page::plain_page;
-pub(super) use table::{Cell, Table};
+pub use page::plain_page;
+pub use table::{Cell, Table};
 
 const REPORT_SCRIPT: &str = include_str!("../../../assets/report.js");
 
@@ -31,47 +31,15 @@ pub fn report(results: &Results, topology_svg: &str) -> String {
     let mut page = Page::new(&format!("{} – sanloom", lab.name));
     page.heading(&lab.name, &lab.description, &facts(results));
     page.section(Section::new("summary", "Summary", summary::render(results)));
-    page.section(Section::new(
-        "findings",
-        "Findings",
-        findings::render(results),
-    ));
-    page.section(Section::new(
-        "topology",
-        "Topology",
-        topology(results, topology_svg),
-    ));
-    page.section(Section::new(
-        "throughput",
-        "Throughput over time",
-        throughput(results),
-    ));
-    page.section(Section::new(
-        "latency",
-        "Response time",
-        tables::latency(results),
-    ));
-    page.section(Section::new(
-        "links",
-        "Links: utilisation and credit starvation",
-        tables::links(results),
-    ));
-    page.section(Section::new(
-        "hosts",
-        "Hosts and streams",
-        tables::hosts(results),
-    ));
+    page.section(Section::new("findings", "Findings", findings::render(results)));
+    page.section(Section::new("topology", "Topology", topology(results, topology_svg)));
+    page.section(Section::new("throughput", "Throughput over time", throughput(results)));
+    page.section(Section::new("latency", "Response time", tables::latency(results)));
+    page.section(Section::new("links", "Links: utilisation and credit starvation", tables::links(results)));
+    page.section(Section::new("hosts", "Hosts and streams", tables::hosts(results)));
     page.section(Section::new("storage", "Storage", tables::storage(results)));
-    page.section(Section::new(
-        "ports",
-        "Switches and ports",
-        tables::ports(results),
-    ));
-    page.section(Section::new(
-        "frames",
-        "Frames, drops and events",
-        tables::frames(results),
-    ));
+    page.section(Section::new("ports", "Switches and ports", tables::ports(results)));
+    page.section(Section::new("frames", "Frames, drops and events", tables::frames(results)));
     page.section(Section::new("lab", "Lab file", lab_file(results)));
     page.data(&data::of(results));
     page.charts();
@@ -83,11 +51,7 @@ pub fn report(results: &Results, topology_svg: &str) -> String {
 fn facts(results: &Results) -> Vec<String> {
     let lab = &results.lab;
     let mut out = vec![
-        format!(
-            "{} simulated, {} warm-up",
-            seconds(lab.duration_s),
-            seconds(lab.warmup_s)
-        ),
+        format!("{} simulated, {} warm-up", seconds(lab.duration_s), seconds(lab.warmup_s)),
         format!("seed {}", lab.seed),
         format!(
             "{} hosts, {} storage systems, {} switches, {} links",
@@ -114,18 +78,10 @@ fn topology(results: &Results, svg: &str) -> String {
     let mut out = String::from("<div class=\"drawing\">");
     out.push_str(svg[start..].trim_end());
     out.push_str("</div>\n");
-    let down: Vec<&str> = results
-        .links
-        .iter()
-        .filter(|link| link.down_s > 0.0)
-        .map(|link| link.name.as_str())
-        .collect();
+    let down: Vec<&str> =
+        results.links.iter().filter(|link| link.down_s > 0.0).map(|link| link.name.as_str()).collect();
     if !down.is_empty() {
-        let _ = writeln!(
-            out,
-            "<p class=\"note\">Down for some time: {}.</p>",
-            escape(&down.join(", "))
-        );
+        let _ = writeln!(out, "<p class=\"note\">Down for some time: {}.</p>", escape(&down.join(", ")));
     }
     out
 }
@@ -147,17 +103,10 @@ fn throughput(results: &Results) -> String {
         );
     }
     if results.faults.is_empty() {
-        out.push_str(
-            "<p class=\"note\">The lab has no faults. Drag to zoom, double-click to see all.</p>\n",
-        );
+        out.push_str("<p class=\"note\">The lab has no faults. Drag to zoom, double-click to see all.</p>\n");
     } else {
-        out.push_str(
-            "<p class=\"note\">Drag to zoom, double-click to see all. Faults are marked:</p>\n",
-        );
-        let mut faults = Table::new("faults")
-            .text("Fault")
-            .number("From")
-            .number("Until");
+        out.push_str("<p class=\"note\">Drag to zoom, double-click to see all. Faults are marked:</p>\n");
+        let mut faults = Table::new("faults").text("Fault").number("From").number("Until");
         for fault in &results.faults {
             faults.row(vec![
                 Cell::text(&fault.what),
@@ -176,26 +125,20 @@ fn throughput(results: &Results) -> String {
 fn lab_file(results: &Results) -> String {
     let mut out = String::new();
     if let Some(command) = &results.lab.command {
-        let _ = writeln!(
-            out,
-            "<p>This command repeats the run:</p>\n<pre class=\"command\">{}</pre>",
-            escape(command)
-        );
+        let _ = writeln!(out, "<p>This command repeats the run:</p>\n<pre class=\"command\">{}</pre>", escape(command));
     }
     match &results.lab.source {
         Some(source) => {
             let _ = writeln!(out, "<pre class=\"source\">{}</pre>", escape(source));
         }
-        None => {
-            out.push_str("<p class=\"none\">The results do not carry the text of the lab.</p>\n")
-        }
+        None => out.push_str("<p class=\"none\">The results do not carry the text of the lab.</p>\n"),
     }
     out
 }
 
 fn cost(results: &Results) -> String {
     let engine = &results.engine;
-    if engine.frame_hops == 0 {
+    if engine.cpu_s <= 0.0 {
         return String::new();
     }
     format!(

@@ -143,16 +143,9 @@ impl Page {
                 section.body
             );
         }
-        let _ = writeln!(
-            out,
-            "</main>\n<footer>{} Made by sanloom.</footer>",
-            self.footer
-        );
+        let _ = writeln!(out, "</main>\n<footer>{} Made by sanloom.</footer>", self.footer);
         if let Some(data) = &self.data {
-            let _ = writeln!(
-                out,
-                "<script type=\"application/json\" id=\"data\">{data}</script>"
-            );
+            let _ = writeln!(out, "<script type=\"application/json\" id=\"data\">{data}</script>");
         }
         if self.charts {
             let _ = writeln!(

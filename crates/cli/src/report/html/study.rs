@@ -15,10 +15,7 @@ const ROWS: usize = 5_000;
 /// number of points of the grid, and `command` repeats the sweep.
 pub fn sweep(lab: &str, rows: &[SweepRow], total: u64, command: &str) -> String {
     let keys = ordered_keys(rows);
-    let columns: BTreeSet<&str> = rows
-        .iter()
-        .flat_map(|row| row.metrics.keys().map(String::as_str))
-        .collect();
+    let columns: BTreeSet<&str> = rows.iter().flat_map(|row| row.metrics.keys().map(String::as_str)).collect();
     let mut page = Page::new(&format!("Sweep of {lab} – sanloom"));
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
     let mut facts = vec![format!("{} of {total} points", rows.len())];
@@ -58,24 +55,14 @@ pub fn sweep(lab: &str, rows: &[SweepRow], total: u64, command: &str) -> String 
         table.row(cells);
     }
     page.section(Section::new("points", "Points", table.html()));
-    page.section(Section::new(
-        "command",
-        "Command",
-        format!("<pre class=\"command\">{}</pre>\n", escape(command)),
-    ));
-    let metrics: Vec<Value> = columns
-        .iter()
-        .map(|column| json!({"name": column, "unit": format::unit_of(column).0}))
-        .collect();
+    page.section(Section::new("command", "Command", format!("<pre class=\"command\">{}</pre>\n", escape(command))));
+    let metrics: Vec<Value> =
+        columns.iter().map(|column| json!({"name": column, "unit": format::unit_of(column).0})).collect();
     let points: Vec<Value> = rows
         .iter()
         .take(ROWS)
         .map(|row| {
-            let at: Map<String, Value> = row
-                .settings
-                .iter()
-                .map(|s| (s.key.clone(), json!(s.value)))
-                .collect();
+            let at: Map<String, Value> = row.settings.iter().map(|s| (s.key.clone(), json!(s.value))).collect();
             let values: Map<String, Value> = row
                 .metrics
                 .iter()
@@ -91,11 +78,7 @@ pub fn sweep(lab: &str, rows: &[SweepRow], total: u64, command: &str) -> String 
 }
 
 fn with_unit(name: &str, unit: &str) -> String {
-    if unit.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name} [{unit}]")
-    }
+    if unit.is_empty() { name.to_owned() } else { format!("{name} [{unit}]") }
 }
 
 /// Keys in the order of the command line: as they first appear.
@@ -110,10 +93,7 @@ fn ordered_keys(rows: &[SweepRow]) -> Vec<String> {
 }
 
 fn setting<'a>(row: &'a SweepRow, key: &str) -> &'a str {
-    row.settings
-        .iter()
-        .find(|setting| setting.key == key)
-        .map_or("", |setting| setting.value.as_str())
+    row.settings.iter().find(|setting| setting.key == key).map_or("", |setting| setting.value.as_str())
 }
 
 /// What-if rankings, worst first; `rows` are ranked here.
@@ -144,21 +124,11 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
             },
         )
     } else if failing > 0 {
-        (
-            "bad",
-            format!("No single failure cuts a host off, but {failing} make requests fail."),
-        )
+        ("bad", format!("No single failure cuts a host off, but {failing} make requests fail."))
     } else {
-        (
-            "good",
-            "No single failure cuts a host off or makes a request fail.".into(),
-        )
+        ("good", "No single failure cuts a host off or makes a request fail.".into())
     };
-    let _ = writeln!(
-        summary,
-        "<p class=\"verdict {class}\">{}</p>",
-        escape(&verdict)
-    );
+    let _ = writeln!(summary, "<p class=\"verdict {class}\">{}</p>", escape(&verdict));
     if let Some(worst) = rows.iter().min_by(|a, b| a.left().total_cmp(&b.left())) {
         let _ = writeln!(
             summary,
@@ -212,10 +182,6 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
         ]);
     }
     page.section(Section::new("ranking", "Ranking", table.html()));
-    page.section(Section::new(
-        "command",
-        "Command",
-        format!("<pre class=\"command\">{}</pre>\n", escape(command)),
-    ));
+    page.section(Section::new("command", "Command", format!("<pre class=\"command\">{}</pre>\n", escape(command))));
     page.finish()
 }

@@ -12,54 +12,20 @@ pub fn render(results: &Results) -> String {
     let totals = &results.totals;
     let io = &totals.io;
     let mut out = String::from("<div class=\"cards\">\n");
-    card(
-        &mut out,
-        "Throughput",
-        &mb_per_s(io.throughput_bytes_per_s),
-        &offered(results),
-        "",
-    );
-    card(
-        &mut out,
-        "Requests per second",
-        &rate(io.iops),
-        &format!("{} completed", grouped(io.ios_completed)),
-        "",
-    );
-    card(
-        &mut out,
-        "Mean response time",
-        &us(io.latency.mean_us),
-        &format!("median {}", us(io.latency.p50_us)),
-        "",
-    );
+    card(&mut out, "Throughput", &mb_per_s(io.throughput_bytes_per_s), &offered(results), "");
+    card(&mut out, "Requests per second", &rate(io.iops), &format!("{} completed", grouped(io.ios_completed)), "");
+    card(&mut out, "Mean response time", &us(io.latency.mean_us), &format!("median {}", us(io.latency.p50_us)), "");
     card(
         &mut out,
         "99th percentile",
         &us(io.latency.p99_us),
-        &format!(
-            "99.9 %: {}, longest {}",
-            us(io.latency.p99_9_us),
-            us(io.latency.max_us)
-        ),
+        &format!("99.9 %: {}, longest {}", us(io.latency.p99_9_us), us(io.latency.max_us)),
         "",
     );
     // Of several the first in the order of the lab.
-    let busiest = results.links.iter().reduce(|a, b| {
-        if b.utilisation() > a.utilisation() {
-            b
-        } else {
-            a
-        }
-    });
+    let busiest = results.links.iter().reduce(|a, b| if b.utilisation() > a.utilisation() { b } else { a });
     if let Some(link) = busiest {
-        card(
-            &mut out,
-            "Busiest link",
-            &percent(link.utilisation()),
-            &link.name,
-            "",
-        );
+        card(&mut out, "Busiest link", &percent(link.utilisation()), &link.name, "");
     }
     card(
         &mut out,
@@ -73,25 +39,14 @@ pub fn render(results: &Results) -> String {
         "Frames dropped",
         &grouped(totals.frames_dropped),
         &format!("of {} sent", grouped(results.conservation.frames_sent)),
-        if totals.frames_dropped > 0 {
-            "warn"
-        } else {
-            "good"
-        },
+        if totals.frames_dropped > 0 { "warn" } else { "good" },
     );
     card(
         &mut out,
         "Longest stall",
         &seconds(totals.longest_stall_s),
-        &format!(
-            "{} path failovers, {} link resets",
-            totals.path_failovers, totals.link_resets
-        ),
-        if totals.longest_stall_s >= 0.1 {
-            "warn"
-        } else {
-            "good"
-        },
+        &format!("{} path failovers, {} link resets", totals.path_failovers, totals.link_resets),
+        if totals.longest_stall_s >= 0.1 { "warn" } else { "good" },
     );
     out.push_str("</div>\n");
     if !results.conservation.holds() {
@@ -126,10 +81,7 @@ fn offered(results: &Results) -> String {
 }
 
 fn share(part: u64, whole: u64) -> String {
-    format!(
-        "{:.0} %",
-        sanloom_api::results::measure::ratio(part, whole) * 100.0
-    )
+    format!("{:.0} %", sanloom_api::results::measure::ratio(part, whole) * 100.0)
 }
 
 fn expectations(out: &mut String, results: &Results) {
@@ -138,28 +90,13 @@ fn expectations(out: &mut String, results: &Results) {
         return;
     }
     let held = verdicts.iter().filter(|verdict| verdict.ok).count();
-    let class = if held == verdicts.len() {
-        "good"
-    } else {
-        "bad"
-    };
-    let _ = writeln!(
-        out,
-        "<p class=\"verdict {class}\">{held} of {} expectations of the lab hold.</p>",
-        verdicts.len()
-    );
-    let mut table = Table::new("expectations")
-        .text("Verdict")
-        .text("Number")
-        .number("Measured")
-        .text("Wanted");
+    let class = if held == verdicts.len() { "good" } else { "bad" };
+    let _ =
+        writeln!(out, "<p class=\"verdict {class}\">{held} of {} expectations of the lab hold.</p>", verdicts.len());
+    let mut table = Table::new("expectations").text("Verdict").text("Number").number("Measured").text("Wanted");
     for verdict in verdicts {
         table.row(vec![
-            Cell::text(if verdict.ok { "holds" } else { "FAILS" }).class(if verdict.ok {
-                "good"
-            } else {
-                "bad"
-            }),
+            Cell::text(if verdict.ok { "holds" } else { "FAILS" }).class(if verdict.ok { "good" } else { "bad" }),
             Cell::text(&verdict.metric).class("code"),
             match verdict.value {
                 Some(value) => Cell::number(value, format::measured(&verdict.metric, value)),
@@ -197,7 +134,5 @@ fn replications(out: &mut String, results: &Results) {
         ]);
     }
     out.push_str(&table.html());
-    out.push_str(
-        "<p class=\"note\">Everything else in this report belongs to the first seed.</p>\n",
-    );
+    out.push_str("<p class=\"note\">Everything else in this report belongs to the first seed.</p>\n");
 }

@@ -23,22 +23,12 @@ pub struct Cell {
 impl Cell {
     /// Plain text.
     pub fn text(text: &str) -> Cell {
-        Cell {
-            text: text.to_owned(),
-            sort: None,
-            meter: None,
-            class: "",
-        }
+        Cell { text: text.to_owned(), sort: None, meter: None, class: "" }
     }
 
     /// A number, sorted by its value and shown as a text with a unit.
     pub fn number(value: f64, shown: String) -> Cell {
-        Cell {
-            text: shown,
-            sort: Some(value),
-            meter: None,
-            class: "",
-        }
+        Cell { text: shown, sort: Some(value), meter: None, class: "" }
     }
 
     /// A whole number.
@@ -78,13 +68,7 @@ impl Cell {
 impl Table {
     /// An empty table; `id` is unique in the page.
     pub fn new(id: &'static str) -> Table {
-        Table {
-            id,
-            columns: Vec::new(),
-            rows: Vec::new(),
-            cap: usize::MAX,
-            rest: "",
-        }
+        Table { id, columns: Vec::new(), rows: Vec::new(), cap: usize::MAX, rest: "" }
     }
 
     /// Adds a column of text.
@@ -121,10 +105,8 @@ impl Table {
             return "<p class=\"none\">None.</p>\n".into();
         }
         let long = if self.rows.len() > 40 { " long" } else { "" };
-        let mut out = format!(
-            "<div class=\"scroll{long}\"><table id=\"t-{}\" class=\"sortable\">\n<thead><tr>",
-            self.id
-        );
+        let mut out =
+            format!("<div class=\"scroll{long}\"><table id=\"t-{}\" class=\"sortable\">\n<thead><tr>", self.id);
         for (title, number) in &self.columns {
             let class = if *number { " class=\"n\"" } else { "" };
             let _ = write!(out, "<th{class} scope=\"col\">{}</th>", escape(title));
@@ -139,13 +121,8 @@ impl Table {
         }
         out.push_str("</tbody>\n</table></div>\n");
         if self.rows.len() > self.cap {
-            let _ = writeln!(
-                out,
-                "<p class=\"note\">{} of {} rows. {}</p>",
-                self.cap,
-                self.rows.len(),
-                escape(self.rest)
-            );
+            let _ =
+                writeln!(out, "<p class=\"note\">{} of {} rows. {}</p>", self.cap, self.rows.len(), escape(self.rest));
         }
         out
     }

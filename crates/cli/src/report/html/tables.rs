@@ -2,9 +2,7 @@
 
 use super::{Cell, Table};
 use crate::report::format::{self, grouped, seconds};
-use sanloom_api::results::{
-    HostResult, IoStats, Latency, LinkDirection, LinkKind, PortKind, Results,
-};
+use sanloom_api::results::{HostResult, IoStats, Latency, LinkDirection, LinkKind, PortKind, Results};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -66,10 +64,7 @@ pub fn links(results: &Results) -> String {
         "<div class=\"bar\"><h3>Over time</h3><span class=\"tabs\" data-tabs=\"heat\"></span></div>\n\
          <div class=\"heat\" data-chart=\"heat\"></div>\n",
     );
-    let (shown, all) = (
-        super::data::links_shown(results),
-        results.series.links.len(),
-    );
+    let (shown, all) = (super::data::links_shown(results), results.series.links.len());
     if shown < all {
         let _ = writeln!(
             out,
@@ -80,14 +75,7 @@ pub fn links(results: &Results) -> String {
     let mut rows: Vec<(&str, LinkKind, &str, &LinkDirection, u64, f64)> = Vec::new();
     for link in &results.links {
         for direction in [&link.forward, &link.backward] {
-            rows.push((
-                &link.name,
-                link.kind,
-                &link.rate,
-                direction,
-                link.link_resets,
-                link.down_s,
-            ));
+            rows.push((&link.name, link.kind, &link.rate, direction, link.link_resets, link.down_s));
         }
     }
     rows.sort_by(|a, b| {
@@ -130,21 +118,11 @@ pub fn links(results: &Results) -> String {
             Cell::count(d.frames),
             Cell::count(d.r_rdys),
             Cell::count(d.idle_words),
-            Cell::number(
-                d.credits_min as f64,
-                format!("{}/{}", d.credits_min, d.bb_credit),
-            ),
+            Cell::number(d.credits_min as f64, format!("{}/{}", d.credits_min, d.bb_credit)),
             Cell::bad_count(d.credits_lost),
             Cell::bad_count(resets),
             Cell::bad_count(d.frames_lost.values().sum()),
-            Cell::number(
-                down_s,
-                if down_s > 0.0 {
-                    seconds(down_s)
-                } else {
-                    "–".into()
-                },
-            ),
+            Cell::number(down_s, if down_s > 0.0 { seconds(down_s) } else { "–".into() }),
         ]);
     }
     out.push_str("<h3>Each direction</h3>\n");
@@ -199,10 +177,7 @@ pub fn hosts(results: &Results) -> String {
         let mut cells = io_cells(&host.name, &host.io);
         cells.extend([
             Cell::number(host.waiting.mean, format!("{:.1}", host.waiting.mean)),
-            Cell::number(
-                host.outstanding.mean,
-                format!("{:.1}", host.outstanding.mean),
-            ),
+            Cell::number(host.outstanding.mean, format!("{:.1}", host.outstanding.mean)),
             Cell::share(host.cpu_utilisation, "load"),
             Cell::share(host.bus_utilisation, "load"),
             Cell::bad_count(host.commands_retried),
@@ -256,11 +231,7 @@ fn paths(hosts: &[HostResult]) -> String {
             Cell::bad_count(path.commands_failed),
         ]);
     }
-    format!(
-        "<h3>Paths in trouble (of {})</h3>\n{}",
-        grouped(total as u64),
-        table.html()
-    )
+    format!("<h3>Paths in trouble (of {})</h3>\n{}", grouped(total as u64), table.html())
 }
 
 /// Storage systems.
@@ -345,10 +316,7 @@ pub fn ports(results: &Results) -> String {
         .number("99 %")
         .number("Longest")
         .number("Discards")
-        .cap(
-            PORT_ROWS,
-            "Those with the least credit. The JSON results have all.",
-        );
+        .cap(PORT_ROWS, "Those with the least credit. The JSON results have all.");
     for p in sorted {
         ports.row(vec![
             Cell::text(&p.name),
@@ -362,10 +330,7 @@ pub fn ports(results: &Results) -> String {
             Cell::count(p.frames_sent),
             Cell::count(p.frames_received),
             Cell::number(p.buffers_used_mean, format!("{:.2}", p.buffers_used_mean)),
-            Cell::number(
-                p.buffers_used_max as f64,
-                format!("{}/{}", p.buffers_used_max, p.buffers),
-            ),
+            Cell::number(p.buffers_used_max as f64, format!("{}/{}", p.buffers_used_max, p.buffers)),
             Cell::us(p.waiting.mean_us),
             Cell::us(p.waiting.p99_us),
             Cell::us(p.waiting.max_us),
@@ -382,21 +347,14 @@ fn discards(by_reason: &BTreeMap<String, u64>) -> Cell {
         .filter(|(_, count)| **count > 0)
         .map(|(reason, count)| format!("{} {}", grouped(*count), format::words(reason)))
         .collect();
-    if total == 0 {
-        Cell::count(0)
-    } else {
-        Cell::number(total as f64, reasons.join(", ")).class("bad")
-    }
+    if total == 0 { Cell::count(0) } else { Cell::number(total as f64, reasons.join(", ")).class("bad") }
 }
 
 /// Drops by reason, the books, the events.
 pub fn frames(results: &Results) -> String {
     let mut drops = Table::new("drops").text("Reason").number("Frames dropped");
     for (reason, count) in &results.drops {
-        drops.row(vec![
-            Cell::text(&format::words(reason)),
-            Cell::bad_count(*count),
-        ]);
+        drops.row(vec![Cell::text(&format::words(reason)), Cell::bad_count(*count)]);
     }
     let books = &results.conservation;
     let mut table = Table::new("books")

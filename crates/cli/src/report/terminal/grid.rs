@@ -15,19 +15,12 @@ pub struct Column {
 impl Column {
     /// For text.
     pub fn left(title: &str) -> Column {
-        Column {
-            title: title.to_owned(),
-            right: false,
-            rank: 0,
-        }
+        Column { title: title.to_owned(), right: false, rank: 0 }
     }
 
     /// For numbers.
     pub fn right(title: &str) -> Column {
-        Column {
-            right: true,
-            ..Column::left(title)
-        }
+        Column { right: true, ..Column::left(title) }
     }
 
     /// How early it gives way: the highest rank first, 0 never.
@@ -45,10 +38,7 @@ pub struct Grid {
 impl Grid {
     /// With these columns and no rows.
     pub fn new(columns: Vec<Column>) -> Grid {
-        Grid {
-            columns,
-            rows: Vec::new(),
-        }
+        Grid { columns, rows: Vec::new() }
     }
 
     /// Adds a row with a cell for each column.
@@ -73,9 +63,8 @@ impl Grid {
 
     /// The table as text with an end of line.
     pub fn render(&self, width: usize) -> String {
-        let mut shown: Vec<usize> = (0..self.columns.len())
-            .filter(|&i| self.rows.iter().any(|row| !row[i].is_empty()))
-            .collect();
+        let mut shown: Vec<usize> =
+            (0..self.columns.len()).filter(|&i| self.rows.iter().any(|row| !row[i].is_empty())).collect();
         if shown.is_empty() {
             return String::new();
         }
@@ -92,28 +81,17 @@ impl Grid {
         let name_width = self.column_width(0).saturating_sub(over).max(SHORTEST_NAME);
 
         let mut table = Table::new();
-        table.load_style(
-            presets::NOTHING.header_separator(LineStyle::none().fill('-').junction('-')),
-        );
+        table.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('-').junction('-')));
         table.set_content_arrangement(ContentArrangement::Disabled);
         let cell = |column: usize, text: &str| {
-            let text = if column == 0 {
-                shortened(text, name_width)
-            } else {
-                text.to_owned()
-            };
+            let text = if column == 0 { shortened(text, name_width) } else { text.to_owned() };
             Cell::new_owned(text).set_alignment(if self.columns[column].right {
                 CellAlignment::Right
             } else {
                 CellAlignment::Left
             })
         };
-        table.set_header(
-            shown
-                .iter()
-                .map(|&i| cell(i, &self.columns[i].title))
-                .collect::<Vec<_>>(),
-        );
+        table.set_header(shown.iter().map(|&i| cell(i, &self.columns[i].title)).collect::<Vec<_>>());
         for row in &self.rows {
             table.add_row(shown.iter().map(|&i| cell(i, &row[i])).collect::<Vec<_>>());
         }
@@ -130,10 +108,7 @@ impl Grid {
 
     fn column_width(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| row[column].chars().count());
-        cells
-            .chain([self.columns[column].title.chars().count()])
-            .max()
-            .unwrap_or(0)
+        cells.chain([self.columns[column].title.chars().count()]).max().unwrap_or(0)
     }
 
     fn width_of(&self, shown: &[usize]) -> usize {
@@ -150,11 +125,7 @@ fn shortened(text: &str, width: usize) -> String {
     }
     let head = (width - 1).div_ceil(2);
     let tail = width - 1 - head;
-    text.chars()
-        .take(head)
-        .chain(['…'])
-        .chain(text.chars().skip(length - tail))
-        .collect()
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
 }
 
 /// A paragraph broken at spaces, with an end of line; lines after the first are indented.

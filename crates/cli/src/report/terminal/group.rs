@@ -65,10 +65,7 @@ fn grouped_by<'a, T>(
                 last = last.map(|(stem, _, first)| (stem, number, first));
             }
             _ => {
-                out.push(Group {
-                    name: clean(name(element)),
-                    members: vec![element],
-                });
+                out.push(Group { name: clean(name(element)), members: vec![element] });
                 first_number = number.unwrap_or_default();
                 last = number.map(|number| (stem, number, this));
             }
@@ -97,41 +94,20 @@ mod tests {
 
     #[test]
     fn neighbours_that_are_alike_share_a_row() {
-        let elements = [
-            ("server1", 46.0),
-            ("server2", 46.5),
-            ("server3", 58.0),
-            ("server4", 58.0),
-            ("backup", 58.0),
-        ];
-        assert_eq!(
-            names(&elements, 2, 9),
-            ["server1..2 2", "server3..4 2", "backup 1"]
-        );
+        let elements = [("server1", 46.0), ("server2", 46.5), ("server3", 58.0), ("server4", 58.0), ("backup", 58.0)];
+        assert_eq!(names(&elements, 2, 9), ["server1..2 2", "server3..4 2", "backup 1"]);
         assert_eq!(names(&elements, 5, 9).len(), 5);
     }
 
     #[test]
     fn a_gap_in_the_numbers_or_another_stem_begins_a_row() {
-        let elements = [
-            ("a1", 1.0),
-            ("a3", 1.0),
-            ("b4", 1.0),
-            ("5", 1.0),
-            ("6", 1.0),
-        ];
+        let elements = [("a1", 1.0), ("a3", 1.0), ("b4", 1.0), ("5", 1.0), ("6", 1.0)];
         assert_eq!(names(&elements, 0, 9), ["a1 1", "a3 1", "b4 1", "5..6 2"]);
     }
 
     #[test]
     fn rows_give_way_until_they_are_few_enough() {
-        let elements = [
-            ("a1", 1.0),
-            ("a2", 1.1),
-            ("a3", 1.3),
-            ("a4", 9.0),
-            ("a5", 0.0),
-        ];
+        let elements = [("a1", 1.0), ("a2", 1.1), ("a3", 1.3), ("a4", 9.0), ("a5", 0.0)];
         assert_eq!(names(&elements, 0, 5).len(), 5);
         assert_eq!(names(&elements, 0, 4).len(), 4);
         assert_eq!(names(&elements, 0, 3), ["a1..3 3", "a4 1", "a5 1"]);
@@ -140,10 +116,7 @@ mod tests {
 
     #[test]
     fn a_number_that_no_integer_holds_stays_alone() {
-        let elements = [
-            ("a99999999999999999999999", 1.0),
-            ("a18446744073709551615", 1.0),
-        ];
+        let elements = [("a99999999999999999999999", 1.0), ("a18446744073709551615", 1.0)];
         assert_eq!(names(&elements, 0, 9).len(), 2);
     }
 }

@@ -6,9 +6,7 @@ mod group;
 use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
 use grid::{Column, Grid, wrap};
 use group::{Group, groups};
-use sanloom_api::results::{
-    ExpectationResult, Finding, IoStats, LinkDirection, LinkResult, Results,
-};
+use sanloom_api::results::{ExpectationResult, Finding, IoStats, LinkDirection, LinkResult, Results};
 use std::fmt::Write as _;
 
 /// Hosts or storage systems up to this number are shown one by one, more in groups.
@@ -49,11 +47,7 @@ fn headline(out: &mut String, results: &Results, width: usize) {
         seconds(lab.duration_s),
         seconds(results.measured_s()),
         lab.seed,
-        if lab.interrupted {
-            "; interrupted, so these are the results so far"
-        } else {
-            ""
-        }
+        if lab.interrupted { "; interrupted, so these are the results so far" } else { "" }
     );
     out.push_str(&wrap(&line, width, 2));
 }
@@ -90,12 +84,7 @@ fn io_cells(name: String, group: &[&IoStats]) -> Vec<String> {
         megabytes(mean(|io| io.throughput_bytes_per_s)),
         match group {
             [_] => String::new(),
-            _ => megabytes(
-                group
-                    .iter()
-                    .map(|io| io.throughput_bytes_per_s)
-                    .fold(f64::INFINITY, f64::min),
-            ),
+            _ => megabytes(group.iter().map(|io| io.throughput_bytes_per_s).fold(f64::INFINITY, f64::min)),
         },
         rate(mean(|io| io.iops)),
         us(mean(|io| io.latency.mean_us)),
@@ -110,13 +99,7 @@ fn io_cells(name: String, group: &[&IoStats]) -> Vec<String> {
 }
 
 fn hosts(out: &mut String, results: &Results, width: usize) {
-    let rows = groups(
-        &results.hosts,
-        SINGLE_ROWS,
-        MAX_ROWS,
-        |host| &host.name,
-        |host| host.io.throughput_bytes_per_s,
-    );
+    let rows = groups(&results.hosts, SINGLE_ROWS, MAX_ROWS, |host| &host.name, |host| host.io.throughput_bytes_per_s);
     let mut grid = Grid::new(io_columns("Hosts"));
     for Group { name, members } in rows.iter().take(MAX_ROWS) {
         let members: Vec<&IoStats> = members.iter().map(|host| &host.io).collect();
@@ -172,9 +155,8 @@ fn storage(out: &mut String, results: &Results, width: usize) {
     ]);
     for Group { name, members } in rows.iter().take(MAX_ROWS) {
         let n = members.len().max(1) as f64;
-        let mean = |value: fn(&sanloom_api::results::StorageResult) -> f64| {
-            members.iter().map(|s| value(s)).sum::<f64>() / n
-        };
+        let mean =
+            |value: fn(&sanloom_api::results::StorageResult) -> f64| members.iter().map(|s| value(s)).sum::<f64>() / n;
         grid.row(vec![
             name.clone(),
             megabytes(mean(|s| s.throughput_bytes_per_s)),
@@ -198,11 +180,7 @@ fn links(out: &mut String, results: &Results, width: usize) {
         .iter()
         .map(|link| {
             let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
-            if weight(&link.backward) > weight(&link.forward) {
-                (link, &link.backward)
-            } else {
-                (link, &link.forward)
-            }
+            if weight(&link.backward) > weight(&link.forward) { (link, &link.backward) } else { (link, &link.forward) }
         })
         .collect();
     if busiest.is_empty() {
@@ -254,15 +232,7 @@ fn drops(out: &mut String, results: &Results, width: usize) {
             .filter(|(_, count)| **count > 0)
             .map(|(reason, count)| format!("{} {}", grouped(*count), format::words(reason)))
             .collect();
-        out.push_str(&wrap(
-            &format!(
-                "Frames dropped: {} ({})",
-                grouped(total),
-                reasons.join(", ")
-            ),
-            width,
-            2,
-        ));
+        out.push_str(&wrap(&format!("Frames dropped: {} ({})", grouped(total), reasons.join(", ")), width, 2));
     }
     let totals = &results.totals;
     if totals.longest_stall_s >= 0.001 {
@@ -282,11 +252,7 @@ fn drops(out: &mut String, results: &Results, width: usize) {
         .map(|(count, what)| format!("{what} {}", grouped(*count)))
         .collect();
     if !recovered.is_empty() {
-        out.push_str(&wrap(
-            &format!("Recovery: {}", recovered.join(", ")),
-            width,
-            2,
-        ));
+        out.push_str(&wrap(&format!("Recovery: {}", recovered.join(", ")), width, 2));
     }
 }
 
@@ -337,12 +303,7 @@ fn replications(out: &mut String, results: &Results, width: usize) {
 /// Findings as numbered paragraphs, for other commands too. Empty text if there are none.
 pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
     for (i, finding) in findings.iter().enumerate() {
-        let title = format!(
-            "{}. {}: {}",
-            i + 1,
-            finding.kind.words(),
-            clean(&finding.title)
-        );
+        let title = format!("{}. {}: {}", i + 1, finding.kind.words(), clean(&finding.title));
         out.push('\n');
         out.push_str(&wrap(&title, width, 3));
         for text in [&finding.detail, &finding.remedy] {
@@ -371,16 +332,8 @@ pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
             .collect();
         if !victims.is_empty() {
             let more = finding.victims.len() - victims.len();
-            let more = if more > 0 {
-                format!(", and {more} more")
-            } else {
-                String::new()
-            };
-            out.push_str(&wrap(
-                &format!("   Victims: {}{more}", victims.join(", ")),
-                width,
-                5,
-            ));
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            out.push_str(&wrap(&format!("   Victims: {}{more}", victims.join(", ")), width, 5));
         }
     }
 }
@@ -438,7 +391,7 @@ fn ending(out: &mut String, results: &Results, width: usize) {
         out.push_str(&wrap(&text, width, 0));
     }
     let engine = &results.engine;
-    if engine.frame_hops > 0 {
+    if engine.cpu_s > 0.0 {
         let text = format!(
             "{} frame-hops in {} of CPU time: {:.1} M/s; {} resident",
             grouped(engine.frame_hops),
