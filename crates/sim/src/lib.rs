@@ -3,6 +3,7 @@
 //! [`net`] moves frames, [`world`] puts the protocol machines of `sanloom-core`, hosts and storage around it. Time is an
 //! integer number of picoseconds; floats appear only where samples are drawn and where results are printed.
 
+pub mod capture;
 pub mod host;
 pub mod net;
 pub mod results;

@@ -20,6 +20,8 @@ use sanloom_api::results::{Conservation, LabInfo, Results};
 use std::collections::BTreeMap;
 use view::View;
 
+pub(crate) use names::Names;
+
 /// Histograms of single hosts are left out in labs with more hosts than this.
 const MAX_HOST_HISTOGRAMS: usize = 64;
 

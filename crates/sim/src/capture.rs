@@ -1,0 +1,224 @@
+//! Captures of watched links as pcapng: real bytes with delimiters and CRC, frame by frame in the order in which they began.
+//!
+//! The simulator moves no bytes of data. What a capture shows of them is a pattern that follows from direction, exchange and
+//! offset alone, so the same lab gives the same capture, and a frame looks the same on every link of its way.
+
+use crate::net::{FrameRef, Observed, ObservedKind};
+use crate::results::Names;
+use crate::world::{Owner, World};
+use sanloom_core::config::Lab;
+use sanloom_core::exchange::data_header;
+use sanloom_wire::delimiter::{Eof, Sof};
+use sanloom_wire::pcapng::{
+    Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
+};
+use sanloom_wire::{FCtl, FcId, Header, pattern};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Largest data field that a simulated fabric offers at login, in bytes.
+const FABRIC_FRAME_BYTES: u16 = 2048;
+
+/// A capture in the making. Frames leave it in the order of their first bits, so the last ones are kept back until
+/// nothing earlier can come.
+pub struct Capture {
+    /// Number of the interface of each link, by link.
+    interfaces: Vec<Option<u32>>,
+    pending: BinaryHeap<Reverse<Pending>>,
+    /// Number of the next frame, which decides between frames that begin together.
+    next: u64,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Pending {
+    start_ps: u64,
+    number: u64,
+    interface: u32,
+    backward: bool,
+    crc_error: bool,
+    bytes: Vec<u8>,
+}
+
+impl Capture {
+    /// Begins a capture of some links of a lab: appends the section header and an interface for each link to `out`.
+    /// Numbers of links that the lab does not have, or twice, are left out.
+    pub fn new(lab: &Lab, links: &[u16], out: &mut Vec<u8>) -> Capture {
+        let application = concat!("sanloom ", env!("CARGO_PKG_VERSION"));
+        let comment = format!("lab {}, seed {}; simulated time since the first login", lab.name, lab.run.seed);
+        Section { application, comment: Some(&comment) }.emit(out);
+        let names = Names::new(lab);
+        let mut interfaces = vec![None; lab.links.len()];
+        let mut count = 0;
+        for &link in links {
+            let Some(slot @ None) = interfaces.get_mut(usize::from(link)) else { continue };
+            let config = &lab.links[usize::from(link)];
+            let description = format!(
+                "{}, {} (outbound) to {} (inbound)",
+                config.rate,
+                names.port(&config.ends[0]),
+                names.port(&config.ends[1])
+            );
+            Interface {
+                name: &config.name,
+                description: Some(&description),
+                link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS,
+                resolution: Resolution::Picoseconds,
+            }
+            .emit(out);
+            *slot = Some(count);
+            count += 1;
+        }
+        Capture { interfaces, pending: BinaryHeap::new(), next: 0 }
+    }
+
+    /// Takes what passed on watched links since the last call and appends the frames that no earlier one can precede any
+    /// more. Other links and R_RDYs are left out.
+    pub fn add(&mut self, world: &World, observed: &[Observed], out: &mut Vec<u8>) {
+        for item in observed {
+            let Some(Some(interface)) = self.interfaces.get(item.lane as usize / 2).copied() else { continue };
+            let Some((start_ps, crc_error, bytes)) = packet(world, item) else { continue };
+            let (number, backward) = (self.next, !item.lane.is_multiple_of(2));
+            self.next += 1;
+            self.pending.push(Reverse(Pending { start_ps, number, interface, backward, crc_error, bytes }));
+        }
+        // A frame begins when it is put on its line or later, so all that is yet to come begins from now on.
+        self.flush(world.net.now(), out);
+    }
+
+    /// Appends the frames that were kept back.
+    pub fn finish(mut self, out: &mut Vec<u8>) {
+        self.flush(u64::MAX, out);
+    }
+
+    fn flush(&mut self, before_ps: u64, out: &mut Vec<u8>) {
+        while self.pending.peek().is_some_and(|Reverse(first)| first.start_ps < before_ps) {
+            let Some(Reverse(first)) = self.pending.pop() else { break };
+            Packet {
+                interface: first.interface,
+                time: first.start_ps,
+                direction: Some(if first.backward { Direction::Inbound } else { Direction::Outbound }),
+                crc_error: first.crc_error,
+                comment: None,
+                data: &first.bytes,
+            }
+            .emit(out);
+        }
+    }
+}
+
+/// Start, whether the CRC is broken, and the bytes of a frame with its delimiters.
+fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
+    let ObservedKind::Frame { frame, start_ps, message, .. } = &item.kind else { return None };
+    let mut bytes = Vec::with_capacity(24 + usize::from(frame.len_bytes()) + 3);
+    let (sof, last) = match message {
+        Some(message) => {
+            let (header, body, parts) = &**message;
+            let header = part_header(header, frame.part(), *parts, body.len());
+            bytes.extend_from_slice(&header.to_bytes());
+            bytes.extend_from_slice(body);
+            (Sof::class_3(frame.part() == 0), frame.part() + 1 >= *parts)
+        }
+        None if frame.is_data() => {
+            let data = DataPlace::of(world, frame);
+            bytes.extend_from_slice(&data.header(frame).to_bytes());
+            let from = bytes.len();
+            bytes.resize(from + usize::from(frame.len_bytes()), 0);
+            pattern::fill(data_seed(frame), u64::from(data.offset), &mut bytes[from..]);
+            (Sof::class_3(data.first), frame.is_last())
+        }
+        None => return None,
+    };
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    // Whoever finds a bad CRC and forwards the frame all the same marks its end; who breaks it does not know.
+    let marked = frame.is_corrupt() && !world.net.lanes()[item.lane as usize].faulty;
+    let eof = if marked { Eof::Ni } else { Eof::class_3(last) };
+    let mut bytes = fc_with_delimiters(&bytes, sof, eof);
+    if frame.is_corrupt() {
+        let at = bytes.len() - 5;
+        bytes[at] ^= 0xff;
+    }
+    Some((*start_ps, frame.is_corrupt(), bytes))
+}
+
+/// Header of one part of a control message: SEQ_CNT counts the parts, and only the last one ends the sequence.
+pub(crate) fn part_header(header: &Header, part: u8, parts: u8, len_bytes: usize) -> Header {
+    let mut f_ctl = header.f_ctl.bits();
+    if part + 1 < parts {
+        f_ctl &= !(FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE);
+    }
+    Header { seq_cnt: u16::from(part), f_ctl: FCtl::new(f_ctl).with_fill_for(len_bytes), ..*header }
+}
+
+/// Where the bytes of a data frame belong within their exchange.
+pub(crate) struct DataPlace {
+    /// Relative offset of the first byte.
+    pub offset: u32,
+    /// The frame is the first of its sequence.
+    pub first: bool,
+}
+
+impl DataPlace {
+    /// From SEQ_CNT, which counts on over all sequences of an exchange, and from the sizes that login and configuration
+    /// agreed on.
+    pub fn of(world: &World, frame: &FrameRef) -> DataPlace {
+        let size = frame_bytes(world, frame);
+        let first = if frame.from_responder() {
+            frame.seq_cnt() == 0
+        } else {
+            frame.seq_cnt().is_multiple_of(burst_frames(world, frame.d_id(), size))
+        };
+        DataPlace { offset: u32::from(frame.seq_cnt()).wrapping_mul(u32::from(size)), first }
+    }
+
+    /// Header of the frame.
+    pub fn header(&self, frame: &FrameRef) -> Header {
+        let header = data_header(
+            frame.s_id(),
+            frame.d_id(),
+            frame.ox_id(),
+            frame.rx_id(),
+            frame.seq_id(),
+            frame.seq_cnt(),
+            self.offset,
+            frame.is_last(),
+            frame.from_responder(),
+        );
+        Header { f_ctl: header.f_ctl.with_fill_for(usize::from(frame.len_bytes())), ..header }
+    }
+}
+
+/// Data field of every frame of the exchange but its last: what both ends and the fabric take, in whole words.
+fn frame_bytes(world: &World, frame: &FrameRef) -> u16 {
+    let ends = [frame.s_id(), frame.d_id()].map(|port_id| receive_bytes(world, port_id));
+    let fabric = if world.lab.switches.is_empty() { u16::MAX } else { FABRIC_FRAME_BYTES };
+    let size = ends.into_iter().flatten().fold(fabric, u16::min);
+    (size & !3).max(4)
+}
+
+fn receive_bytes(world: &World, port_id: FcId) -> Option<u16> {
+    let node = world.nodes.iter().find(|node| node.port_id == port_id)?;
+    Some(match node.owner {
+        Owner::Host { host, hba } => world.lab.hosts[usize::from(host)].hbas[usize::from(hba)].receive_size_bytes,
+        Owner::Storage { storage, port } => {
+            world.lab.storage[usize::from(storage)].ports[usize::from(port)].receive_size_bytes
+        }
+    })
+}
+
+/// Frames of a burst of a write to a storage port: as many as its largest burst holds whole.
+fn burst_frames(world: &World, port_id: FcId, frame_bytes: u16) -> u16 {
+    let owner = world.nodes.iter().find(|node| node.port_id == port_id).map(|node| node.owner);
+    let burst_bytes = match owner {
+        Some(Owner::Storage { storage, .. }) => world.lab.storage[usize::from(storage)].max_burst_bytes,
+        _ => 0,
+    };
+    u16::try_from(burst_bytes / u32::from(frame_bytes)).unwrap_or(u16::MAX).max(1)
+}
+
+/// Names the stream of bytes of one direction of an exchange.
+fn data_seed(frame: &FrameRef) -> u32 {
+    let originator = if frame.from_responder() { frame.d_id() } else { frame.s_id() };
+    let [a, b, c] = originator.to_bytes();
+    let place = u32::from_be_bytes([0, a, b, c]);
+    place.wrapping_mul(0x9e37_79b1) ^ u32::from(frame.ox_id()) << 1 ^ u32::from(frame.from_responder())
+}
