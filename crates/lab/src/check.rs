@@ -29,18 +29,11 @@ impl Checked {
     /// The value of a key and where it stands; a value that was wrong counts as not given, so that what depends on it
     /// uses the next layer.
     pub fn get(&self, path: &str) -> Option<(&Value, &Origin)> {
-        self.entries
-            .iter()
-            .find(|e| e.path == path)
-            .map(|e| (&e.value, &e.origin))
+        self.entries.iter().find(|e| e.path == path).map(|e| (&e.value, &e.origin))
     }
 
     pub fn set(&mut self, path: &'static str, origin: Origin, value: Value) {
-        self.entries.push(Entry {
-            path,
-            origin,
-            value,
-        });
+        self.entries.push(Entry { path, origin, value });
     }
 
     /// Every key that is given.
@@ -51,12 +44,7 @@ impl Checked {
 }
 
 /// Checks a table of `section`.
-pub(crate) fn table(
-    section: &'static SectionDef,
-    table: &DeTable<'_>,
-    places: Places,
-    sink: &mut Sink,
-) -> Checked {
+pub(crate) fn table(section: &'static SectionDef, table: &DeTable<'_>, places: Places, sink: &mut Sink) -> Checked {
     let mut checked = Checked::default();
     nested(section, "", table, places, sink, &mut checked);
     checked
@@ -96,23 +84,12 @@ fn nested(
 }
 
 /// The names of the keys directly below `prefix`.
-pub(crate) fn siblings<'p>(
-    section: &'static SectionDef,
-    prefix: &'p str,
-) -> impl Iterator<Item = &'static str> + 'p {
-    section
-        .keys
-        .iter()
-        .filter_map(move |k| k.path.strip_prefix(prefix))
-        .filter(|name| !name.contains('.'))
+pub(crate) fn siblings<'p>(section: &'static SectionDef, prefix: &'p str) -> impl Iterator<Item = &'static str> + 'p {
+    section.keys.iter().filter_map(move |k| k.path.strip_prefix(prefix)).filter(|name| !name.contains('.'))
 }
 
 fn synonyms(section: &'static SectionDef, prefix: &str) -> Vec<(&'static str, &'static str)> {
-    let below = |key: &&'static Key| {
-        key.path
-            .strip_prefix(prefix)
-            .filter(|name| !name.contains('.'))
-    };
+    let below = |key: &&'static Key| key.path.strip_prefix(prefix).filter(|name| !name.contains('.'));
     section
         .keys
         .iter()
@@ -194,24 +171,13 @@ mod tests {
                 let mut sink = Sink::default();
                 let value = DeValue::parse(key.example).expect(key.example);
                 let found = value::check(&key.kind, "", &value, Places::File, &mut sink);
-                assert!(
-                    !sink.has_errors() && found != Value::Bad,
-                    "example of {}",
-                    key.path
-                );
+                assert!(!sink.has_errors() && found != Value::Bad, "example of {}", key.path);
                 if let DeValue::Table(inner) = value.get_ref()
                     && matches!(key.kind, Kind::Table)
                 {
                     let mut checked = Checked::default();
                     let prefix = format!("{}.", key.path);
-                    nested(
-                        section,
-                        &prefix,
-                        inner,
-                        Places::File,
-                        &mut sink,
-                        &mut checked,
-                    );
+                    nested(section, &prefix, inner, Places::File, &mut sink, &mut checked);
                     assert!(!sink.has_errors(), "example of {}", key.path);
                     assert!(checked.paths().count() > 0);
                 }

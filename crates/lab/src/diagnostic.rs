@@ -1,7 +1,7 @@
 //! Mistakes with their places: [`Diagnostic`], [`Diagnostics`], and how they are collected and drawn.
 
 use annotate_snippets::{AnnotationKind, Level, Origin as Location, Renderer, Snippet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -64,19 +64,13 @@ impl Diagnostic {
         let title = level.primary_title(&self.reason).id(self.code);
         // The column within a cut line is not that of the file, so it must be said beside the snippet.
         let group = if self.excerpt.is_cut {
-            let place = Location::path(&self.source)
-                .line(self.line)
-                .char_column(self.column);
+            let place = Location::path(&self.source).line(self.line).char_column(self.column);
             title.element(place).element(snippet)
         } else {
             title.element(snippet.path(&self.source))
         };
         let group = group.element(Level::HELP.message(&self.remedy));
-        let renderer = if color {
-            Renderer::styled()
-        } else {
-            Renderer::plain()
-        };
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut text = renderer.term_width(140).render(&[group]);
         text.push('\n');
         text
@@ -153,20 +147,15 @@ pub(crate) struct Finding {
 #[derive(Default)]
 pub(crate) struct Sink {
     findings: Vec<Finding>,
-    seen: BTreeMap<(Origin, &'static str), (usize, usize)>,
+    /// Place, code and, where mistakes of one code at one place differ, the reason; how often.
+    seen: BTreeMap<(Origin, &'static str, String), usize>,
 }
 
 /// Places beyond these many are counted, not shown: nobody reads them, and a hostile file could have millions.
 const MAX_SHOWN: usize = 1_000;
 
 impl Sink {
-    pub fn error(
-        &mut self,
-        code: &'static str,
-        origin: &Origin,
-        reason: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
+    pub fn error(&mut self, code: &'static str, origin: &Origin, reason: impl Into<String>, remedy: impl Into<String>) {
         self.add(Finding {
             severity: Severity::Error,
             code,
@@ -176,13 +165,13 @@ impl Sink {
         });
     }
 
-    pub fn add(&mut self, finding: Finding) {
-        let next = self.findings.len();
-        let (_, count) = self
-            .seen
-            .entry((finding.origin.clone(), finding.code))
-            .and_modify(|(_, count)| *count += 1)
-            .or_insert((next, 1));
+    pub fn add(&mut self, mut finding: Finding) {
+        if finding.origin == Origin::BuiltIn {
+            // Nothing that the user wrote: the lab as a whole.
+            finding.origin = Origin::File(0, 0);
+        }
+        let count = self.seen.entry(key(&finding)).or_insert(0);
+        *count += 1;
         if *count == 1 {
             self.findings.push(finding);
         }
@@ -190,8 +179,8 @@ impl Sink {
 
     /// True if this sort of mistake is already known here: saves the work of finding a suggestion again.
     pub fn knows(&mut self, code: &'static str, origin: &Origin) -> bool {
-        match self.seen.get_mut(&(origin.clone(), code)) {
-            Some((_, count)) => {
+        match self.seen.get_mut(&(origin.clone(), code, String::new())) {
+            Some(count) => {
                 *count += 1;
                 true
             }
@@ -201,11 +190,8 @@ impl Sink {
 
     /// True if any mistake at all is known at this place.
     pub fn knows_place(&self, origin: &Origin) -> bool {
-        let first = (origin.clone(), "");
-        self.seen
-            .range(first..)
-            .next()
-            .is_some_and(|((at, _), _)| at == origin)
+        let first = (origin.clone(), "", String::new());
+        self.seen.range(first..).next().is_some_and(|((at, ..), _)| at == origin)
     }
 
     pub fn has_syntax_errors(&self) -> bool {
@@ -226,31 +212,44 @@ impl Sink {
 
     /// Everything of one severity, sorted by place.
     pub fn finish(&self, severity: Severity, sources: &Sources<'_>) -> Diagnostics {
-        let mut chosen: Vec<&Finding> = self
-            .findings
-            .iter()
-            .filter(|f| f.severity == severity)
+        let broken: BTreeSet<usize> = (self.findings.iter())
+            .filter(|f| f.code == crate::syntax::SYNTAX)
+            .map(|f| sources.line_of(f.origin.start()).0)
             .collect();
-        chosen.sort_by(|a, b| (&a.origin, a.code).cmp(&(&b.origin, b.code)));
+        // What a broken line seems to say is not worth checking.
+        let is_guess = |f: &Finding| {
+            f.code != crate::syntax::SYNTAX
+                && matches!(f.origin, Origin::File(start, _) if broken.contains(&sources.line_of(start).0))
+        };
+        let mut chosen: Vec<&Finding> =
+            (self.findings.iter()).filter(|f| f.severity == severity && !is_guess(f)).collect();
+        chosen.sort_by(|a, b| (&a.origin, a.code, &a.reason).cmp(&(&b.origin, b.code, &b.reason)));
         let left_out = chosen.len().saturating_sub(MAX_SHOWN);
         chosen.truncate(MAX_SHOWN);
-        let mut list: Vec<Diagnostic> = chosen
-            .iter()
-            .map(|f| {
-                let count = self
-                    .seen
-                    .get(&(f.origin.clone(), f.code))
-                    .map_or(1, |&(_, count)| count);
-                sources.place(f, count)
-            })
-            .collect();
+        let mut list: Vec<Diagnostic> =
+            chosen.iter().map(|f| sources.place(f, self.seen.get(&key(f)).copied().unwrap_or(1))).collect();
         if left_out > 0
             && let Some(last) = list.last_mut()
         {
-            last.reason
-                .push_str(&format!(" ({left_out} more mistakes follow)"));
+            last.reason.push_str(&format!(" ({left_out} more mistakes follow)"));
         }
         Diagnostics { list }
+    }
+}
+
+/// What makes two findings the same. Several keys can be missing at one place; but of a thousand names from one range
+/// that do not exist, one is enough.
+fn key(finding: &Finding) -> (Origin, &'static str, String) {
+    let reason = if finding.code == crate::check::MISSING_KEY { finding.reason.clone() } else { String::new() };
+    (finding.origin.clone(), finding.code, reason)
+}
+
+impl Origin {
+    fn start(&self) -> usize {
+        match *self {
+            Origin::File(start, _) | Origin::Set(_, start, _) => start,
+            Origin::BuiltIn => 0,
+        }
     }
 }
 
@@ -265,28 +264,14 @@ pub(crate) struct Sources<'a> {
 impl<'a> Sources<'a> {
     pub fn new(label: &'a str, text: &'a str, sets: Vec<String>) -> Sources<'a> {
         let line_starts = std::iter::once(0)
-            .chain(
-                text.bytes()
-                    .enumerate()
-                    .filter(|&(_, b)| b == b'\n')
-                    .map(|(i, _)| i + 1),
-            )
+            .chain(text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| i + 1))
             .collect();
-        Sources {
-            label,
-            text,
-            line_starts,
-            sets,
-        }
+        Sources { label, text, line_starts, sets }
     }
 
     /// The line of a byte offset, counted from 0, and the offset of its beginning.
     pub fn line_of(&self, offset: usize) -> (usize, usize) {
-        let line = self
-            .line_starts
-            .partition_point(|&start| start <= offset)
-            .max(1)
-            - 1;
+        let line = self.line_starts.partition_point(|&start| start <= offset).max(1) - 1;
         (line, self.line_starts[line])
     }
 
@@ -307,10 +292,8 @@ impl<'a> Sources<'a> {
         };
         let line_text = text[line_start..].split('\n').next().unwrap_or("");
         let line_text = line_text.strip_suffix('\r').unwrap_or(line_text);
-        let column = line_text
-            .get(..start - line_start)
-            .map_or(0, |before| before.chars().count());
-        let mut reason = finding.reason.clone();
+        let column = line_text.get(..start - line_start).map_or(0, |before| before.chars().count());
+        let mut reason = clean(&finding.reason);
         if count > 1 {
             reason.push_str(&format!(" (and {} more like it)", count - 1));
         }
@@ -322,7 +305,7 @@ impl<'a> Sources<'a> {
             column: column + 1,
             span: start..end,
             reason,
-            remedy: finding.remedy.clone(),
+            remedy: clean(&finding.remedy),
             excerpt: Excerpt::cut(line_text, start - line_start, end - line_start),
         }
     }
@@ -335,34 +318,17 @@ impl Excerpt {
         let start = floor_char_boundary(line, start);
         let end = floor_char_boundary(line, end).max(start).min(start + SIDE);
         let end = floor_char_boundary(line, end);
-        let from = if line.len() <= 2 * SIDE {
-            0
-        } else {
-            floor_char_boundary(line, start.saturating_sub(SIDE))
-        };
-        let to = if line.len() <= 2 * SIDE {
-            line.len()
-        } else {
-            floor_char_boundary(line, end + SIDE)
-        };
-        // Control characters would move the caret or the cursor.
-        let clean = |part: &str| -> String {
-            part.chars()
-                .map(|c| if c.is_control() { ' ' } else { c })
-                .collect()
-        };
-        let (before, marked, after) = (
-            clean(&line[from..start]),
-            clean(&line[start..end]),
-            clean(&line[end..to]),
-        );
+        let from = if line.len() <= 2 * SIDE { 0 } else { floor_char_boundary(line, start.saturating_sub(SIDE)) };
+        let to = if line.len() <= 2 * SIDE { line.len() } else { floor_char_boundary(line, end + SIDE) };
+        let (before, marked, after) = (clean(&line[from..start]), clean(&line[start..end]), clean(&line[end..to]));
         let caret = before.len()..before.len() + marked.len();
-        Excerpt {
-            text: format!("{before}{marked}{after}"),
-            caret,
-            is_cut: from > 0,
-        }
+        Excerpt { text: format!("{before}{marked}{after}"), caret, is_cut: from > 0 }
     }
+}
+
+/// Control characters would move the caret or the cursor, or worse.
+fn clean(part: &str) -> String {
+    part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn floor_char_boundary(text: &str, index: usize) -> usize {

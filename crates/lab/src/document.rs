@@ -25,6 +25,9 @@ pub(crate) const DEFINED_TWICE: &str = "defined-twice";
 /// All names that the ranges of a file stand for, together; more is a mistake, not a fabric.
 const NAME_BUDGET: usize = 4_000_000;
 
+/// No section may stand for more elements than this.
+const MAX_ELEMENTS: usize = 80_000;
+
 /// A lab file, checked table by table.
 pub(crate) struct Document {
     sections: Vec<Section>,
@@ -58,19 +61,11 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub fn new() -> Budget {
-        Budget {
-            left: NAME_BUDGET,
-            known: BTreeMap::new(),
-        }
+        Budget { left: NAME_BUDGET, known: BTreeMap::new() }
     }
 
     /// The names that a pattern stands for; none, and a diagnosis, if it is broken or too large.
-    pub fn expand(
-        &mut self,
-        text: &str,
-        origin: &Origin,
-        sink: &mut Sink,
-    ) -> Option<Rc<Vec<String>>> {
+    pub fn expand(&mut self, text: &str, origin: &Origin, sink: &mut Sink) -> Option<Rc<Vec<String>>> {
         if let Some(names) = self.known.get(text) {
             return Some(names.clone());
         }
@@ -129,20 +124,13 @@ impl Document {
             preset: Checked::default(),
             defaults: check::defaults(def),
         });
-        Document {
-            sections: sections.collect(),
-            sets,
-        }
+        Document { sections: sections.collect(), sets }
     }
 
     fn take(&mut self, root: &DeTable<'_>, places: Places, sink: &mut Sink) {
         for (name, value) in root {
             let origin = places.origin(name.span());
-            match self
-                .sections
-                .iter_mut()
-                .find(|s| s.def.name == name.get_ref())
-            {
+            match self.sections.iter_mut().find(|s| s.def.name == name.get_ref()) {
                 Some(section) => section.take(&origin, value, places, sink),
                 None => unknown_section(name.get_ref(), value.get_ref(), &origin, sink),
             }
@@ -158,13 +146,7 @@ impl Document {
         let section = self.section(def?.name)?;
         let table = section.tables.first();
         let header = table.map_or(Origin::BuiltIn, |t| t.header.clone());
-        Some(self.build(
-            section,
-            table.into_iter().collect(),
-            String::new(),
-            (0, 1),
-            header,
-        ))
+        Some(self.build(section, table.into_iter().collect(), String::new(), (0, 1), header))
     }
 
     /// The elements of a list, each numbered from 1.
@@ -176,15 +158,7 @@ impl Document {
             .tables
             .iter()
             .enumerate()
-            .map(|(i, t)| {
-                self.build(
-                    section,
-                    vec![t],
-                    (i + 1).to_string(),
-                    (0, 1),
-                    t.header.clone(),
-                )
-            })
+            .map(|(i, t)| self.build(section, vec![t], (i + 1).to_string(), (0, 1), t.header.clone()))
             .collect()
     }
 
@@ -194,10 +168,8 @@ impl Document {
             return Vec::new();
         };
         // Ranges first, so that a table for one name adds to the range that covers it wherever it stands.
-        let (ranges, singles): (Vec<&Table>, Vec<&Table>) = section
-            .tables
-            .iter()
-            .partition(|t| pattern::is_range(&t.name));
+        let (ranges, singles): (Vec<&Table>, Vec<&Table>) =
+            section.tables.iter().partition(|t| pattern::is_range(&t.name));
         let mut found: BTreeMap<String, (u64, u64, Vec<&Table>)> = BTreeMap::new();
         let mut order: Vec<(&Origin, String)> = Vec::new();
         for table in ranges.into_iter().chain(singles) {
@@ -207,6 +179,15 @@ impl Document {
             let is_range = pattern::is_range(&table.name);
             let count = names.len() as u64;
             for (offset, name) in names.iter().enumerate() {
+                if found.len() >= MAX_ELEMENTS {
+                    sink.error(
+                        pattern::TOO_MANY,
+                        &table.header,
+                        format!("[{}.…] stands for more than {MAX_ELEMENTS} elements", section.def.name),
+                        "use fewer or smaller ranges",
+                    );
+                    break;
+                }
                 if !good_name(name) {
                     bad_name(name, &table.header, sink);
                     break;
@@ -241,11 +222,7 @@ impl Document {
     /// `element` with the overrides that mean one of the things it stands for, such as one link of several.
     pub fn refine<'d>(&'d self, element: &Element<'d>, name: &str) -> Element<'d> {
         let mut refined = element.clone();
-        let own = self
-            .sets
-            .iter()
-            .rev()
-            .filter(|s| s.applies(element.def, name));
+        let own = self.sets.iter().rev().filter(|s| s.applies(element.def, name));
         refined.sets = own.chain(element.sets.iter().copied()).collect();
         refined
     }
@@ -267,43 +244,22 @@ impl Document {
         (offset, count): (u64, u64),
         header: Origin,
     ) -> Element<'d> {
-        let sets = self
-            .sets
-            .iter()
-            .rev()
-            .filter(|s| s.applies(section.def, &name))
-            .collect();
+        let sets = self.sets.iter().rev().filter(|s| s.applies(section.def, &name)).collect();
         let layers = tables
             .into_iter()
             .map(|t| &t.checked)
             .chain(&section.all)
             .chain([&section.preset, &section.defaults])
             .collect();
-        Element {
-            def: section.def,
-            name,
-            offset,
-            count,
-            header,
-            layers,
-            sets,
-        }
+        Element { def: section.def, name, offset, count, header, layers, sets }
     }
 }
 
 impl Section {
-    fn take(
-        &mut self,
-        origin: &Origin,
-        value: &Spanned<DeValue<'_>>,
-        places: Places,
-        sink: &mut Sink,
-    ) {
+    fn take(&mut self, origin: &Origin, value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) {
         let def = self.def;
         match (def.form, value.get_ref()) {
-            (Form::Single, DeValue::Table(table)) => {
-                self.add(String::new(), origin, table, places, sink)
-            }
+            (Form::Single, DeValue::Table(table)) => self.add(String::new(), origin, table, places, sink),
             (Form::Named, DeValue::Table(table)) => {
                 for (name, inner) in table {
                     let origin = places.origin(name.span());
@@ -316,7 +272,7 @@ impl Section {
                         }
                         other => value::wrong_type(
                             other,
-                            &format!("a {}", def.name),
+                            "a table of keys",
                             &format!("[{}.{}]", def.name, example_name(def)),
                             &origin,
                             sink,
@@ -328,9 +284,7 @@ impl Section {
                 for item in items.iter() {
                     let origin = places.origin(item.span());
                     match item.get_ref() {
-                        DeValue::Table(table) => {
-                            self.add(String::new(), &origin, table, places, sink)
-                        }
+                        DeValue::Table(table) => self.add(String::new(), &origin, table, places, sink),
                         other => value::wrong_type(other, "a table", &def.heading(), &origin, sink),
                     }
                 }
@@ -338,10 +292,7 @@ impl Section {
             (Form::List, DeValue::Table(_)) => sink.error(
                 value::WRONG_TYPE,
                 origin,
-                format!(
-                    "there may be several of `{}`, so it is a list of tables",
-                    def.name
-                ),
+                format!("there may be several of `{}`, so it is a list of tables", def.name),
                 format!("write [[{}]] with two brackets on each side", def.name),
             ),
             (form, DeValue::Array(_)) => sink.error(
@@ -350,44 +301,24 @@ impl Section {
                 format!("`{}` is not a list", def.name),
                 format!(
                     "write {} with one bracket on each side",
-                    if form == Form::Named {
-                        format!("[{}.{}]", def.name, example_name(def))
-                    } else {
-                        def.heading()
-                    }
+                    if form == Form::Named { format!("[{}.{}]", def.name, example_name(def)) } else { def.heading() }
                 ),
             ),
             (_, other) => value::wrong_type(other, "a section", &def.heading(), origin, sink),
         }
     }
 
-    fn add(
-        &mut self,
-        name: String,
-        header: &Origin,
-        table: &DeTable<'_>,
-        places: Places,
-        sink: &mut Sink,
-    ) {
+    fn add(&mut self, name: String, header: &Origin, table: &DeTable<'_>, places: Places, sink: &mut Sink) {
         let checked = check::table(self.def, table, places, sink);
-        self.tables.push(Table {
-            name,
-            header: header.clone(),
-            checked,
-        });
+        self.tables.push(Table { name, header: header.clone(), checked });
     }
 }
 
 /// Letters, digits, `-` and `_`, beginning with a letter or digit, at most 64.
 pub(crate) fn good_name(name: &str) -> bool {
     name.len() <= 64
-        && name
-            .bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_alphanumeric())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        && name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 /// Reports a name that [`good_name`] rejects.
@@ -411,23 +342,17 @@ fn example_name(def: &SectionDef) -> &'static str {
 
 fn unknown_section(name: &str, value: &DeValue<'_>, origin: &Origin, sink: &mut Sink) {
     let lower = name.to_lowercase();
-    let near = SECTIONS
-        .iter()
-        .find(|s| s.also.contains(&lower.as_str()))
-        .or_else(|| {
-            let near = crate::suggest::closest(name, SECTIONS.iter().map(|s| s.name))?;
-            schema::section(near)
-        });
+    let near = SECTIONS.iter().find(|s| s.also.contains(&lower.as_str())).or_else(|| {
+        let near = crate::suggest::closest(name, SECTIONS.iter().map(|s| s.name))?;
+        schema::section(near)
+    });
     let list: Vec<String> = SECTIONS.iter().map(SectionDef::heading).collect();
     let is_table = matches!(value, DeValue::Table(_) | DeValue::Array(_));
     if !is_table && let Some(home) = SECTIONS.iter().find(|s| s.key(name).is_some()) {
         sink.error(
             check::UNKNOWN_KEY,
             origin,
-            format!(
-                "the key `{}` stands outside of every section",
-                value::cut(name)
-            ),
+            format!("the key `{}` stands outside of every section", value::cut(name)),
             format!("put it below {}", home.heading()),
         );
         return;

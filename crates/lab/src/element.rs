@@ -27,46 +27,24 @@ pub(crate) struct Element<'d> {
 impl<'d> Element<'d> {
     /// The value of a key from the most important layer that has a good one, with its place.
     pub fn get(&self, path: &str) -> Option<(&'d Value, &'d Origin)> {
-        let set = self
-            .sets
-            .iter()
-            .find(|s| s.key.path == path && s.value != Value::Bad);
+        let set = self.sets.iter().find(|s| s.key.path == path && s.value != Value::Bad);
         if let Some(set) = set {
             return Some((&set.value, &set.origin));
         }
-        self.layers
-            .iter()
-            .filter_map(|layer| layer.get(path))
-            .find(|(value, _)| **value != Value::Bad)
+        self.layers.iter().filter_map(|layer| layer.get(path)).find(|(value, _)| **value != Value::Bad)
     }
 
     /// The place to point at for a key: where its value stands, or the header of the element.
     pub fn origin(&self, path: &str) -> Origin {
-        let set = self
-            .sets
-            .iter()
-            .find(|s| s.key.path == path)
-            .map(|s| &s.origin);
-        let written = self
-            .layers
-            .iter()
-            .filter_map(|l| l.get(path))
-            .map(|(_, origin)| origin);
-        set.into_iter()
-            .chain(written)
-            .find(|origin| **origin != Origin::BuiltIn)
-            .unwrap_or(&self.header)
-            .clone()
+        let set = self.sets.iter().find(|s| s.key.path == path).map(|s| &s.origin);
+        let written = self.layers.iter().filter_map(|l| l.get(path)).map(|(_, origin)| origin);
+        set.into_iter().chain(written).find(|origin| **origin != Origin::BuiltIn).unwrap_or(&self.header).clone()
     }
 
     /// True if the user gave the key, here or for all elements of the section, well or badly.
     pub fn is_given(&self, path: &str) -> bool {
         self.sets.iter().any(|s| s.key.path == path)
-            || self
-                .layers
-                .iter()
-                .filter_map(|l| l.get(path))
-                .any(|(_, o)| *o != Origin::BuiltIn)
+            || self.layers.iter().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
     }
 
     /// Reports every key that must be given and is not.

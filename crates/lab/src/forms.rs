@@ -37,29 +37,19 @@ pub(crate) const ARRIVALS: &[Variant] = &[
     },
     Variant {
         word: "uniform",
-        keys: &[
-            ("min", Kind::Time, "\"100us\""),
-            ("max", Kind::Time, "\"900us\""),
-        ],
+        keys: &[("min", Kind::Time, "\"100us\""), ("max", Kind::Time, "\"900us\"")],
         meaning: "times between two bounds, each as likely",
         example: "{ process = \"uniform\", min = \"100us\", max = \"900us\" }",
     },
     Variant {
         word: "normal",
-        keys: &[
-            ("mean", Kind::Time, "\"500us\""),
-            ("deviation", Kind::Time, "\"100us\""),
-        ],
+        keys: &[("mean", Kind::Time, "\"500us\""), ("deviation", Kind::Time, "\"100us\"")],
         meaning: "normally distributed times, cut off at zero",
         example: "{ process = \"normal\", mean = \"500us\", deviation = \"100us\" }",
     },
     Variant {
         word: "on-off",
-        keys: &[
-            ("rate", Kind::PerSecond, "\"5k/s\""),
-            ("on", Kind::Time, "\"10ms\""),
-            ("off", Kind::Time, "\"40ms\""),
-        ],
+        keys: &[("rate", Kind::PerSecond, "\"5k/s\""), ("on", Kind::Time, "\"10ms\""), ("off", Kind::Time, "\"40ms\"")],
         meaning: "exponential times at `rate` in on-phases, silence in off-phases, both of fixed length",
         example: "{ process = \"on-off\", rate = \"5k/s\", on = \"10ms\", off = \"40ms\" }",
     },
@@ -68,49 +58,32 @@ pub(crate) const ARRIVALS: &[Variant] = &[
 /// Key that selects the form of a size distribution.
 pub(crate) const DISTRIBUTION: &str = "distribution";
 
-const ANY_SIZE: Kind = Kind::Size {
-    min: 512,
-    max: u32::MAX as u64,
-};
+const ANY_SIZE: Kind = Kind::Size { min: 512, max: u32::MAX as u64 };
 
 /// Distributions of sizes.
 pub(crate) const SIZES: &[Variant] = &[
     Variant {
         word: "uniform",
-        keys: &[
-            ("min", ANY_SIZE, "\"4KiB\""),
-            ("max", ANY_SIZE, "\"64KiB\""),
-            ("step", ANY_SIZE, "\"4KiB\""),
-        ],
+        keys: &[("min", ANY_SIZE, "\"4KiB\""), ("max", ANY_SIZE, "\"64KiB\""), ("step", ANY_SIZE, "\"4KiB\"")],
         meaning: "multiples of `step` from `min` to `max`, each as likely",
         example: "{ distribution = \"uniform\", min = \"4KiB\", max = \"64KiB\", step = \"4KiB\" }",
     },
     Variant {
         word: "exponential",
-        keys: &[
-            ("mean", ANY_SIZE, "\"16KiB\""),
-            ("max", ANY_SIZE, "\"256KiB\""),
-        ],
+        keys: &[("mean", ANY_SIZE, "\"16KiB\""), ("max", ANY_SIZE, "\"256KiB\"")],
         meaning: "exponential with this mean, rounded up to 512 bytes and cut at `max`",
         example: "{ distribution = \"exponential\", mean = \"16KiB\", max = \"256KiB\" }",
     },
 ];
 
 const ARRIVAL_EXAMPLE: &str = "\"poisson 2000/s\"";
-const SIZE_EXAMPLE: &str = "\"32KiB\", or { \"4KiB\" = 0.7, \"64KiB\" = 0.3 }";
+const SIZE_EXAMPLE: &str = "\"32KiB\"";
 
 /// One arrival process or a list of them.
-pub(crate) fn arrivals(
-    value: &Spanned<DeValue<'_>>,
-    places: Places,
-    sink: &mut Sink,
-) -> Option<Vec<Arrival>> {
+pub(crate) fn arrivals(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Option<Vec<Arrival>> {
     match value.get_ref() {
         DeValue::Array(items) => {
-            let found: Vec<Option<Arrival>> = items
-                .iter()
-                .map(|item| arrival(item, places, sink))
-                .collect();
+            let found: Vec<Option<Arrival>> = items.iter().map(|item| arrival(item, places, sink)).collect();
             found.into_iter().collect()
         }
         _ => arrival(value, places, sink).map(|a| vec![a]),
@@ -136,11 +109,8 @@ fn arrival(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Opt
                 sink.error(UNKNOWN_WORD, &origin, reason, remedy);
                 return None;
             }
-            match units::parse(rate, &units::PER_SECOND) {
-                Ok(rate) => (
-                    ARRIVALS.iter().find(|v| v.word == word)?.word,
-                    vec![Value::PerSecond(rate)],
-                ),
+            match units::parse_like(rate, &units::PER_SECOND, "2000/s") {
+                Ok(rate) => (ARRIVALS.iter().find(|v| v.word == word)?.word, vec![Value::PerSecond(rate)]),
                 Err(bad) => {
                     sink.error(bad.code, &origin, bad.reason, bad.remedy);
                     return None;
@@ -153,22 +123,12 @@ fn arrival(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Opt
         }
     };
     Some(match (word, &fields[..]) {
-        ("poisson", &[Value::PerSecond(rate)]) => Arrival::Poisson {
-            rate: per_second(rate),
-        },
-        ("constant", &[Value::PerSecond(rate)]) => Arrival::Constant {
-            rate: per_second(rate),
-        },
+        ("poisson", &[Value::PerSecond(rate)]) => Arrival::Poisson { rate: per_second(rate) },
+        ("constant", &[Value::PerSecond(rate)]) => Arrival::Constant { rate: per_second(rate) },
         ("uniform", &[Value::Time(min), Value::Time(max)]) => Arrival::Uniform { min, max },
-        ("normal", &[Value::Time(mean), Value::Time(deviation)]) => {
-            Arrival::Normal { mean, deviation }
-        }
+        ("normal", &[Value::Time(mean), Value::Time(deviation)]) => Arrival::Normal { mean, deviation },
         ("on-off", &[Value::PerSecond(rate), Value::Time(on), Value::Time(off)]) => {
-            Arrival::OnOff {
-                rate: per_second(rate),
-                on,
-                off,
-            }
+            Arrival::OnOff { rate: per_second(rate), on, off }
         }
         _ => return None,
     })
@@ -180,16 +140,12 @@ pub(crate) fn per_second(thousandths: u64) -> Rate {
 }
 
 /// A size or a distribution of sizes.
-pub(crate) fn sizes(
-    value: &Spanned<DeValue<'_>>,
-    places: Places,
-    sink: &mut Sink,
-) -> Option<SizeDistribution> {
+pub(crate) fn sizes(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Option<SizeDistribution> {
     let origin = places.origin(value.span());
     let table = match value.get_ref() {
         DeValue::Table(table) => table,
         DeValue::Array(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {
-            value::wrong_type(value.get_ref(), "a size", SIZE_EXAMPLE, &origin, sink);
+            value::wrong_type(value.get_ref(), "a size or a table of sizes", SIZE_EXAMPLE, &origin, sink);
             return None;
         }
         _ => {
@@ -206,16 +162,11 @@ pub(crate) fn sizes(
     let (word, fields) = variant(table, DISTRIBUTION, SIZES, &origin, places, sink)?;
     Some(match (word, &fields[..]) {
         ("uniform", &[Value::Size(min), Value::Size(max), Value::Size(step)]) => {
-            SizeDistribution::Uniform {
-                min: min as u32,
-                max: max as u32,
-                step: step as u32,
-            }
+            SizeDistribution::Uniform { min: min as u32, max: max as u32, step: step as u32 }
         }
-        ("exponential", &[Value::Size(mean), Value::Size(max)]) => SizeDistribution::Exponential {
-            mean: mean as u32,
-            max: max as u32,
-        },
+        ("exponential", &[Value::Size(mean), Value::Size(max)]) => {
+            SizeDistribution::Exponential { mean: mean as u32, max: max as u32 }
+        }
         _ => return None,
     })
 }
@@ -278,14 +229,7 @@ fn variant(
         let name = key.get_ref();
         if name != selector && variant.keys.iter().all(|(known, ..)| known != name) {
             let names = variant.keys.iter().map(|&(name, ..)| name);
-            check::unknown_key(
-                name,
-                &format!("a {word} {selector}"),
-                names,
-                &[],
-                &places.origin(key.span()),
-                sink,
-            );
+            check::unknown_key(name, &format!("a {word} {selector}"), names, &[], &places.origin(key.span()), sink);
         }
     }
     let mut values = Vec::new();

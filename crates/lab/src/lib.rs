@@ -45,11 +45,7 @@ pub struct LoadedLab {
 ///
 /// # Errors
 /// Every mistake of the file and of the overrides, sorted by place.
-pub fn load(
-    path_label: &str,
-    text: &str,
-    overrides: &[Override],
-) -> Result<LoadedLab, Diagnostics> {
+pub fn load(path_label: &str, text: &str, overrides: &[Override]) -> Result<LoadedLab, Diagnostics> {
     let mut sink = Sink::default();
     let sets = overrides::read(overrides, &mut sink);
     let document = Document::read(text, sets, &mut sink);

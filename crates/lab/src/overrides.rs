@@ -27,10 +27,7 @@ impl Override {
     /// Splits `key=value` at the first equals sign; `None` if there is none.
     pub fn parse(argument: &str) -> Option<Override> {
         let (key, value) = argument.split_once('=')?;
-        Some(Override {
-            key: key.trim().to_owned(),
-            value: value.trim().to_owned(),
-        })
+        Some(Override { key: key.trim().to_owned(), value: value.trim().to_owned() })
     }
 
     /// The argument as text; diagnostics point into it.
@@ -86,11 +83,7 @@ impl SetEntry {
         sink.error(
             BAD_SET,
             &self.key_origin,
-            format!(
-                "there is no {} `{}` to set",
-                self.section.name,
-                value::cut(&self.typed)
-            ),
+            format!("there is no {} `{}` to set", self.section.name, value::cut(&self.typed)),
             remedy,
         );
     }
@@ -107,11 +100,7 @@ pub(crate) fn few(names: &[&str]) -> String {
 
 /// Checks the overrides; what is wrong goes to `sink`.
 pub(crate) fn read(overrides: &[Override], sink: &mut Sink) -> Vec<SetEntry> {
-    overrides
-        .iter()
-        .enumerate()
-        .filter_map(|(number, o)| entry(o, number as u32, sink))
-        .collect()
+    overrides.iter().enumerate().filter_map(|(number, o)| entry(o, number as u32, sink)).collect()
 }
 
 fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {
@@ -127,65 +116,30 @@ fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {
             SECTIONS.iter().map(|s| s.name),
             "keys look like run.seed, workload.reads.depth or switch.*.queueing",
         );
-        bad(
-            format!("there is no section `{}`", value::cut(name)),
-            remedy,
-            sink,
-        );
+        bad(format!("there is no section `{}`", value::cut(name)), remedy, sink);
         return None;
     };
     let skip = if section.form == Form::Single { 1 } else { 2 };
     if parts.len() <= skip {
         let example = section.keys.first().map_or("", |k| k.path);
-        let form = if skip == 1 {
-            format!("{name}.{example}")
-        } else {
-            format!("{name}.*.{example}")
-        };
-        bad(
-            format!("`{}` names no key", value::cut(&o.key)),
-            format!("write it as {form}"),
-            sink,
-        );
+        let form = if skip == 1 { format!("{name}.{example}") } else { format!("{name}.*.{example}") };
+        bad(format!("`{}` names no key", value::cut(&o.key)), format!("write it as {form}"), sink);
         return None;
     }
     let path = parts[skip..].join(".");
-    let Some(key) = section
-        .key(&path)
-        .filter(|k| !matches!(k.kind, Kind::Table))
-    else {
-        let paths = section
-            .keys
-            .iter()
-            .filter(|k| !matches!(k.kind, Kind::Table))
-            .map(|k| k.path);
+    let Some(key) = section.key(&path).filter(|k| !matches!(k.kind, Kind::Table)) else {
+        let paths = section.keys.iter().filter(|k| !matches!(k.kind, Kind::Table)).map(|k| k.path);
         let list = paths.clone().collect::<Vec<_>>().join(", ");
         let remedy = suggest::remedy(&path, paths, &format!("its keys are {list}"));
-        bad(
-            format!(
-                "{} has no key `{}` to set",
-                section.heading(),
-                value::cut(&path)
-            ),
-            remedy,
-            sink,
-        );
+        bad(format!("{} has no key `{}` to set", section.heading(), value::cut(&path)), remedy, sink);
         return None;
     };
     if key.path == "name" && section.form == Form::List {
         // The name is how a link is found; everything else may change.
-        bad(
-            "names cannot be set from outside".to_owned(),
-            "change the file".to_owned(),
-            sink,
-        );
+        bad("names cannot be set from outside".to_owned(), "change the file".to_owned(), sink);
         return None;
     }
-    let typed = if skip == 1 {
-        String::new()
-    } else {
-        parts[1].clone()
-    };
+    let typed = if skip == 1 { String::new() } else { parts[1].clone() };
     let names = if skip == 1 || typed == "*" {
         Names::All
     } else {

@@ -35,10 +35,7 @@ pub(crate) fn expand(text: &str) -> Result<Vec<String>, BadPattern> {
         match part {
             Part::Text(text) => names.iter_mut().for_each(|name| name.push_str(text)),
             _ => {
-                names = names
-                    .iter()
-                    .flat_map(|name| (0..part.len()).map(move |i| part.with(name, i)))
-                    .collect();
+                names = names.iter().flat_map(|name| (0..part.len()).map(move |i| part.with(name, i))).collect();
             }
         }
     }
@@ -52,12 +49,7 @@ pub(crate) fn is_range(text: &str) -> bool {
 
 enum Part<'t> {
     Text(&'t str),
-    Numbers {
-        first: u64,
-        last: u64,
-        step: u64,
-        width: usize,
-    },
+    Numbers { first: u64, last: u64, step: u64, width: usize },
     Words(Vec<&'t str>),
 }
 
@@ -65,9 +57,7 @@ impl Part<'_> {
     fn len(&self) -> u64 {
         match self {
             Part::Text(_) => 1,
-            Part::Numbers {
-                first, last, step, ..
-            } => (first.abs_diff(*last) / step).saturating_add(1),
+            Part::Numbers { first, last, step, .. } => (first.abs_diff(*last) / step).saturating_add(1),
             Part::Words(words) => words.len() as u64,
         }
     }
@@ -75,17 +65,8 @@ impl Part<'_> {
     fn with(&self, name: &str, index: u64) -> String {
         match self {
             Part::Text(text) => format!("{name}{text}"),
-            Part::Numbers {
-                first,
-                last,
-                step,
-                width,
-            } => {
-                let number = if last >= first {
-                    first + index * step
-                } else {
-                    first - index * step
-                };
+            Part::Numbers { first, last, step, width } => {
+                let number = if last >= first { first + index * step } else { first - index * step };
                 format!("{name}{number:0width$}")
             }
             Part::Words(words) => format!("{name}{}", words[index as usize]),
@@ -144,24 +125,13 @@ fn range<'t>(text: &str, inner: &'t str) -> Result<Part<'t>, BadPattern> {
         [first, last, step] => (first, last, step),
         _ => return Err(bad(text, &format!("`{{{inner}}}`, which is no range"))),
     };
-    let padded = [first, last]
-        .iter()
-        .any(|f| f.len() > 1 && f.starts_with('0'));
-    let width = if padded {
-        first.len().max(last.len()).min(20)
-    } else {
-        0
-    };
+    let padded = [first, last].iter().any(|f| f.len() > 1 && f.starts_with('0'));
+    let width = if padded { first.len().max(last.len()).min(20) } else { 0 };
     let (first, last, step) = (number(first)?, number(last)?, number(step)?);
     if step == 0 {
         return Err(bad(text, "a step of 0"));
     }
-    Ok(Part::Numbers {
-        first,
-        last,
-        step,
-        width,
-    })
+    Ok(Part::Numbers { first, last, step, width })
 }
 
 fn bad(text: &str, what: &str) -> BadPattern {
@@ -193,18 +163,9 @@ mod tests {
 
     #[test]
     fn rejects_broken_and_huge_ranges() {
-        for text in [
-            "s{1..}",
-            "s{1",
-            "s1}",
-            "s{}",
-            "s{1..2..0}",
-            "s{1..2..3..4}",
-            "s{-1..2}",
-            "s{a..b}",
-            "}s{1..2}",
-            "s{a,}",
-        ] {
+        for text in
+            ["s{1..}", "s{1", "s1}", "s{}", "s{1..2..0}", "s{1..2..3..4}", "s{-1..2}", "s{a..b}", "}s{1..2}", "s{a,}"]
+        {
             assert_eq!(names(text), BAD_RANGE, "{text}");
         }
         for text in ["s{1..65536}", "s{0..4294967295}", "{1..1000}{1..1000}"] {

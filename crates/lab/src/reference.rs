@@ -15,14 +15,13 @@ pub fn reference() -> String {
         print_section(section, &mut page);
     }
     print_forms(&mut page);
-    page.push_str("## Presets\n\n`preset` in `[lab]` sets defaults for every section; what the file says goes before them.\n\n");
+    page.push_str(
+        "## Presets\n\n`preset` in `[lab]` sets defaults for every section; what the file says goes before them.\n\n",
+    );
     for (name, meaning) in presets::NAMES {
         let _ = writeln!(page, "- `{name}`: {meaning}");
         let text = presets::text(name).unwrap_or("");
-        let body = text
-            .split_once("\n\n")
-            .map_or("", |(_, body)| body)
-            .trim_end();
+        let body = text.split_once("\n\n").map_or("", |(_, body)| body).trim_end();
         if !body.is_empty() {
             let _ = writeln!(page, "\n  ```toml");
             for line in body.lines() {
@@ -134,10 +133,7 @@ fn kind(kind: &Kind) -> String {
         Kind::PerSecond => unit("rate", &units::PER_SECOND),
         Kind::Clock => unit("frequency", &units::CLOCK),
         Kind::LineRate => {
-            let names: Vec<&str> = sanloom_core::config::LineRate::ALL
-                .iter()
-                .map(|rate| rate.name())
-                .collect();
+            let names: Vec<&str> = sanloom_core::config::LineRate::ALL.iter().map(|rate| rate.name()).collect();
             format!("line rate: {}", names.join(", "))
         }
         Kind::Choice(_) => "word, see below".to_owned(),

@@ -1,10 +1,7 @@
 //! "Did you mean …?"
 
 /// The candidate most like `word`, if it is like it at all.
-pub(crate) fn closest<'c>(
-    word: &str,
-    candidates: impl Iterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub(crate) fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // Long words are no typing mistakes, and the comparison is quadratic.
     if word.is_empty() || word.len() > 64 {
         return None;
@@ -27,11 +24,7 @@ pub(crate) fn closest<'c>(
 }
 
 /// A remedy that names the closest candidate, or `otherwise`.
-pub(crate) fn remedy<'c>(
-    word: &str,
-    candidates: impl Iterator<Item = &'c str>,
-    otherwise: &str,
-) -> String {
+pub(crate) fn remedy<'c>(word: &str, candidates: impl Iterator<Item = &'c str>, otherwise: &str) -> String {
     match closest(word, candidates) {
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise.to_owned(),

@@ -10,6 +10,8 @@ pub(crate) const TOO_LONG: &str = "too-long";
 
 /// A hundred thousand lines; ranges make longer files needless.
 const MAX_BYTES: usize = 8 << 20;
+/// Broken files are read on behind a mistake this often.
+const MAX_RESTARTS: usize = 100;
 
 /// The tables of `text`, as far as it can be read; every mistake goes to `sink`.
 pub(crate) fn parse<'t>(text: &'t str, sink: &mut Sink) -> DeTable<'t> {
@@ -23,54 +25,67 @@ pub(crate) fn parse<'t>(text: &'t str, sink: &mut Sink) -> DeTable<'t> {
         return DeTable::new();
     }
     let (table, errors) = DeTable::parse_recoverable(text);
-    let mut last_line = usize::MAX;
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        // What follows the first mistake on a line is mostly its consequence.
-        let line = text[..floor(text, span.start)]
-            .bytes()
-            .filter(|&b| b == b'\n')
-            .count();
-        if line == last_line {
-            continue;
-        }
-        last_line = line;
-        let (reason, remedy) = explain(error.message(), text, span.start);
-        sink.error(SYNTAX, &Origin::File(span.start, span.end), reason, remedy);
+    let mut last = report(text, 0, errors, sink);
+    // The parser gives up behind some mistakes: go on at the next section.
+    for _ in 0..MAX_RESTARTS {
+        let Some(start) = last.and_then(|at| next_section(text, at)) else {
+            break;
+        };
+        let (_, errors) = DeTable::parse_recoverable(&text[start..]);
+        last = report(text, start, errors, sink);
     }
     table.into_inner()
 }
 
+/// Adds the mistakes of the text from `start` on, one for each line; the place of the last.
+fn report(text: &str, start: usize, errors: Vec<toml::de::Error>, sink: &mut Sink) -> Option<usize> {
+    let mut last_line = None;
+    let mut last = None;
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        let at = floor(text, start + span.start);
+        last = last.max(Some(at));
+        // What follows the first mistake on a line is mostly its consequence.
+        let line = text[..at].rfind('\n');
+        if last_line == Some(line) {
+            continue;
+        }
+        last_line = Some(line);
+        let (reason, remedy) = explain(error.message(), text, at);
+        sink.error(SYNTAX, &Origin::File(at, start + span.end), reason, remedy);
+    }
+    last
+}
+
+/// The beginning of the first line behind `at` that starts with a bracket.
+fn next_section(text: &str, at: usize) -> Option<usize> {
+    text[at..].find("\n[").map(|i| at + i + 1)
+}
+
 /// The parser's words and, for the usual mistakes, what the writer probably wanted.
 fn explain(message: &str, text: &str, at: usize) -> (String, String) {
-    let at = floor(text, at);
     let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
     let line = text[start..].lines().next().unwrap_or("").trim();
     let reason = message.replace('\n', " ");
-    let value = line
-        .split_once('=')
-        .map(|(key, value)| (key.trim(), value.split('#').next().unwrap_or("").trim()));
-    let remedy = if message.contains("duplicate key") {
-        "give the key or table once; a second element of a list is a table with two brackets, such as [[link]]".to_owned()
-    } else if let Some((key, value)) = value
-        && !value.is_empty()
-        && !value.starts_with(['"', '\'', '[', '{'])
-    {
-        format!(
-            "put the value in quotes: {key} = \"{}\"",
-            value.trim_matches(['"', '\''])
-        )
-    } else if value.is_some_and(|(_, value)| value.is_empty()) {
-        "write a value behind the equals sign".to_owned()
-    } else if value.is_some_and(|(_, value)| value.starts_with(['"', '\''])) {
-        "check that every quote has its partner on the same line".to_owned()
-    } else if value.is_some() {
-        "check brackets, braces, commas and quotes".to_owned()
-    } else if line.starts_with('[') {
-        "write section names as [run], [host.server1], [host.\"server{1..8}\"] or [[link]]"
-            .to_owned()
-    } else {
-        "write each line as key = value, or a section name in brackets".to_owned()
+    let before_comment = |value: &'_ str| value.split('#').next().unwrap_or("").trim().to_owned();
+    let parts = line.split_once('=').map(|(key, value)| (key.trim(), before_comment(value)));
+    let quoted = |value: &str| value.starts_with(['"', '\'']);
+    let remedy = match parts {
+        _ if message.contains("duplicate key") => {
+            "give a key or table once; a further element of a list is a table with two brackets, such as [[link]]"
+                .to_owned()
+        }
+        _ if message.contains("unexpected key or value") => "write each key on a line of its own".to_owned(),
+        _ if line.starts_with('[') => {
+            "write section names as [run], [host.server1], [host.\"server{1..8}\"] or [[link]]".to_owned()
+        }
+        Some((_, value)) if value.is_empty() => "write a value behind the equals sign".to_owned(),
+        Some((_, value)) if quoted(&value) => "check that every quote has its partner on the same line".to_owned(),
+        Some((key, value)) if !value.starts_with(['[', '{']) => {
+            format!("put the value in quotes: {key} = \"{value}\"")
+        }
+        Some(_) => "check brackets, braces, commas and quotes".to_owned(),
+        None => "write each line as key = value, or a section name in brackets".to_owned(),
     };
     (reason, remedy)
 }

@@ -8,6 +8,8 @@ pub(crate) struct Dimension {
     pub noun: &'static str,
     pub units: &'static [(&'static str, u64)],
     pub example: &'static str,
+    /// Spellings that people use, and the unit they mean; only for suggestions.
+    also: &'static [(&'static str, &'static str)],
 }
 
 /// Kept in picoseconds.
@@ -25,6 +27,17 @@ pub(crate) const TIME: Dimension = Dimension {
         ("h", 3_600_000_000_000_000),
     ],
     example: "10ms",
+    also: &[
+        ("nsec", "ns"),
+        ("usec", "us"),
+        ("msec", "ms"),
+        ("sec", "s"),
+        ("secs", "s"),
+        ("second", "s"),
+        ("seconds", "s"),
+        ("minutes", "min"),
+        ("hours", "h"),
+    ],
 };
 
 /// Kept in millimetres.
@@ -32,6 +45,7 @@ pub(crate) const LENGTH: Dimension = Dimension {
     noun: "a length",
     units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
     example: "50m",
+    also: &[("metre", "m"), ("meter", "m"), ("metres", "m"), ("meters", "m")],
 };
 
 /// Kept in bytes. `k` and `M` are powers of 1000, `Ki` and `Mi` powers of 1024.
@@ -50,30 +64,23 @@ pub(crate) const SIZE: Dimension = Dimension {
         ("TiB", 1 << 40),
     ],
     example: "32KiB",
+    also: &[("k", "KiB"), ("m", "MiB"), ("g", "GiB"), ("t", "TiB"), ("bytes", "B")],
 };
 
 /// Kept in thousandths of an event per second.
 pub(crate) const PER_SECOND: Dimension = Dimension {
     noun: "a rate",
-    units: &[
-        ("/s", 1_000),
-        ("k/s", 1_000_000),
-        ("M/s", 1_000_000_000),
-        ("G/s", 1_000_000_000_000),
-    ],
+    units: &[("/s", 1_000), ("k/s", 1_000_000), ("M/s", 1_000_000_000), ("G/s", 1_000_000_000_000)],
     example: "22.5k/s",
+    also: &[("k", "k/s"), ("iops", "/s"), ("per second", "/s"), ("kiops", "k/s"), ("m", "M/s")],
 };
 
 /// Kept in hertz.
 pub(crate) const CLOCK: Dimension = Dimension {
-    noun: "a clock",
-    units: &[
-        ("Hz", 1),
-        ("kHz", 1_000),
-        ("MHz", 1_000_000),
-        ("GHz", 1_000_000_000),
-    ],
+    noun: "a frequency",
+    units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
     example: "66MHz",
+    also: &[],
 };
 
 const DIMENSIONS: [&Dimension; 5] = [&TIME, &LENGTH, &SIZE, &PER_SECOND, &CLOCK];
@@ -97,10 +104,15 @@ pub(crate) const OUT_OF_RANGE: &str = "out-of-range";
 
 /// The value of `text` in the unit that `dimension` is kept in, rounded to the nearest.
 pub(crate) fn parse(text: &str, dimension: &Dimension) -> Result<u64, BadQuantity> {
+    parse_like(text, dimension, dimension.example)
+}
+
+/// [`parse`] that suggests the unit of `example` where one is missing.
+pub(crate) fn parse_like(text: &str, dimension: &Dimension, example: &str) -> Result<u64, BadQuantity> {
     let text = text.trim();
     let (mantissa, decimals, unit) = split(text).map_err(|()| not_a_number(text, dimension))?;
     if unit.is_empty() {
-        return Err(missing_unit(text, dimension));
+        return Err(missing_unit(text, dimension, example));
     }
     let Some(&(_, factor)) = dimension.units.iter().find(|(name, _)| *name == unit) else {
         return Err(wrong_unit(text, unit, dimension));
@@ -118,40 +130,29 @@ pub(crate) fn parse(text: &str, dimension: &Dimension) -> Result<u64, BadQuantit
 }
 
 /// What to say of a bare number where a unit belongs.
-pub(crate) fn missing_unit(number: &str, dimension: &Dimension) -> BadQuantity {
+pub(crate) fn missing_unit(number: &str, dimension: &Dimension, example: &str) -> BadQuantity {
     let units: Vec<&str> = plain_units(dimension);
-    let middle = units.get(units.len() / 2).copied().unwrap_or("");
+    let unit = split(example.trim_matches('"')).map_or("", |(_, _, unit)| unit);
     BadQuantity {
         code: MISSING_UNIT,
         reason: format!("`{number}` has no unit, {} was expected", dimension.noun),
-        remedy: format!(
-            "write the unit in quotes, for example \"{number}{middle}\"; units are {}",
-            units.join(", ")
-        ),
+        remedy: format!("write the unit in quotes, for example \"{number}{unit}\"; units are {}", units.join(", ")),
     }
 }
 
 /// A line rate by its name.
 pub(crate) fn parse_line_rate(text: &str) -> Result<LineRate, BadQuantity> {
     let text = text.trim();
-    let found = LineRate::ALL
-        .into_iter()
-        .find(|r| r.name().eq_ignore_ascii_case(text));
+    let found = LineRate::ALL.into_iter().find(|r| r.name().eq_ignore_ascii_case(text));
     found.ok_or_else(|| {
         let names: Vec<&str> = LineRate::ALL.iter().map(|r| r.name()).collect();
         let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
-        let same_number = LineRate::ALL
-            .into_iter()
-            .find(|r| r.name().strip_suffix("GFC") == Some(digits.as_str()));
+        let same_number = LineRate::ALL.into_iter().find(|r| r.name().strip_suffix("GFC") == Some(digits.as_str()));
         let remedy = match same_number {
             Some(rate) => format!("did you mean \"{rate}\"? Rates are {}", names.join(", ")),
             None => format!("choose one of {}", names.join(", ")),
         };
-        BadQuantity {
-            code: WRONG_UNIT,
-            reason: format!("`{text}` is no line rate of Fibre Channel"),
-            remedy,
-        }
+        BadQuantity { code: WRONG_UNIT, reason: format!("`{text}` is no line rate of Fibre Channel"), remedy }
     })
 }
 
@@ -162,9 +163,7 @@ pub(crate) fn propagation(millimetres: u64) -> Picos {
 
 /// Mantissa, number of decimals and unit of a decimal number with a unit.
 fn split(text: &str) -> Result<(u128, u32, &str), ()> {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.len() > 15 {
@@ -194,47 +193,27 @@ fn not_a_number(text: &str, dimension: &Dimension) -> BadQuantity {
 }
 
 fn wrong_unit(text: &str, unit: &str, dimension: &Dimension) -> BadQuantity {
-    let other = DIMENSIONS
-        .iter()
-        .find(|d| d.units.iter().any(|(name, _)| *name == unit));
+    let other = DIMENSIONS.iter().find(|d| d.units.iter().any(|(name, _)| *name == unit));
     let reason = match other {
-        Some(other) => format!(
-            "`{text}` is {}, {} was expected",
-            other.noun, dimension.noun
-        ),
-        None => format!(
-            "`{unit}` is no unit of {}",
-            dimension.noun.trim_start_matches("a ")
-        ),
+        Some(other) => format!("`{text}` is {}, {} was expected", other.noun, dimension.noun),
+        None => format!("`{unit}` is no unit of {}", dimension.noun.trim_start_matches("a ")),
     };
     let units = plain_units(dimension);
     let number = &text[..text.len() - unit.len()].trim_end();
-    let remedy = match suggest::closest(unit, units.iter().copied()) {
-        Some(near) if other.is_none() => format!(
-            "did you mean \"{number}{near}\"? Units are {}",
-            units.join(", ")
-        ),
-        _ => format!(
-            "use one of the units {}, for example \"{}\"",
-            units.join(", "),
-            dimension.example
-        ),
+    let lower = unit.to_lowercase();
+    let near = (dimension.also.iter().find(|(also, _)| *also == lower))
+        .map(|(_, unit)| *unit)
+        .or_else(|| suggest::closest(unit, units.iter().copied()));
+    let remedy = match near {
+        Some(near) if other.is_none() => format!("did you mean \"{number}{near}\"? Units are {}", units.join(", ")),
+        _ => format!("use one of the units {}, for example \"{}\"", units.join(", "), dimension.example),
     };
-    BadQuantity {
-        code: WRONG_UNIT,
-        reason,
-        remedy,
-    }
+    BadQuantity { code: WRONG_UNIT, reason, remedy }
 }
 
 /// The units without second spellings.
 pub(crate) fn plain_units(dimension: &Dimension) -> Vec<&'static str> {
-    dimension
-        .units
-        .iter()
-        .map(|&(name, _)| name)
-        .filter(|name| name.is_ascii() && *name != "kB")
-        .collect()
+    dimension.units.iter().map(|&(name, _)| name).filter(|name| name.is_ascii() && *name != "kB").collect()
 }
 
 #[cfg(test)]
@@ -254,10 +233,7 @@ mod tests {
 
     #[test]
     fn light_needs_250_ns_for_50_m() {
-        assert_eq!(
-            propagation(parse("50m", &LENGTH).unwrap()),
-            Picos::from_ns(250)
-        );
+        assert_eq!(propagation(parse("50m", &LENGTH).unwrap()), Picos::from_ns(250));
     }
 
     #[test]
@@ -270,10 +246,7 @@ mod tests {
         assert_eq!(code("", &TIME), NOT_A_NUMBER);
         assert_eq!(code(".5s", &TIME), NOT_A_NUMBER);
         assert_eq!(code("99999999999999h", &TIME), OUT_OF_RANGE);
-        assert_eq!(
-            code("99999999999999999999999999999999999999999999999h", &TIME),
-            NOT_A_NUMBER
-        );
+        assert_eq!(code("99999999999999999999999999999999999999999999999h", &TIME), NOT_A_NUMBER);
     }
 
     #[test]

@@ -55,9 +55,7 @@ impl Places {
     pub fn origin(self, span: Range<usize>) -> Origin {
         match self {
             Places::File => Origin::File(span.start, span.end),
-            Places::Set(number, offset) => {
-                Origin::Set(number, span.start + offset, span.end + offset)
-            }
+            Places::Set(number, offset) => Origin::Set(number, span.start + offset, span.end + offset),
             Places::BuiltIn => Origin::BuiltIn,
         }
     }
@@ -81,13 +79,7 @@ pub(crate) fn check(
     sink: &mut Sink,
 ) -> Value {
     let origin = places.origin(value.span());
-    let mut reader = Reader {
-        kind,
-        example,
-        origin: &origin,
-        places,
-        sink,
-    };
+    let mut reader = Reader { kind, example, origin: &origin, places, sink };
     reader.read(value).unwrap_or(Value::Bad)
 }
 
@@ -124,9 +116,7 @@ impl Reader<'_> {
                 DeValue::Boolean(flag) => Some(Value::Flag(*flag)),
                 other => self.wrong_type(other, "`true` or `false`"),
             },
-            Kind::Time => self
-                .quantity(value, &units::TIME)
-                .map(|v| Value::Time(Picos(v))),
+            Kind::Time => self.quantity(value, &units::TIME).map(|v| Value::Time(Picos(v))),
             Kind::Length => self.quantity(value, &units::LENGTH).map(Value::Length),
             Kind::Size { min, max } => {
                 let bytes = self.quantity(value, &units::SIZE)?;
@@ -139,22 +129,14 @@ impl Reader<'_> {
                     format!("choose a size from {} to {}", size(min), size(max)),
                 )
             }
-            Kind::PerSecond => self
-                .quantity(value, &units::PER_SECOND)
-                .map(Value::PerSecond),
+            Kind::PerSecond => self.quantity(value, &units::PER_SECOND).map(Value::PerSecond),
             Kind::Clock => self.quantity(value, &units::CLOCK).map(Value::Clock),
             Kind::LineRate => match value.get_ref().as_str() {
-                Some(text) => self
-                    .quantity_result(units::parse_line_rate(text))
-                    .map(Value::LineRate),
+                Some(text) => self.quantity_result(units::parse_line_rate(text)).map(Value::LineRate),
                 None => {
                     let text = show(value.get_ref());
                     let example = format!("write the rate in quotes, for example {}", self.example);
-                    self.fail(
-                        units::MISSING_UNIT,
-                        format!("{text} is no line rate of Fibre Channel"),
-                        example,
-                    )
+                    self.fail(units::MISSING_UNIT, format!("{text} is no line rate of Fibre Channel"), example)
                 }
             },
             Kind::Choice(words) => self.choice(value, words).map(Value::Choice),
@@ -164,16 +146,8 @@ impl Reader<'_> {
                     return Some(Value::Text(text.to_owned()));
                 }
                 let names = presets::NAMES.map(|(name, _)| name);
-                let remedy = suggest::remedy(
-                    text,
-                    names.into_iter(),
-                    &format!("choose one of {}", names.join(", ")),
-                );
-                self.fail(
-                    UNKNOWN_PRESET,
-                    format!("there is no preset `{text}`"),
-                    remedy,
-                )
+                let remedy = suggest::remedy(text, names.into_iter(), &format!("choose one of {}", names.join(", ")));
+                self.fail(UNKNOWN_PRESET, format!("there is no preset `{text}`"), remedy)
             }
             Kind::Wwn => {
                 let text = self.text(value)?;
@@ -188,10 +162,7 @@ impl Reader<'_> {
             }
             Kind::Pattern => {
                 let text = self.text(value)?;
-                Some(Value::Patterns(vec![(
-                    text.to_owned(),
-                    self.origin.clone(),
-                )]))
+                Some(Value::Patterns(vec![(text.to_owned(), self.origin.clone())]))
             }
             Kind::Patterns => self.patterns(value),
             Kind::Arrivals => forms::arrivals(value, self.places, self.sink).map(Value::Arrivals),
@@ -210,13 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    fn integer(
-        &mut self,
-        value: &Spanned<DeValue<'_>>,
-        min: u64,
-        max: u64,
-        word: Option<&str>,
-    ) -> Option<Value> {
+    fn integer(&mut self, value: &Spanned<DeValue<'_>>, min: u64, max: u64, word: Option<&str>) -> Option<Value> {
         let wanted = match word {
             Some(word) => format!("a whole number or \"{word}\""),
             None => "a whole number".to_owned(),
@@ -253,10 +218,10 @@ impl Reader<'_> {
 
     fn quantity(&mut self, value: &Spanned<DeValue<'_>>, dimension: &Dimension) -> Option<u64> {
         match value.get_ref() {
-            DeValue::String(text) => self.quantity_result(units::parse(text, dimension)),
+            DeValue::String(text) => self.quantity_result(units::parse_like(text, dimension, self.example)),
             DeValue::Integer(_) | DeValue::Float(_) => {
                 let number = show(value.get_ref());
-                let bad = units::missing_unit(number.trim_matches('`'), dimension);
+                let bad = units::missing_unit(number.trim_matches('`'), dimension, self.example);
                 self.quantity_result(Err(bad))
             }
             other => self.wrong_type(other, &format!("{} in quotes", dimension.noun)),
@@ -284,28 +249,19 @@ impl Reader<'_> {
             Some(near) => format!("did you mean \"{near}\"? The words are {list}"),
             None => format!("choose one of {list}"),
         };
-        self.fail(
-            UNKNOWN_WORD,
-            format!("`{}` is none of the words that may stand here", cut(text)),
-            remedy,
-        )
+        self.fail(UNKNOWN_WORD, format!("`{}` is none of the words that may stand here", cut(text)), remedy)
     }
 
     fn patterns(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Value> {
         match value.get_ref() {
-            DeValue::String(text) => Some(Value::Patterns(vec![(
-                text.to_string(),
-                self.origin.clone(),
-            )])),
+            DeValue::String(text) => Some(Value::Patterns(vec![(text.to_string(), self.origin.clone())])),
             DeValue::Array(items) => {
                 let mut list = Vec::new();
                 for item in items.iter() {
                     let origin = self.places.origin(item.span());
                     match item.get_ref() {
                         DeValue::String(text) => list.push((text.to_string(), origin)),
-                        other => {
-                            wrong_type(other, "a name in quotes", self.example, &origin, self.sink)
-                        }
+                        other => wrong_type(other, "a name in quotes", self.example, &origin, self.sink),
                     }
                 }
                 Some(Value::Patterns(list))
@@ -319,33 +275,18 @@ impl Reader<'_> {
         None
     }
 
-    fn fail<T>(
-        &mut self,
-        code: &'static str,
-        reason: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Option<T> {
+    fn fail<T>(&mut self, code: &'static str, reason: impl Into<String>, remedy: impl Into<String>) -> Option<T> {
         self.sink.error(code, self.origin, reason, remedy);
         None
     }
 }
 
 /// Reports a value of another type than `wanted`.
-pub(crate) fn wrong_type(
-    found: &DeValue<'_>,
-    wanted: &str,
-    example: &str,
-    origin: &Origin,
-    sink: &mut Sink,
-) {
+pub(crate) fn wrong_type(found: &DeValue<'_>, wanted: &str, example: &str, origin: &Origin, sink: &mut Sink) {
     sink.error(
         WRONG_TYPE,
         origin,
-        format!(
-            "{} is {}, {wanted} was expected",
-            show(found),
-            type_name(found)
-        ),
+        format!("{} is {}, {wanted} was expected", show(found), type_name(found)),
         format!("for example {example}"),
     );
 }
@@ -355,7 +296,7 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a number",
-        DeValue::Boolean(_) => "true or false",
+        DeValue::Boolean(_) => "a flag",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
@@ -387,12 +328,7 @@ pub(crate) fn cut(text: &str) -> String {
 
 /// Bytes in the largest unit that divides them.
 pub(crate) fn size(bytes: u64) -> String {
-    let units = [
-        (1 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     for (factor, name) in units {
         if bytes >= factor && bytes.is_multiple_of(factor) {
             return format!("\"{}{name}\"", bytes / factor);

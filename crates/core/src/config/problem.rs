@@ -113,6 +113,8 @@ problem_kinds! {
     NotZoned = "not-zoned",
     /// A bound that nothing can satisfy, or no bound at all.
     BadExpectation = "bad-expectation",
+    /// A zone without members.
+    EmptyZone = "empty-zone",
     /// Advice: a node without a link.
     Unconnected = "unconnected",
     /// Advice: nothing to do.

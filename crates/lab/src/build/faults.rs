@@ -37,25 +37,11 @@ pub(super) fn build<'d>(
         let element = Rc::new(element);
         let at = element.time("at").unwrap_or_default();
         let until = until(&element, at, sink);
-        let mut finder = Finder {
-            lab,
-            names,
-            index: &index,
-            element: &element,
-            budget,
-            sink,
-        };
+        let mut finder = Finder { lab, names, index: &index, element: &element, budget, sink };
         for kind in finder.kinds(trouble) {
             let place = Where {
                 element: element.clone(),
-                exact: vec![(
-                    "until",
-                    element.origin(if element.is_given("for") {
-                        "for"
-                    } else {
-                        "until"
-                    }),
-                )],
+                exact: vec![("until", element.origin(if element.is_given("for") { "for" } else { "until" }))],
             };
             faults.push((Fault { at, until, kind }, place));
         }
@@ -74,17 +60,11 @@ struct Index {
 
 impl Index {
     fn of(lab: &Lab) -> Index {
-        let mut index = Index {
-            by_name: BTreeMap::new(),
-            by_port: BTreeMap::new(),
-        };
+        let mut index = Index { by_name: BTreeMap::new(), by_port: BTreeMap::new() };
         for (i, link) in lab.links.iter().enumerate() {
             index.by_name.entry(link.name.clone()).or_insert(i as u16);
             for (side, end) in link.ends.iter().enumerate() {
-                index
-                    .by_port
-                    .entry((end.node, end.port))
-                    .or_insert((i as u16, side as u8));
+                index.by_port.entry((end.node, end.port)).or_insert((i as u16, side as u8));
             }
         }
         index
@@ -98,9 +78,7 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::LinkUp => &["link", "port"],
         Trouble::PortDown => &["port", "link", "end", "until", "for"],
         Trouble::SwitchReset => &["switch", "until", "for"],
-        Trouble::FrameLoss | Trouble::CrcErrors => {
-            &["link", "port", "probability", "direction", "until", "for"]
-        }
+        Trouble::FrameLoss | Trouble::CrcErrors => &["link", "port", "probability", "direction", "until", "for"],
         Trouble::SlowReceiver => &["port", "link", "end", "delay", "until", "for"],
         Trouble::WithheldCredits => &["port", "link", "end", "until", "for"],
         Trouble::LostRRdy => &["port", "link", "end", "probability", "until", "for"],
@@ -111,10 +89,7 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
 fn useless_keys(element: &Element<'_>, trouble: Trouble, sink: &mut Sink) {
     let useful = keys_of(trouble);
     for key in element.def.keys {
-        if ["at", "kind"].contains(&key.path)
-            || useful.contains(&key.path)
-            || !element.is_given(key.path)
-        {
+        if ["at", "kind"].contains(&key.path) || useful.contains(&key.path) || !element.is_given(key.path) {
             continue;
         }
         sink.error(
@@ -152,59 +127,39 @@ impl Finder<'_, '_> {
     /// One fault for each link, port or switch that is named.
     fn kinds(&mut self, trouble: Trouble) -> Vec<FaultKind> {
         let probability = match trouble {
-            Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy => {
-                self.needed_number("probability")
-            }
+            Trouble::FrameLoss | Trouble::CrcErrors | Trouble::LostRRdy => self.needed_number("probability"),
             _ => 0.0,
         };
         let delay = match trouble {
             Trouble::SlowReceiver => self.needed_time("delay"),
             _ => Picos::ZERO,
         };
-        let direction = self
-            .element
-            .choice("direction", schema::DIRECTIONS)
-            .unwrap_or(Direction::Both);
-        let by_link =
-            |kind: fn(u16) -> FaultKind, links: Vec<u16>| links.into_iter().map(kind).collect();
+        let direction = self.element.choice("direction", schema::DIRECTIONS).unwrap_or(Direction::Both);
+        let by_link = |kind: fn(u16) -> FaultKind, links: Vec<u16>| links.into_iter().map(kind).collect();
         match trouble {
-            Trouble::SwitchReset => self
-                .switches()
-                .into_iter()
-                .map(|switch| FaultKind::SwitchReset { switch })
-                .collect(),
+            Trouble::SwitchReset => {
+                self.switches().into_iter().map(|switch| FaultKind::SwitchReset { switch }).collect()
+            }
             Trouble::LinkDown => by_link(|link| FaultKind::LinkDown { link }, self.links()),
             Trouble::LinkUp => by_link(|link| FaultKind::LinkUp { link }, self.links()),
-            Trouble::FrameLoss => (self.links().into_iter())
-                .map(|link| FaultKind::FrameLoss {
-                    link,
-                    direction,
-                    probability,
-                })
-                .collect(),
-            Trouble::CrcErrors => (self.links().into_iter())
-                .map(|link| FaultKind::CrcErrors {
-                    link,
-                    direction,
-                    probability,
-                })
-                .collect(),
-            Trouble::PortDown => (self.ends().into_iter())
-                .map(|(link, end)| FaultKind::PortDown { link, end })
-                .collect(),
-            Trouble::SlowReceiver => (self.ends().into_iter())
-                .map(|(link, end)| FaultKind::SlowReceiver { link, end, delay })
-                .collect(),
-            Trouble::WithheldCredits => (self.ends().into_iter())
-                .map(|(link, end)| FaultKind::WithheldCredits { link, end })
-                .collect(),
-            Trouble::LostRRdy => (self.ends().into_iter())
-                .map(|(link, end)| FaultKind::LostRRdy {
-                    link,
-                    end,
-                    probability,
-                })
-                .collect(),
+            Trouble::FrameLoss => {
+                (self.links().into_iter()).map(|link| FaultKind::FrameLoss { link, direction, probability }).collect()
+            }
+            Trouble::CrcErrors => {
+                (self.links().into_iter()).map(|link| FaultKind::CrcErrors { link, direction, probability }).collect()
+            }
+            Trouble::PortDown => {
+                (self.ends().into_iter()).map(|(link, end)| FaultKind::PortDown { link, end }).collect()
+            }
+            Trouble::SlowReceiver => {
+                (self.ends().into_iter()).map(|(link, end)| FaultKind::SlowReceiver { link, end, delay }).collect()
+            }
+            Trouble::WithheldCredits => {
+                (self.ends().into_iter()).map(|(link, end)| FaultKind::WithheldCredits { link, end }).collect()
+            }
+            Trouble::LostRRdy => {
+                (self.ends().into_iter()).map(|(link, end)| FaultKind::LostRRdy { link, end, probability }).collect()
+            }
         }
     }
 
@@ -298,10 +253,7 @@ impl Finder<'_, '_> {
                 None => self.sink.error(
                     ports::BAD_PORT,
                     &origin,
-                    format!(
-                        "the link `{}` does not end at `{name}`",
-                        self.lab.links[usize::from(link)].name
-                    ),
+                    format!("the link `{}` does not end at `{name}`", self.lab.links[usize::from(link)].name),
                     "name one of the two nodes that the link joins",
                 ),
             }
@@ -324,17 +276,10 @@ impl Finder<'_, '_> {
 
     fn port(&mut self, text: &str, origin: &Origin) -> Option<(u16, u8)> {
         let end = ports::end(text, self.names, "node", |_| true, origin, self.sink)?;
-        let of_node = self
-            .index
-            .by_port
-            .range((end.node, 0)..=(end.node, u16::MAX));
-        let linked: Vec<(u16, (u16, u8))> =
-            of_node.map(|(&(_, port), &place)| (port, place)).collect();
+        let of_node = self.index.by_port.range((end.node, 0)..=(end.node, u16::MAX));
+        let linked: Vec<(u16, (u16, u8))> = of_node.map(|(&(_, port), &place)| (port, place)).collect();
         if let Some(port) = end.port {
-            let found = linked
-                .iter()
-                .find(|(p, _)| *p == port)
-                .map(|(_, place)| *place);
+            let found = linked.iter().find(|(p, _)| *p == port).map(|(_, place)| *place);
             if found.is_none() {
                 self.sink.error(
                     ports::BAD_PORT,
@@ -377,9 +322,7 @@ impl Finder<'_, '_> {
             };
             for name in names.iter() {
                 let accept = |node| matches!(node, Node::Switch(_));
-                if let Some(Node::Switch(i)) =
-                    self.names.find(name, "switch", accept, origin, self.sink)
-                {
+                if let Some(Node::Switch(i)) = self.names.find(name, "switch", accept, origin, self.sink) {
                     switches.push(i);
                 }
             }

@@ -44,15 +44,7 @@ pub(super) fn build<'d>(
     for (is_isl, element) in elements {
         element.require_keys(sink);
         let before = drafts.len();
-        draft(
-            &Rc::new(element),
-            is_isl,
-            names,
-            &mut bundles,
-            &mut drafts,
-            budget,
-            sink,
-        );
+        draft(&Rc::new(element), is_isl, names, &mut bundles, &mut drafts, budget, sink);
         if drafts.len() > MAX_LINKS {
             let origin = drafts[before].element.header.clone();
             sink.error(
@@ -83,11 +75,7 @@ pub(super) fn build<'d>(
             None => default_name(lab, [(draft.ends[0].node, a), (draft.ends[1].node, b)]),
         };
         let element = document.refine(&draft.element, &name);
-        let end = |node: Node, port: u16| LinkEnd {
-            node,
-            port,
-            bb_credit: credit(&element, node, nodes),
-        };
+        let end = |node: Node, port: u16| LinkEnd { node, port, bb_credit: credit(&element, node, nodes) };
         lab.links.push(Link {
             name,
             ends: [end(draft.ends[0].node, a), end(draft.ends[1].node, b)],
@@ -102,10 +90,7 @@ pub(super) fn build<'d>(
             bundle: draft.bundle,
         });
         let [from, to] = draft.origins;
-        places.push(Where {
-            element: Rc::new(element),
-            exact: vec![("from", from), ("to", to)],
-        });
+        places.push(Where { element: Rc::new(element), exact: vec![("from", from), ("to", to)] });
     }
     ports.report(lab, nodes.map(Vec::as_slice), sink);
     grow_switches(lab);
@@ -137,23 +122,14 @@ fn draft<'d>(
         let Some(expanded) = budget.expand(text, origin, sink) else {
             return;
         };
-        ends[side] = expanded
-            .iter()
-            .map(|name| ports::end(name, names, wanted, accept, origin, sink))
-            .collect();
+        ends[side] = expanded.iter().map(|name| ports::end(name, names, wanted, accept, origin, sink)).collect();
     }
-    let spread = element
-        .choice("spread", schema::SPREADS)
-        .unwrap_or(Spread::Blocks);
+    let spread = element.choice("spread", schema::SPREADS).unwrap_or(Spread::Blocks);
     let Some(pairs) = pair(ends[0].len(), ends[1].len(), spread) else {
         sink.error(
             RANGE_MISMATCH,
             &origins[1],
-            format!(
-                "{} names in `from` cannot be joined to {} in `to`",
-                ends[0].len(),
-                ends[1].len()
-            ),
+            format!("{} names in `from` cannot be joined to {} in `to`", ends[0].len(), ends[1].len()),
             "use ranges of equal length, or let one be a multiple of the other",
         );
         return;
@@ -171,9 +147,7 @@ fn draft<'d>(
                 continue;
             };
             drafts.push(Draft {
-                name: own
-                    .as_ref()
-                    .and_then(|names| names.get(i * count + k).cloned()),
+                name: own.as_ref().and_then(|names| names.get(i * count + k).cloned()),
                 ends: [a, b],
                 origins: origins.clone(),
                 element: element.clone(),
@@ -188,12 +162,7 @@ fn draft<'d>(
 }
 
 /// The names that `name` gives to `total` links.
-fn own_names(
-    element: &Element<'_>,
-    total: usize,
-    budget: &mut Budget,
-    sink: &mut Sink,
-) -> Option<Rc<Vec<String>>> {
+fn own_names(element: &Element<'_>, total: usize, budget: &mut Budget, sink: &mut Sink) -> Option<Rc<Vec<String>>> {
     let (text, origin) = element.patterns("name").first()?;
     let names = budget.expand(text, origin, sink)?;
     if let Some(name) = names.iter().find(|n| !document::good_name(n)) {
@@ -226,17 +195,7 @@ pub(super) fn pair(n: usize, m: usize, spread: Spread) -> Option<Vec<(usize, usi
         Spread::Blocks => i / (long / short),
         Spread::RoundRobin => i % short,
     };
-    Some(
-        (0..long)
-            .map(|i| {
-                if n >= m {
-                    (i, partner(i))
-                } else {
-                    (partner(i), i)
-                }
-            })
-            .collect(),
-    )
+    Some((0..long).map(|i| if n >= m { (i, partner(i)) } else { (partner(i), i) }).collect())
 }
 
 /// Which of `n` names belong to the element at `offset` of a range of `count`; `None` if the lengths do not fit.
@@ -252,13 +211,7 @@ pub(super) fn share(n: usize, count: usize, offset: usize, spread: Spread) -> Op
             false => (offset..n).step_by(count).collect(),
         });
     }
-    count.is_multiple_of(n).then(|| {
-        vec![if blocks {
-            offset / (count / n)
-        } else {
-            offset % n
-        }]
-    })
+    count.is_multiple_of(n).then(|| vec![if blocks { offset / (count / n) } else { offset % n }])
 }
 
 /// `None`: the switch gets as many as needed.
@@ -276,19 +229,11 @@ fn default_name(lab: &Lab, ends: [(Node, u16); 2]) -> String {
         Node::Switch(i) => lab.switches[usize::from(i)].name.clone(),
         Node::Host(i) => {
             let host = &lab.hosts[usize::from(i)];
-            if host.hbas.len() > 1 {
-                format!("{}:{port}", host.name)
-            } else {
-                host.name.clone()
-            }
+            if host.hbas.len() > 1 { format!("{}:{port}", host.name) } else { host.name.clone() }
         }
         Node::Storage(i) => {
             let storage = &lab.storage[usize::from(i)];
-            if storage.ports.len() > 1 {
-                format!("{}:{port}", storage.name)
-            } else {
-                storage.name.clone()
-            }
+            if storage.ports.len() > 1 { format!("{}:{port}", storage.name) } else { storage.name.clone() }
         }
     };
     format!("{}-{}", name(ends[0]), name(ends[1]))
@@ -329,17 +274,12 @@ mod tests {
 
     #[test]
     fn ranges_zip_broadcast_and_spread() {
-        let pairs = |n, m, spread| {
-            pair(n, m, spread).map(|p| p.into_iter().map(|(_, b)| b).collect::<Vec<_>>())
-        };
+        let pairs = |n, m, spread| pair(n, m, spread).map(|p| p.into_iter().map(|(_, b)| b).collect::<Vec<_>>());
         assert_eq!(pairs(3, 3, Spread::Blocks), Some(vec![0, 1, 2]));
         assert_eq!(pairs(4, 1, Spread::Blocks), Some(vec![0; 4]));
         assert_eq!(pairs(4, 2, Spread::Blocks), Some(vec![0, 0, 1, 1]));
         assert_eq!(pairs(4, 2, Spread::RoundRobin), Some(vec![0, 1, 0, 1]));
-        assert_eq!(
-            pair(2, 4, Spread::Blocks),
-            Some(vec![(0, 0), (0, 1), (1, 2), (1, 3)])
-        );
+        assert_eq!(pair(2, 4, Spread::Blocks), Some(vec![(0, 0), (0, 1), (1, 2), (1, 3)]));
         assert_eq!(pairs(4, 3, Spread::Blocks), None);
         for (n, count) in [(6, 3), (3, 6), (5, 5), (1, 4)] {
             for spread in [Spread::Blocks, Spread::RoundRobin] {

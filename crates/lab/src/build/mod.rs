@@ -37,10 +37,7 @@ pub(crate) struct Where<'d> {
 
 impl<'d> Where<'d> {
     pub fn new(element: Element<'d>) -> Where<'d> {
-        Where {
-            element: std::rc::Rc::new(element),
-            exact: Vec::new(),
-        }
+        Where { element: std::rc::Rc::new(element), exact: Vec::new() }
     }
 
     fn origin(&self, key: &str) -> Origin {
@@ -60,9 +57,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let (hosts, host_places) = nodes::hosts(document, &mut budget, sink);
     let (storage, storage_places) = nodes::storage(document, &mut budget, sink);
     let mut lab = Lab {
-        name: lab_element
-            .text("name")
-            .map_or_else(|| stem(label), str::to_owned),
+        name: lab_element.text("name").map_or_else(|| stem(label), str::to_owned),
         description: lab_element.text("description").unwrap_or("").to_owned(),
         run: run(&single("run")?),
         timers: timers(&single("timers")?),
@@ -72,9 +67,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         links: Vec::new(),
         zoning: Zoning {
             zones: Vec::new(),
-            default: single("zoning")?
-                .choice("default", schema::ZONE_DEFAULTS)
-                .unwrap_or(ZoneDefault::Open),
+            default: single("zoning")?.choice("default", schema::ZONE_DEFAULTS).unwrap_or(ZoneDefault::Open),
         },
         workloads: Vec::new(),
         faults: Vec::new(),
@@ -102,11 +95,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Fault, fault_places),
         (Section::Expectation, expect_places),
     ];
-    Some(Built {
-        lab,
-        places,
-        lab_element,
-    })
+    Some(Built { lab, places, lab_element })
 }
 
 impl Built<'_> {
@@ -116,7 +105,11 @@ impl Built<'_> {
         for problem in self.lab.validate() {
             let consequence = matches!(
                 problem.kind,
-                ProblemKind::Unreachable | ProblemKind::NotZoned | ProblemKind::NoTarget
+                ProblemKind::Unreachable
+                    | ProblemKind::NotZoned
+                    | ProblemKind::NoTarget
+                    | ProblemKind::EmptyZone
+                    | ProblemKind::TooLarge
             );
             let origin = self.origin(problem.place);
             // A name that was wrong leaves holes that are no mistakes of their own.
@@ -135,26 +128,14 @@ impl Built<'_> {
     }
 
     fn origin(&self, place: Place) -> Origin {
-        let list = self
-            .places
-            .iter()
-            .find(|(section, _)| *section == place.section);
+        let list = self.places.iter().find(|(section, _)| *section == place.section);
         let element = list.and_then(|(_, list)| list.get(place.index));
-        element.map_or_else(
-            || self.lab_element.origin(place.key),
-            |w| w.origin(place.key),
-        )
+        element.map_or_else(|| self.lab_element.origin(place.key), |w| w.origin(place.key))
     }
 }
 
 fn add(problem: Problem, origin: Origin, severity: Severity, sink: &mut Sink) {
-    sink.add(Finding {
-        severity,
-        code: problem.kind.name(),
-        origin,
-        reason: problem.reason,
-        remedy: problem.remedy,
-    });
+    sink.add(Finding { severity, code: problem.kind.name(), origin, reason: problem.reason, remedy: problem.remedy });
 }
 
 fn run(element: &Element<'_>) -> Run {
@@ -163,9 +144,7 @@ fn run(element: &Element<'_>) -> Run {
         duration,
         warmup: element.time("warmup").unwrap_or(Picos(duration.0 / 10)),
         seed: element.integer("seed").unwrap_or(1),
-        sample_interval: element
-            .time("sample_interval")
-            .unwrap_or(Picos((duration.0 / 100).max(1))),
+        sample_interval: element.time("sample_interval").unwrap_or(Picos((duration.0 / 100).max(1))),
         stop_issuing: element.time("stop_issuing"),
     }
 }
@@ -210,9 +189,5 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
 fn stem(label: &str) -> String {
     let file = label.rsplit(['/', '\\']).next().unwrap_or(label);
     let stem = file.strip_suffix(".toml").unwrap_or(file);
-    if stem.is_empty() {
-        "lab".to_owned()
-    } else {
-        stem.to_owned()
-    }
+    if stem.is_empty() { "lab".to_owned() } else { stem.to_owned() }
 }

@@ -9,8 +9,8 @@ use crate::schema;
 use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_core::config::{
-    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Lab, Lun,
-    MAX_NODES, Multipath, Node, PathPolicy, Picos, Queueing, Service, Storage, StoragePort, Switch,
+    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Lab, Lun, MAX_NODES,
+    Multipath, Node, PathPolicy, Picos, Queueing, Service, Storage, StoragePort, Switch,
 };
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,21 +29,9 @@ pub(crate) struct Names {
 impl Names {
     pub fn of(lab: &Lab) -> Names {
         let mut by_name = BTreeMap::new();
-        let switches = lab
-            .switches
-            .iter()
-            .enumerate()
-            .map(|(i, s)| (&s.name, Node::Switch(i as u16)));
-        let hosts = lab
-            .hosts
-            .iter()
-            .enumerate()
-            .map(|(i, h)| (&h.name, Node::Host(i as u16)));
-        let storage = lab
-            .storage
-            .iter()
-            .enumerate()
-            .map(|(i, s)| (&s.name, Node::Storage(i as u16)));
+        let switches = lab.switches.iter().enumerate().map(|(i, s)| (&s.name, Node::Switch(i as u16)));
+        let hosts = lab.hosts.iter().enumerate().map(|(i, h)| (&h.name, Node::Host(i as u16)));
+        let storage = lab.storage.iter().enumerate().map(|(i, s)| (&s.name, Node::Storage(i as u16)));
         for (name, node) in switches.chain(hosts).chain(storage) {
             by_name.entry(name.clone()).or_insert(node);
         }
@@ -72,18 +60,11 @@ impl Names {
             Some(node) => format!("`{name}` is a {}, a {wanted} was expected", noun(node)),
             None => format!("there is no {wanted} `{}`", value::cut(name)),
         };
-        let known = || {
-            self.by_name
-                .iter()
-                .filter(|&(_, &node)| accept(node))
-                .map(|(name, _)| name.as_str())
-        };
+        let known = || self.by_name.iter().filter(|&(_, &node)| accept(node)).map(|(name, _)| name.as_str());
         // Names that differ in the number only are no typing mistakes: say which numbers there are.
         let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let mut family: Vec<&str> = known()
-            .filter(|other| {
-                stem(other) == stem(name) && other.get(..stem(name)) == name.get(..stem(name))
-            })
+            .filter(|other| stem(other) == stem(name) && other.get(..stem(name)) == name.get(..stem(name)))
             .collect();
         family.sort_by_key(|name| (name.len(), *name));
         let remedy = match suggest::closest(name, known()) {
@@ -132,29 +113,17 @@ pub(super) fn switches<'d>(
             domain,
             // 0: as many as links need, filled in when they are known.
             ports: element.integer("ports").unwrap_or(0),
-            forwarding: element
-                .choice("forwarding", schema::FORWARDINGS)
-                .unwrap_or(Forwarding::CutThrough),
-            queueing: element
-                .choice("queueing", schema::QUEUEINGS)
-                .unwrap_or(Queueing::Fifo),
-            arbitration: element
-                .choice("arbitration", schema::ARBITRATIONS)
-                .unwrap_or(Arbitration::RoundRobin),
+            forwarding: element.choice("forwarding", schema::FORWARDINGS).unwrap_or(Forwarding::CutThrough),
+            queueing: element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Fifo),
+            arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
             latency: element.time("latency").unwrap_or_default(),
-            isl_choice: element
-                .choice("isl_choice", schema::ISL_CHOICES)
-                .unwrap_or(IslChoice::Exchange),
+            isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
 }
 
-pub(super) fn hosts<'d>(
-    document: &'d Document,
-    budget: &mut Budget,
-    sink: &mut Sink,
-) -> (Vec<Host>, Vec<Where<'d>>) {
+pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut Sink) -> (Vec<Host>, Vec<Where<'d>>) {
     let elements = limited(document.named("host", budget, sink), sink);
     let mut parts = Parts::default();
     let hosts = elements
@@ -180,9 +149,7 @@ pub(super) fn hosts<'d>(
                 queue: IoQueue {
                     max_outstanding: e.integer("queue_depth").unwrap_or(32),
                     max_waiting: e.integer("max_waiting"),
-                    scheduler: e
-                        .choice("scheduler", schema::SCHEDULERS)
-                        .unwrap_or(IoScheduler::Fifo),
+                    scheduler: e.choice("scheduler", schema::SCHEDULERS).unwrap_or(IoScheduler::Fifo),
                     merge_up_to_bytes: e.size("merge_up_to").unwrap_or(0) as u32,
                 },
                 cpu_per_io: e.time("cpu_per_io").unwrap_or_default(),
@@ -200,9 +167,7 @@ pub(super) fn hosts<'d>(
                     shared_by: e.integer("bus.shared_by").unwrap_or(1),
                 }),
                 multipath: Multipath {
-                    policy: e
-                        .choice("multipath.policy", schema::PATH_POLICIES)
-                        .unwrap_or(PathPolicy::RoundRobin),
+                    policy: e.choice("multipath.policy", schema::PATH_POLICIES).unwrap_or(PathPolicy::RoundRobin),
                     fast_io_fail: e.time("multipath.fast_io_fail").unwrap_or_default(),
                     dev_loss: e.time("multipath.dev_loss").unwrap_or_default(),
                     no_path_timeout: e.time("multipath.no_path_timeout").unwrap_or_default(),
@@ -247,22 +212,14 @@ pub(super) fn storage<'d>(
                     .collect(),
                 service: Service {
                     time: match e.get("rate") {
-                        Some((Value::PerSecond(rate), _)) if *rate > 0 => {
-                            forms::per_second(*rate).period()
-                        }
+                        Some((Value::PerSecond(rate), _)) if *rate > 0 => forms::per_second(*rate).period(),
                         _ => Picos::ZERO,
                     },
                     servers: e.integer("servers").unwrap_or(1),
                     max_queued: e.integer("max_queued").unwrap_or(u32::MAX),
                     media_latency: e.time("media_latency").unwrap_or_default(),
                 },
-                luns: vec![
-                    Lun {
-                        blocks,
-                        block_bytes
-                    };
-                    luns as usize
-                ],
+                luns: vec![Lun { blocks, block_bytes }; luns as usize],
                 max_burst_bytes: e.size("max_burst").unwrap_or(0) as u32,
             }
         })
@@ -277,18 +234,12 @@ fn has_table(element: &Element<'_>, table: &str) -> bool {
             .def
             .keys
             .iter()
-            .filter(|k| {
-                k.path
-                    .strip_prefix(table)
-                    .is_some_and(|rest| rest.starts_with('.'))
-            })
+            .filter(|k| k.path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')))
             .any(|k| element.is_given(k.path))
 }
 
 fn receive_size(element: &Element<'_>) -> u16 {
-    element
-        .size("receive_size")
-        .map_or(2048, |bytes| bytes as u16)
+    element.size("receive_size").map_or(2048, |bytes| bytes as u16)
 }
 
 /// The name that the file gives, counted up along a range of nodes of `ports` names each; or the one that we make.
@@ -301,11 +252,7 @@ fn world_wide_name(element: &Element<'_>, key: &str, ports: u64, made: u64) -> u
 
 /// What to add for a port when the file gives the name of the first one.
 fn given(element: &Element<'_>, port: u64) -> u64 {
-    if element.wwn("wwpn").is_some() {
-        port
-    } else {
-        0
-    }
+    if element.wwn("wwpn").is_some() { port } else { 0 }
 }
 
 /// NAA 1 and 2 with a locally administered address 02:5a:00 (FC-FS, name identifiers): node and port number behind it.
@@ -336,6 +283,7 @@ fn limited<'d>(mut elements: Vec<Element<'d>>, sink: &mut Sink) -> Vec<Element<'
 #[derive(Default)]
 struct Parts {
     total: usize,
+    is_reported: bool,
 }
 
 impl Parts {
@@ -345,6 +293,10 @@ impl Parts {
         if self.total <= MAX_PARTS {
             return wanted;
         }
+        if self.is_reported {
+            return 1;
+        }
+        self.is_reported = true;
         sink.error(
             pattern::TOO_MANY,
             &element.origin(key),

@@ -68,11 +68,7 @@ impl Ports {
                 taken.entry(end.node).or_default().insert(port);
             }
         }
-        Ports {
-            taken,
-            next: BTreeMap::new(),
-            short: BTreeMap::new(),
-        }
+        Ports { taken, next: BTreeMap::new(), short: BTreeMap::new() }
     }
 
     /// The port of an end: its own, or the next free one of a node that has `count` ports (`None`: as many as needed).
@@ -113,8 +109,7 @@ impl Ports {
             };
             // A count that was wrong has its own diagnosis.
             let count_is_good = places.get(usize::from(index)).is_none_or(|place| {
-                !sink.knows_place(&place.element.origin(key))
-                    || place.element.origin(key) == place.element.header
+                !sink.knows_place(&place.element.origin(key)) || place.element.origin(key) == place.element.header
             });
             if count_is_good {
                 let plural = if count == 1 { "" } else { "s" };
@@ -122,14 +117,8 @@ impl Ports {
                 sink.error(
                     NO_FREE_PORT,
                     origin,
-                    format!(
-                        "{} `{name}` has {count} {unit}{plural}, all in use by other links",
-                        noun(node)
-                    ),
-                    format!(
-                        "set `{key} = {}` for `{name}`, or remove links",
-                        count + missing
-                    ),
+                    format!("{} `{name}` has {count} {unit}{plural}, all in use by other links", noun(node)),
+                    format!("set `{key} = {}` for `{name}`, or remove links", count + missing),
                 );
             }
         }
@@ -143,10 +132,7 @@ pub(super) fn no_such_port(text: &str, count: usize, origin: &Origin, sink: &mut
     sink.error(
         BAD_PORT,
         origin,
-        format!(
-            "there is no port `{}`: `{name}` has {count} port{plural}",
-            value::cut(text)
-        ),
+        format!("there is no port `{}`: `{name}` has {count} port{plural}", value::cut(text)),
         match count {
             0 | 1 => format!("write {name}:0; ports are numbered from 0"),
             _ => format!("choose {name}:0 to {name}:{}", count - 1),

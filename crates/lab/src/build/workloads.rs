@@ -10,9 +10,7 @@ use crate::element::Element;
 use crate::pattern;
 use crate::schema::{self, Spread};
 use crate::value::{self, Value};
-use sanloom_core::config::{
-    HotSet, Lab, Load, Location, Node, Picos, SizeDistribution, Target, Workload,
-};
+use sanloom_core::config::{HotSet, Lab, Load, Location, Node, Picos, SizeDistribution, Target, Workload};
 use std::collections::BTreeSet;
 
 /// Code of keys that cannot stand together.
@@ -76,28 +74,17 @@ fn chosen(
     sink: &mut Sink,
     mut each: impl FnMut(&str, &Origin, &mut Sink),
 ) {
-    let spread = element
-        .choice("spread", schema::SPREADS)
-        .unwrap_or(Spread::Blocks);
+    let spread = element.choice("spread", schema::SPREADS).unwrap_or(Spread::Blocks);
     for (text, origin) in element.patterns(key) {
         let Some(names) = budget.expand(text, origin, sink) else {
             continue;
         };
-        let share = share(
-            names.len(),
-            element.count as usize,
-            element.offset as usize,
-            spread,
-        );
+        let share = share(names.len(), element.count as usize, element.offset as usize, spread);
         let Some(share) = share else {
             sink.error(
                 RANGE_MISMATCH,
                 origin,
-                format!(
-                    "{} names cannot be handed to {} workloads",
-                    names.len(),
-                    element.count
-                ),
+                format!("{} names cannot be handed to {} workloads", names.len(), element.count),
                 "use as many names as workloads, or a multiple of them",
             );
             continue;
@@ -121,13 +108,7 @@ fn hosts(element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut S
     hosts
 }
 
-fn targets(
-    lab: &Lab,
-    element: &Element<'_>,
-    names: &Names,
-    budget: &mut Budget,
-    sink: &mut Sink,
-) -> Vec<Target> {
+fn targets(lab: &Lab, element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut Sink) -> Vec<Target> {
     let mut targets: BTreeSet<Target> = BTreeSet::new();
     chosen(element, "targets", budget, sink, |text, origin, sink| {
         let (name, lun) = match text.split_once(':') {
@@ -135,8 +116,7 @@ fn targets(
             None => (text, None),
         };
         let accept = |node| matches!(node, Node::Storage(_));
-        let Some(Node::Storage(i)) = names.find(name, "storage system", accept, origin, sink)
-        else {
+        let Some(Node::Storage(i)) = names.find(name, "storage system", accept, origin, sink) else {
             return;
         };
         let count = lab.storage[usize::from(i)].luns.len();
@@ -157,10 +137,7 @@ fn targets(
                 format!("`{name}` has no LUN `{}`", value::cut(lun)),
                 match count {
                     0 | 1 => format!("write {name}:lun0, or raise `luns` of `{name}`"),
-                    _ => format!(
-                        "choose {name}:lun0 to {name}:lun{}, or raise `luns` of `{name}`",
-                        count - 1
-                    ),
+                    _ => format!("choose {name}:lun0 to {name}:lun{}, or raise `luns` of `{name}`", count - 1),
                 },
             ),
         }
@@ -189,9 +166,7 @@ fn load(element: &Element<'_>, sink: &mut Sink) -> Load {
 }
 
 fn location(element: &Element<'_>, sink: &mut Sink) -> Location {
-    let place = element
-        .choice("location", schema::LOCATIONS)
-        .unwrap_or(schema::Place::Random);
+    let place = element.choice("location", schema::LOCATIONS).unwrap_or(schema::Place::Random);
     let stride = element.size("stride");
     if place != schema::Place::Strided {
         if stride.is_some() {
@@ -215,9 +190,7 @@ fn location(element: &Element<'_>, sink: &mut Sink) -> Location {
             "add it, for example stride = \"1MiB\"",
         );
     }
-    Location::Strided {
-        stride_bytes: stride.unwrap_or(512),
-    }
+    Location::Strided { stride_bytes: stride.unwrap_or(512) }
 }
 
 fn hot_set(element: &Element<'_>) -> Option<HotSet> {

@@ -32,24 +32,14 @@ pub(super) fn build<'d>(
             document::bad_name(name, origin, sink);
             continue;
         }
-        let spread = element
-            .choice("spread", schema::SPREADS)
-            .unwrap_or(Spread::Blocks);
-        let mut zones: Vec<Zone> = zone_names
-            .iter()
-            .map(|name| Zone {
-                name: name.clone(),
-                members: Vec::new(),
-            })
-            .collect();
+        let spread = element.choice("spread", schema::SPREADS).unwrap_or(Spread::Blocks);
+        let mut zones: Vec<Zone> =
+            zone_names.iter().map(|name| Zone { name: name.clone(), members: Vec::new() }).collect();
         for (text, origin) in element.patterns("members") {
             let Some(members) = budget.expand(text, origin, sink) else {
                 continue;
             };
-            let ports: Vec<Vec<Wwpn>> = members
-                .iter()
-                .map(|name| member(lab, names, name, origin, sink))
-                .collect();
+            let ports: Vec<Vec<Wwpn>> = members.iter().map(|name| member(lab, names, name, origin, sink)).collect();
             let count = zones.len();
             for (i, zone) in zones.iter_mut().enumerate() {
                 let Some(chosen) = share(members.len(), count, i, spread) else {
@@ -61,8 +51,7 @@ pub(super) fn build<'d>(
                     );
                     break;
                 };
-                zone.members
-                    .extend(chosen.into_iter().flat_map(|m| ports[m].iter().copied()));
+                zone.members.extend(chosen.into_iter().flat_map(|m| ports[m].iter().copied()));
             }
         }
         let element = Rc::new(element);
@@ -70,10 +59,7 @@ pub(super) fn build<'d>(
             zone.members.sort_unstable();
             zone.members.dedup();
             lab.zoning.zones.push(zone);
-            places.push(Where {
-                element: element.clone(),
-                exact: Vec::new(),
-            });
+            places.push(Where { element: element.clone(), exact: Vec::new() });
         }
     }
     places
@@ -89,16 +75,8 @@ fn member(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink
         return Vec::new();
     };
     let all: Vec<Wwpn> = match end.node {
-        Node::Host(i) => lab.hosts[usize::from(i)]
-            .hbas
-            .iter()
-            .map(|h| h.wwpn)
-            .collect(),
-        Node::Storage(i) => lab.storage[usize::from(i)]
-            .ports
-            .iter()
-            .map(|p| p.wwpn)
-            .collect(),
+        Node::Host(i) => lab.hosts[usize::from(i)].hbas.iter().map(|h| h.wwpn).collect(),
+        Node::Storage(i) => lab.storage[usize::from(i)].ports.iter().map(|p| p.wwpn).collect(),
         Node::Switch(_) => Vec::new(),
     };
     match end.port {

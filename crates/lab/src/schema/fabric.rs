@@ -1,8 +1,7 @@
 //! Sections of the fabric: timers, switches, links, zones.
 
 use super::{
-    ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, QUEUEING, SPREAD, SectionDef,
-    ZONE_DEFAULT,
+    ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, QUEUEING, SPREAD, SectionDef, ZONE_DEFAULT,
 };
 
 pub(super) const TIMERS: SectionDef = SectionDef {
@@ -54,11 +53,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
     keys: &[
         Key {
             path: "domain",
-            kind: Kind::IntegerOr {
-                word: "auto",
-                min: 1,
-                max: 239,
-            },
+            kind: Kind::IntegerOr { word: "auto", min: 1, max: 239 },
             fallback: Fallback::Value("\"auto\""),
             meaning: "Domain, the first byte of the addresses that the switch gives out. In a range it counts up. `auto`: the lowest free one.",
             example: "10",
@@ -66,11 +61,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
         },
         Key {
             path: "ports",
-            kind: Kind::IntegerOr {
-                word: "auto",
-                min: 1,
-                max: 65_535,
-            },
+            kind: Kind::IntegerOr { word: "auto", min: 1, max: 65_535 },
             fallback: Fallback::Value("\"auto\""),
             meaning: "Number of ports; every link that ends at the switch takes one. `auto`: as many as needed.",
             example: "16",
@@ -78,10 +69,7 @@ pub(super) const SWITCH: SectionDef = SectionDef {
         },
         Key {
             path: "buffers",
-            kind: Kind::Integer {
-                min: 1,
-                max: 65_535,
-            },
+            kind: Kind::Integer { min: 1, max: 65_535 },
             fallback: Fallback::Value("16"),
             meaning: "Receive buffers of each port in frames: the buffer-to-buffer credit that the other end of a link is given.",
             example: "4",
@@ -159,10 +147,7 @@ const COUNT: Key = Key {
 
 const CREDITS: Key = Key {
     path: "credits",
-    kind: Kind::Integer {
-        min: 1,
-        max: 65_535,
-    },
+    kind: Kind::Integer { min: 1, max: 65_535 },
     fallback: Fallback::Absent("`buffers` of a switch, `frame_buffers` of a host or storage"),
     meaning: "Receive buffers in frames at both ends of this link.",
     example: "64",
@@ -207,9 +192,7 @@ pub(super) const LINK: SectionDef = SectionDef {
         Key {
             path: "name",
             kind: Kind::Pattern,
-            fallback: Fallback::Absent(
-                "the names of both ends, such as `server1-edge1` or `server1:1-edge2`",
-            ),
+            fallback: Fallback::Absent("the names of both ends, such as `server1-edge1` or `server1:1-edge2`"),
             meaning: "Names of the links, as many as there are.",
             example: "\"cable{1..4}\"",
             also: &["names", "label"],

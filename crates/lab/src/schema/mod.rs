@@ -68,11 +68,7 @@ pub(crate) enum Kind {
     /// A whole number.
     Integer { min: u64, max: u64 },
     /// A whole number or one word.
-    IntegerOr {
-        word: &'static str,
-        min: u64,
-        max: u64,
-    },
+    IntegerOr { word: &'static str, min: u64, max: u64 },
     /// A number from 0 to 1.
     Share,
     /// Any finite number.
@@ -165,22 +161,12 @@ mod tests {
         for (i, section) in SECTIONS.iter().enumerate() {
             assert!(SECTIONS[..i].iter().all(|s| s.name != section.name));
             for (j, key) in section.keys.iter().enumerate() {
-                assert!(
-                    section.keys[..j].iter().all(|k| k.path != key.path),
-                    "{}",
-                    key.path
-                );
+                assert!(section.keys[..j].iter().all(|k| k.path != key.path), "{}", key.path);
                 if let Some((table, _)) = key.path.rsplit_once('.') {
-                    let table = section
-                        .key(table)
-                        .expect("a key inside a table needs the table");
+                    let table = section.key(table).expect("a key inside a table needs the table");
                     assert!(matches!(table.kind, Kind::Table), "{}", key.path);
                 }
-                assert!(
-                    !key.meaning.is_empty() && key.meaning.ends_with('.'),
-                    "{}",
-                    key.path
-                );
+                assert!(!key.meaning.is_empty() && key.meaning.ends_with('.'), "{}", key.path);
             }
         }
     }

@@ -22,10 +22,7 @@ const WWPN: Key = Key {
 
 const FRAME_BUFFERS: Key = Key {
     path: "frame_buffers",
-    kind: Kind::Integer {
-        min: 1,
-        max: 65_535,
-    },
+    kind: Kind::Integer { min: 1, max: 65_535 },
     fallback: Fallback::Value("64"),
     meaning: "Receive buffers of each port in frames: the buffer-to-buffer credit that the switch is given.",
     example: "32",
@@ -35,10 +32,7 @@ const FRAME_BUFFERS: Key = Key {
 /// Adapters can receive 2112 bytes, but data frames of 2048 are what Linux and the usual firmware send.
 const RECEIVE_SIZE: Key = Key {
     path: "receive_size",
-    kind: Kind::Size {
-        min: 256,
-        max: 2112,
-    },
+    kind: Kind::Size { min: 256, max: 2112 },
     fallback: Fallback::Value("\"2048B\""),
     meaning: "Largest data field of a frame that a port receives, a multiple of 4 bytes.",
     example: "\"2112B\"",
@@ -65,11 +59,7 @@ pub(super) const HOST: SectionDef = SectionDef {
         RECEIVE_SIZE,
         Key {
             path: "data_frames_in_flight",
-            kind: Kind::IntegerOr {
-                word: "unlimited",
-                min: 1,
-                max: 4_294_967_295,
-            },
+            kind: Kind::IntegerOr { word: "unlimited", min: 1, max: 4_294_967_295 },
             fallback: Fallback::Value("\"unlimited\""),
             meaning: "At most this many data frames may be on their way to or from an HBA: a request starts only when the frames of its data fit.",
             example: "32",
@@ -77,10 +67,7 @@ pub(super) const HOST: SectionDef = SectionDef {
         },
         Key {
             path: "queue_depth",
-            kind: Kind::Integer {
-                min: 1,
-                max: 65_535,
-            },
+            kind: Kind::Integer { min: 1, max: 65_535 },
             fallback: Fallback::Value("32"),
             meaning: "Requests sent and not yet ended, at most; more wait in the host.",
             example: "32",
@@ -88,11 +75,7 @@ pub(super) const HOST: SectionDef = SectionDef {
         },
         Key {
             path: "max_waiting",
-            kind: Kind::IntegerOr {
-                word: "unlimited",
-                min: 0,
-                max: 4_294_967_295,
-            },
+            kind: Kind::IntegerOr { word: "unlimited", min: 0, max: 4_294_967_295 },
             fallback: Fallback::Value("\"unlimited\""),
             meaning: "Requests that may wait; more are refused and counted.",
             example: "1000",
@@ -108,10 +91,7 @@ pub(super) const HOST: SectionDef = SectionDef {
         },
         Key {
             path: "merge_up_to",
-            kind: Kind::Size {
-                min: 0,
-                max: 33_553_920,
-            },
+            kind: Kind::Size { min: 0, max: 33_553_920 },
             fallback: Fallback::Value("\"0B\""),
             meaning: "Waiting requests that touch each other and go the same way are merged up to this size. 0B: never.",
             example: "\"128KiB\"",
@@ -143,10 +123,7 @@ pub(super) const HOST: SectionDef = SectionDef {
         },
         Key {
             path: "interrupt.max_frames",
-            kind: Kind::Integer {
-                min: 1,
-                max: 65_535,
-            },
+            kind: Kind::Integer { min: 1, max: 65_535 },
             fallback: Fallback::Value("1"),
             meaning: "This many completions raise it.",
             example: "8",
@@ -255,9 +232,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
     name: "storage",
     form: Form::Named,
     meaning: "Storage systems: a controller with ports and RAM-disk LUNs. Names as in `[host.NAME]`.",
-    also: &[
-        "disk", "disks", "array", "device", "devices", "target", "storages",
-    ],
+    also: &["disk", "disks", "array", "device", "devices", "target", "storages"],
     keys: &[
         Key {
             path: "ports",
@@ -281,10 +256,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         Key {
             path: "servers",
-            kind: Kind::Integer {
-                min: 1,
-                max: 65_535,
-            },
+            kind: Kind::Integer { min: 1, max: 65_535 },
             fallback: Fallback::Value("1"),
             meaning: "Commands that the controller processes at once.",
             example: "4",
@@ -292,10 +264,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         Key {
             path: "max_queued",
-            kind: Kind::Integer {
-                min: 1,
-                max: 4_294_967_295,
-            },
+            kind: Kind::Integer { min: 1, max: 4_294_967_295 },
             fallback: Fallback::Value("65536"),
             meaning: "Commands that may wait for the controller; more are answered TASK SET FULL.",
             example: "256",
@@ -311,10 +280,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         Key {
             path: "luns",
-            kind: Kind::Integer {
-                min: 1,
-                max: 16_384,
-            },
+            kind: Kind::Integer { min: 1, max: 16_384 },
             fallback: Fallback::Value("1"),
             meaning: "Number of LUNs, named `disk1:lun0`, `disk1:lun1`, ….",
             example: "4",
@@ -322,10 +288,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         Key {
             path: "lun_size",
-            kind: Kind::Size {
-                min: 512,
-                max: 1 << 60,
-            },
+            kind: Kind::Size { min: 512, max: 1 << 60 },
             fallback: Fallback::Value("\"64GiB\""),
             meaning: "Size of each LUN.",
             example: "\"64GiB\"",
@@ -333,10 +296,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         Key {
             path: "block_size",
-            kind: Kind::Size {
-                min: 512,
-                max: 65_536,
-            },
+            kind: Kind::Size { min: 512, max: 65_536 },
             fallback: Fallback::Value("\"512B\""),
             meaning: "Size of a block, a power of two.",
             example: "\"4KiB\"",
@@ -344,10 +304,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         },
         Key {
             path: "max_burst",
-            kind: Kind::Size {
-                min: 512,
-                max: 33_553_920,
-            },
+            kind: Kind::Size { min: 512, max: 33_553_920 },
             fallback: Fallback::Value("\"256KiB\""),
             meaning: "Largest burst of a write that one XFER_RDY asks for, a multiple of 512 bytes.",
             example: "\"64KiB\"",

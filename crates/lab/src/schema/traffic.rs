@@ -59,10 +59,7 @@ pub(super) const RUN: SectionDef = SectionDef {
         },
         Key {
             path: "seed",
-            kind: Kind::Integer {
-                min: 0,
-                max: i64::MAX as u64,
-            },
+            kind: Kind::Integer { min: 0, max: i64::MAX as u64 },
             fallback: Fallback::Value("1"),
             meaning: "Seed of every random number; the same seed gives the same run.",
             example: "1",
@@ -111,10 +108,7 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
         },
         Key {
             path: "depth",
-            kind: Kind::Integer {
-                min: 1,
-                max: 1 << 20,
-            },
+            kind: Kind::Integer { min: 1, max: 1 << 20 },
             fallback: Fallback::Absent("32, unless there are `arrivals`"),
             meaning: "Closed loop: so many requests are always under way on each host.",
             example: "32",
@@ -162,10 +156,7 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
         },
         Key {
             path: "stride",
-            kind: Kind::Size {
-                min: 512,
-                max: 1 << 60,
-            },
+            kind: Kind::Size { min: 512, max: 1 << 60 },
             fallback: Fallback::Absent("needed by `location = \"strided\"` only"),
             meaning: "Distance between the beginnings of two requests.",
             example: "\"1MiB\"",
@@ -205,10 +196,7 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
         },
         Key {
             path: "hot.items",
-            kind: Kind::Integer {
-                min: 1,
-                max: 1 << 24,
-            },
+            kind: Kind::Integer { min: 1, max: 1 << 24 },
             fallback: Fallback::Value("1000"),
             meaning: "Number of places in the hot part.",
             example: "1000",
@@ -216,10 +204,7 @@ pub(super) const WORKLOAD: SectionDef = SectionDef {
         },
         Key {
             path: "span",
-            kind: Kind::Size {
-                min: 512,
-                max: 1 << 60,
-            },
+            kind: Kind::Size { min: 512, max: 1 << 60 },
             fallback: Fallback::Absent("all of each LUN"),
             meaning: "Part of each LUN that is used, from its beginning.",
             example: "\"1GiB\"",

@@ -46,10 +46,7 @@ impl Classes {
             }
         }
         if lab.workloads.is_empty() {
-            of_host
-                .iter_mut()
-                .chain(&mut of_storage)
-                .for_each(|list| list.push(0));
+            of_host.iter_mut().chain(&mut of_storage).for_each(|list| list.push(0));
         }
         let hosts = group(&network.hosts, of_host);
         let storage = group(&network.storage, of_storage);
@@ -62,23 +59,13 @@ impl Classes {
         let mut pairs = Vec::new();
         let mut left_out = 0;
         for (index, class) in hosts.iter().enumerate() {
-            let used: BTreeSet<usize> = class
-                .workloads
-                .iter()
-                .filter_map(|w| of_workload.get(w))
-                .flatten()
-                .copied()
-                .collect();
+            let used: BTreeSet<usize> =
+                class.workloads.iter().filter_map(|w| of_workload.get(w)).flatten().copied().collect();
             let room = MAX_PAIRS - pairs.len();
             left_out += used.len().saturating_sub(room);
             pairs.extend(used.into_iter().take(room).map(|storage| (index, storage)));
         }
-        Classes {
-            hosts,
-            storage,
-            pairs,
-            left_out,
-        }
+        Classes { hosts, storage, pairs, left_out }
     }
 }
 
@@ -88,19 +75,10 @@ fn group(ports: &[Vec<Attachment>], workloads: Vec<Vec<u32>>) -> Vec<Class> {
         workloads.sort_unstable();
         workloads.dedup();
         let ports = ports.iter().map(|a| (a.switch, a.bytes_per_s)).collect();
-        classes
-            .entry((ports, workloads))
-            .or_default()
-            .push(index as u16);
+        classes.entry((ports, workloads)).or_default().push(index as u16);
     }
-    let mut classes: Vec<Class> = classes
-        .into_iter()
-        .map(|((ports, workloads), members)| Class {
-            members,
-            ports,
-            workloads,
-        })
-        .collect();
+    let mut classes: Vec<Class> =
+        classes.into_iter().map(|((ports, workloads), members)| Class { members, ports, workloads }).collect();
     classes.sort_by_key(|c| c.members[0]);
     classes
 }

@@ -53,12 +53,7 @@ impl Layout {
         let shape_of = collect(lab, &mut shapes);
         let cables = cables(lab, &shape_of);
         let rows = rows(&mut shapes, &cables);
-        let mut layout = Layout {
-            shapes,
-            cables,
-            width: 0.0,
-            height: 0.0,
-        };
+        let mut layout = Layout { shapes, cables, width: 0.0, height: 0.0 };
         layout.place(rows);
         layout
     }
@@ -87,20 +82,11 @@ impl Layout {
                     .iter()
                     .map(|&shape| {
                         let near: Vec<f64> = (neighbours[shape].iter())
-                            .filter(|&&n| {
-                                (self.shapes[n].row < row) == down && self.shapes[n].row != row
-                            })
+                            .filter(|&&n| (self.shapes[n].row < row) == down && self.shapes[n].row != row)
                             .map(|&n| self.shapes[n].x)
                             .collect();
                         let mean = near.iter().sum::<f64>() / near.len() as f64;
-                        (
-                            if near.is_empty() {
-                                self.shapes[shape].x
-                            } else {
-                                mean
-                            },
-                            shape,
-                        )
+                        (if near.is_empty() { self.shapes[shape].x } else { mean }, shape)
                     })
                     .collect();
                 keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -113,16 +99,12 @@ impl Layout {
     /// Puts the shapes of each row side by side, all rows centred.
     fn spread(&mut self, order: &[Vec<usize>]) {
         let gap = 18.0;
-        let width_of = |row: &Vec<usize>| -> f64 {
-            row.iter().map(|&s| self.shapes[s].width + gap).sum::<f64>() - gap
-        };
+        let width_of = |row: &Vec<usize>| -> f64 { row.iter().map(|&s| self.shapes[s].width + gap).sum::<f64>() - gap };
         let widest = order.iter().map(width_of).fold(200.0, f64::max);
         let widths: Vec<f64> = order.iter().map(width_of).collect();
         for (number, (row, width)) in order.iter().zip(widths).enumerate() {
             // Stretched a little, so that few boxes do not huddle below many.
-            let free = ((widest - width) / (row.len() as f64 + 1.0))
-                .min(widest / 6.0)
-                .max(0.0);
+            let free = ((widest - width) / (row.len() as f64 + 1.0)).min(widest / 6.0).max(0.0);
             let total = width + free * (row.len() as f64 - 1.0).max(0.0);
             let mut left = MARGIN + (widest - total) / 2.0;
             for &shape in row {
@@ -152,29 +134,15 @@ fn collect(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize> {
         shapes.push(shape(
             Kind::Switch,
             &switch.name,
-            &format!(
-                "switch {}, domain {}, {} ports",
-                switch.name, switch.domain, switch.ports
-            ),
+            &format!("switch {}, domain {}, {} ports", switch.name, switch.domain, switch.ports),
         ));
     }
     let hosts: Vec<(Node, &str, String)> = (lab.hosts.iter().enumerate())
-        .map(|(i, h)| {
-            (
-                Node::Host(i as u16),
-                h.name.as_str(),
-                format!("host {}, HBAs: {}", h.name, h.hbas.len()),
-            )
-        })
+        .map(|(i, h)| (Node::Host(i as u16), h.name.as_str(), format!("host {}, HBAs: {}", h.name, h.hbas.len())))
         .collect();
     let storage: Vec<(Node, &str, String)> = (lab.storage.iter().enumerate())
         .map(|(i, s)| {
-            let tooltip = format!(
-                "storage {}, ports: {}, LUNs: {}",
-                s.name,
-                s.ports.len(),
-                s.luns.len()
-            );
+            let tooltip = format!("storage {}, ports: {}, LUNs: {}", s.name, s.ports.len(), s.luns.len());
             (Node::Storage(i as u16), s.name.as_str(), tooltip)
         })
         .collect();
@@ -194,24 +162,12 @@ fn collect(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize> {
         }
         for members in groups.into_values() {
             let names = compress(members.iter().map(|&(_, name)| name));
-            let noun = if kind == Kind::Host {
-                "hosts"
-            } else {
-                "storage systems"
-            };
+            let noun = if kind == Kind::Host { "hosts" } else { "storage systems" };
             for &(node, _) in &members {
                 shape_of.insert(node, shapes.len());
             }
-            let label = if names.len() <= 24 {
-                names.clone()
-            } else {
-                format!("{} {noun}", members.len())
-            };
-            shapes.push(shape(
-                kind,
-                &label,
-                &format!("{} {noun}: {names}", members.len()),
-            ));
+            let label = if names.len() <= 24 { names.clone() } else { format!("{} {noun}", members.len()) };
+            shapes.push(shape(kind, &label, &format!("{} {noun}: {names}", members.len())));
         }
     }
     shape_of
@@ -219,15 +175,7 @@ fn collect(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize> {
 
 fn shape(kind: Kind, label: &str, tooltip: &str) -> Shape {
     let width = (label.chars().count() as f64 * LETTER + 18.0).max(48.0);
-    Shape {
-        kind,
-        label: label.to_owned(),
-        tooltip: tooltip.to_owned(),
-        x: 0.0,
-        y: 0.0,
-        width,
-        row: 0,
-    }
+    Shape { kind, label: label.to_owned(), tooltip: tooltip.to_owned(), x: 0.0, y: 0.0, width, row: 0 }
 }
 
 fn cables(lab: &Lab, shape_of: &BTreeMap<Node, usize>) -> Vec<Cable> {
@@ -240,10 +188,7 @@ fn cables(lab: &Lab, shape_of: &BTreeMap<Node, usize>) -> Vec<Cable> {
             cables.entry([a.min(b), a.max(b)]).or_default().push(index);
         }
     }
-    cables
-        .into_iter()
-        .map(|(shapes, links)| Cable { shapes, links })
-        .collect()
+    cables.into_iter().map(|(shapes, links)| Cable { shapes, links }).collect()
 }
 
 /// Gives each shape its row: switches by how much nearer they are to hosts than to storage, then by how far they are
@@ -251,16 +196,8 @@ fn cables(lab: &Lab, shape_of: &BTreeMap<Node, usize>) -> Vec<Cable> {
 fn rows(shapes: &mut [Shape], cables: &[Cable]) -> usize {
     let from_hosts = distances(shapes, cables, Kind::Host);
     let from_storage = distances(shapes, cables, Kind::Storage);
-    let tier = |i: usize| {
-        (
-            from_hosts[i] - from_storage[i],
-            from_hosts[i].min(from_storage[i]),
-        )
-    };
-    let mut tiers: Vec<(i32, i32)> = (0..shapes.len())
-        .filter(|&i| shapes[i].kind == Kind::Switch)
-        .map(tier)
-        .collect();
+    let tier = |i: usize| (from_hosts[i] - from_storage[i], from_hosts[i].min(from_storage[i]));
+    let mut tiers: Vec<(i32, i32)> = (0..shapes.len()).filter(|&i| shapes[i].kind == Kind::Switch).map(tier).collect();
     tiers.sort_unstable();
     tiers.dedup();
     let has_hosts = usize::from(shapes.iter().any(|s| s.kind == Kind::Host));

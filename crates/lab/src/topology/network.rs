@@ -60,16 +60,10 @@ impl Network {
             .node_indices()
             .map(|from| {
                 let costs = dijkstra(&graph, from, None, |e| groups[*e.weight()].cost);
-                graph
-                    .node_indices()
-                    .map(|to| costs.get(&to).copied())
-                    .collect()
+                graph.node_indices().map(|to| costs.get(&to).copied()).collect()
             })
             .collect();
-        let fabric = distance
-            .iter()
-            .map(|row| row.iter().position(Option::is_some).unwrap_or(0) as u16)
-            .collect();
+        let fabric = distance.iter().map(|row| row.iter().position(Option::is_some).unwrap_or(0) as u16).collect();
         let mut network = Network {
             groups,
             hosts: vec![Vec::new(); lab.hosts.len()],
@@ -95,12 +89,7 @@ impl Network {
                     Node::Switch(_) => None,
                 };
                 if let Some(list) = list {
-                    list.push(Attachment {
-                        switch,
-                        bytes_per_s: link.rate.bytes_per_s(),
-                        port,
-                        link: index,
-                    });
+                    list.push(Attachment { switch, bytes_per_s: link.rate.bytes_per_s(), port, link: index });
                 }
             }
         }
@@ -118,26 +107,19 @@ impl Network {
     pub fn downhill(&self, switch: u16, target: u16) -> impl Iterator<Item = (u16, usize)> + '_ {
         let to_target = &self.distance[usize::from(target)];
         let here = to_target[usize::from(switch)];
-        self.graph
-            .edges(NodeIndex::new(usize::from(switch)))
-            .filter_map(move |edge| {
-                let group = *edge.weight();
-                let next = if edge.source().index() == usize::from(switch) {
-                    edge.target()
-                } else {
-                    edge.source()
-                };
-                let through = to_target[next.index()]?.checked_add(self.groups[group].cost)?;
-                (Some(through) == here).then_some((next.index() as u16, group))
-            })
+        self.graph.edges(NodeIndex::new(usize::from(switch))).filter_map(move |edge| {
+            let group = *edge.weight();
+            let next = if edge.source().index() == usize::from(switch) { edge.target() } else { edge.source() };
+            let through = to_target[next.index()]?.checked_add(self.groups[group].cost)?;
+            (Some(through) == here).then_some((next.index() as u16, group))
+        })
     }
 
     /// Number of different cheapest ways from every switch to `target`, link by link, and of ISLs on the shortest.
     pub fn routes_to(&self, target: u16) -> Vec<(u64, u32)> {
         let to_target = &self.distance[usize::from(target)];
-        let mut order: Vec<u16> = (0..to_target.len() as u16)
-            .filter(|&s| to_target[usize::from(s)].is_some())
-            .collect();
+        let mut order: Vec<u16> =
+            (0..to_target.len() as u16).filter(|&s| to_target[usize::from(s)].is_some()).collect();
         order.sort_by_key(|&s| to_target[usize::from(s)]);
         let mut routes: Vec<(u64, u32)> = vec![(0, 0); to_target.len()];
         routes[usize::from(target)] = (1, 0);
@@ -159,19 +141,13 @@ impl Network {
     pub fn flow(&self, source: u16, target: u16) -> Vec<(usize, usize, f64)> {
         let to_target = &self.distance[usize::from(target)];
         let mut open: BTreeMap<(std::cmp::Reverse<Option<u32>>, u16), f64> = BTreeMap::new();
-        open.insert(
-            (std::cmp::Reverse(to_target[usize::from(source)]), source),
-            1.0,
-        );
+        open.insert((std::cmp::Reverse(to_target[usize::from(source)]), source), 1.0);
         let mut crossed = Vec::new();
         while let Some(((_, switch), share)) = open.pop_first() {
             if switch == target {
                 continue;
             }
-            let legs: u32 = self
-                .downhill(switch, target)
-                .map(|(_, g)| self.groups[g].legs)
-                .sum();
+            let legs: u32 = self.downhill(switch, target).map(|(_, g)| self.groups[g].legs).sum();
             for (next, group) in self.downhill(switch, target) {
                 let part = share * f64::from(self.groups[group].legs) / f64::from(legs.max(1));
                 let side = usize::from(self.groups[group].switches[0] != switch);
@@ -199,23 +175,13 @@ fn groups(lab: &Lab) -> Vec<Group> {
         .map(|(switches, links)| {
             let of = |i: &usize| &lab.links[*i];
             let cheapest = links.iter().map(|i| cost(of(i))).min().unwrap_or(1);
-            let used: Vec<&Link> = links
-                .iter()
-                .map(of)
-                .filter(|l| cost(l) == cheapest)
-                .collect();
+            let used: Vec<&Link> = links.iter().map(of).filter(|l| cost(l) == cheapest).collect();
             let single = used.iter().filter(|l| l.bundle.is_none()).count();
             let mut bundles: Vec<u16> = used.iter().filter_map(|l| l.bundle).collect();
             bundles.sort_unstable();
             bundles.dedup();
             let bytes_per_s = used.iter().map(|l| l.rate.bytes_per_s()).sum();
-            Group {
-                switches,
-                links,
-                cost: cheapest,
-                legs: (single + bundles.len()) as u32,
-                bytes_per_s,
-            }
+            Group { switches, links, cost: cheapest, legs: (single + bundles.len()) as u32, bytes_per_s }
         })
         .collect()
 }

@@ -116,10 +116,8 @@ impl Report {
         let classes = Classes::of(lab, &network);
         let isls = network.groups.iter().map(|g| g.links.len()).sum();
         let paths = paths(lab, &network, &classes);
-        let mut lonely: Vec<u16> = (paths.iter())
-            .filter(|p| p.disjoint < 2)
-            .flat_map(|p| p.hosts.iter().copied())
-            .collect();
+        let mut lonely: Vec<u16> =
+            (paths.iter()).filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect();
         lonely.sort_unstable();
         lonely.dedup();
         Report {
@@ -135,10 +133,7 @@ impl Report {
             isl_groups: isl_groups(lab, &network, &classes),
             single_points: single_points(lab, &network, &classes),
             paths,
-            hosts_without_two_paths: lonely
-                .into_iter()
-                .map(|h| lab.hosts[usize::from(h)].name.clone())
-                .collect(),
+            hosts_without_two_paths: lonely.into_iter().map(|h| lab.hosts[usize::from(h)].name.clone()).collect(),
             pairs_left_out: classes.left_out,
         }
     }
@@ -167,11 +162,7 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
         for (class, targets) in list.iter().zip(partners) {
             for &(switch, bytes_per_s) in &class.ports {
                 let total = bytes_per_s * class.members.len() as u64;
-                *sources
-                    .entry(switch)
-                    .or_default()
-                    .entry(targets.clone())
-                    .or_insert(0) += total;
+                *sources.entry(switch).or_default().entry(targets.clone()).or_insert(0) += total;
             }
         }
     }
@@ -210,8 +201,7 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
     let mut routes: BTreeMap<u16, Vec<(u64, u32)>> = BTreeMap::new();
     let mut flows: BTreeMap<(Vec<u16>, Vec<u16>), u32> = BTreeMap::new();
     // Key: disjoint, port pairs, shortest, links.
-    let mut found: BTreeMap<(u32, u32, u64, u32), (BTreeSet<u16>, BTreeSet<u16>, u64)> =
-        BTreeMap::new();
+    let mut found: BTreeMap<(u32, u32, u64, u32), (BTreeSet<u16>, BTreeSet<u16>, u64)> = BTreeMap::new();
     for &(h, s) in &classes.pairs {
         let (hosts, storage) = (&classes.hosts[h], &classes.storage[s]);
         let (mut port_pairs, mut shortest, mut links) = (0, 0_u64, u32::MAX);
@@ -230,41 +220,27 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
             u32::from(port_pairs > 0)
         } else {
             let key = (switches(hosts), switches(storage));
-            *flows
-                .entry(key)
-                .or_insert_with(|| disjoint(network, &switches(hosts), &switches(storage)))
+            *flows.entry(key).or_insert_with(|| disjoint(network, &switches(hosts), &switches(storage)))
         };
         let links = if port_pairs == 0 { 0 } else { links };
-        let entry = found
-            .entry((disjoint, port_pairs, shortest, links))
-            .or_default();
+        let entry = found.entry((disjoint, port_pairs, shortest, links)).or_default();
         entry.0.extend(&hosts.members);
         entry.1.extend(&storage.members);
         entry.2 += hosts.members.len() as u64 * storage.members.len() as u64;
     }
     found
         .into_iter()
-        .map(
-            |((disjoint, port_pairs, shortest, links), (hosts, storage, pairs))| Paths {
-                host_names: compress(
-                    hosts
-                        .iter()
-                        .map(|&h| lab.hosts[usize::from(h)].name.as_str()),
-                ),
-                storage_names: compress(
-                    storage
-                        .iter()
-                        .map(|&s| lab.storage[usize::from(s)].name.as_str()),
-                ),
-                hosts: hosts.into_iter().collect(),
-                storage: storage.into_iter().collect(),
-                pairs,
-                port_pairs,
-                shortest,
-                links,
-                disjoint,
-            },
-        )
+        .map(|((disjoint, port_pairs, shortest, links), (hosts, storage, pairs))| Paths {
+            host_names: compress(hosts.iter().map(|&h| lab.hosts[usize::from(h)].name.as_str())),
+            storage_names: compress(storage.iter().map(|&s| lab.storage[usize::from(s)].name.as_str())),
+            hosts: hosts.into_iter().collect(),
+            storage: storage.into_iter().collect(),
+            pairs,
+            port_pairs,
+            shortest,
+            links,
+            disjoint,
+        })
         .collect()
 }
 
@@ -298,9 +274,8 @@ fn disjoint(network: &Network, hosts: &[u16], storage: &[u16]) -> u32 {
 fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SinglePoint> {
     let mut lost: BTreeMap<Part, BTreeSet<usize>> = BTreeMap::new();
     let whole = Remains::of(network, None, None);
-    let joined: Vec<(usize, usize)> = (classes.pairs.iter().copied())
-        .filter(|&(h, s)| whole.joins(&classes.hosts[h], &classes.storage[s]))
-        .collect();
+    let joined: Vec<(usize, usize)> =
+        (classes.pairs.iter().copied()).filter(|&(h, s)| whole.joins(&classes.hosts[h], &classes.storage[s])).collect();
     let mut cut = |part: Part, remains: Remains| {
         for &(h, s) in &joined {
             if !remains.joins(&classes.hosts[h], &classes.storage[s]) {
@@ -309,10 +284,7 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
         }
     };
     for switch in 0..lab.switches.len() as u16 {
-        cut(
-            Part::Switch(switch),
-            Remains::of(network, Some(switch), None),
-        );
+        cut(Part::Switch(switch), Remains::of(network, Some(switch), None));
     }
     let mut single: Vec<usize> = bridges(&network.graph).map(|e| *e.weight()).collect();
     single.sort_unstable();
@@ -322,26 +294,13 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
         }
     }
     let count = |classes_lost: &BTreeSet<usize>| -> usize {
-        classes_lost
-            .iter()
-            .map(|&h| classes.hosts[h].members.len())
-            .sum()
+        classes_lost.iter().map(|&h| classes.hosts[h].members.len()).sum()
     };
-    let mut points: Vec<(Part, usize)> = lost
-        .iter()
-        .map(|(part, hosts)| (*part, count(hosts)))
-        .collect();
+    let mut points: Vec<(Part, usize)> = lost.iter().map(|(part, hosts)| (*part, count(hosts))).collect();
     points.extend(lonely_ports(network, classes, &whole, &joined));
     points.sort_unstable();
     points.dedup();
-    points
-        .into_iter()
-        .map(|(part, hosts)| SinglePoint {
-            part,
-            name: part_name(lab, part),
-            hosts,
-        })
-        .collect()
+    points.into_iter().map(|(part, hosts)| SinglePoint { part, name: part_name(lab, part), hosts }).collect()
 }
 
 /// HBAs and storage ports, with their links, that alone lead from one side of a pair to the other.
@@ -358,12 +317,7 @@ fn lonely_ports(
         let (hosts, storage) = (&classes.hosts[h], &classes.storage[s]);
         let only = |mine: &Class, other: &Class| -> Option<usize> {
             let mut leading = (mine.ports.iter().enumerate())
-                .filter(|(_, (switch, _))| {
-                    other
-                        .ports
-                        .iter()
-                        .any(|(o, _)| whole.is_joined(*switch, *o))
-                })
+                .filter(|(_, (switch, _))| other.ports.iter().any(|(o, _)| whole.is_joined(*switch, *o)))
                 .map(|(i, _)| i);
             let first = leading.next();
             first.filter(|_| leading.next().is_none())
@@ -418,16 +372,11 @@ impl Remains {
                 union.union(u32::from(ends[0]), u32::from(ends[1]));
             }
         }
-        Remains {
-            component: union.into_labeling(),
-            gone: switch,
-        }
+        Remains { component: union.into_labeling(), gone: switch }
     }
 
     fn is_joined(&self, a: u16, b: u16) -> bool {
-        Some(a) != self.gone
-            && Some(b) != self.gone
-            && self.component[usize::from(a)] == self.component[usize::from(b)]
+        Some(a) != self.gone && Some(b) != self.gone && self.component[usize::from(a)] == self.component[usize::from(b)]
     }
 
     fn joins(&self, hosts: &Class, storage: &Class) -> bool {

@@ -74,13 +74,7 @@ fn draw_shape(shape: &Shape, out: &mut String) {
     );
 }
 
-fn draw_cable(
-    lab: &Lab,
-    shapes: &[Shape],
-    cable: &Cable,
-    colour: Option<&dyn Fn(usize) -> f64>,
-    out: &mut String,
-) {
+fn draw_cable(lab: &Lab, shapes: &[Shape], cable: &Cable, colour: Option<&dyn Fn(usize) -> f64>, out: &mut String) {
     let [a, b] = cable.shapes.map(|s| &shapes[s]);
     let (top, bottom) = if a.y <= b.y { (a, b) } else { (b, a) };
     let single = cable.links.len() <= MAX_PARALLEL;
@@ -91,45 +85,24 @@ fn draw_cable(
     let middle = (lines.len() as f64 - 1.0) / 2.0;
     for (number, links) in lines.iter().enumerate() {
         let shift = (number as f64 - middle) * SPACING;
-        let busy = colour.map(|of| {
-            links
-                .iter()
-                .map(|&l| of(l))
-                .fold(0.0, f64::max)
-                .clamp(0.0, 1.0)
-        });
+        let busy = colour.map(|of| links.iter().map(|&l| of(l)).fold(0.0, f64::max).clamp(0.0, 1.0));
         let style = match busy {
-            Some(busy) => format!(
-                " style=\"stroke: {}; stroke-width: {:.1}\"",
-                heat(busy),
-                1.4 + 3.0 * busy
-            ),
+            Some(busy) => format!(" style=\"stroke: {}; stroke-width: {:.1}\"", heat(busy), 1.4 + 3.0 * busy),
             None if !single => " style=\"stroke-width: 4\"".to_owned(),
             None => String::new(),
         };
         let mut title = match links {
             [link] => {
                 let link = &lab.links[*link];
-                format!(
-                    "{}, {}, light takes {}",
-                    link.name, link.rate, link.propagation
-                )
+                format!("{}, {}, light takes {}", link.name, link.rate, link.propagation)
             }
-            _ => format!(
-                "{} links: {}",
-                links.len(),
-                compress(links.iter().map(|&l| lab.links[l].name.as_str()))
-            ),
+            _ => format!("{} links: {}", links.len(), compress(links.iter().map(|&l| lab.links[l].name.as_str()))),
         };
         if let Some(busy) = busy {
             let _ = write!(title, ", {:.0} % busy", busy * 100.0);
         }
-        let _ = writeln!(
-            out,
-            "<path{style} d=\"{}\"><title>{}</title></path>",
-            path(top, bottom, shift),
-            escape(&title)
-        );
+        let _ =
+            writeln!(out, "<path{style} d=\"{}\"><title>{}</title></path>", path(top, bottom, shift), escape(&title));
     }
     if !single {
         let _ = writeln!(
@@ -146,11 +119,7 @@ fn draw_cable(
 fn path(top: &Shape, bottom: &Shape, shift: f64) -> String {
     let half = BOX_HEIGHT / 2.0;
     if (top.y - bottom.y).abs() < 1.0 {
-        let (left, right) = if top.x <= bottom.x {
-            (top, bottom)
-        } else {
-            (bottom, top)
-        };
+        let (left, right) = if top.x <= bottom.x { (top, bottom) } else { (bottom, top) };
         let depth = 20.0 + (right.x - left.x).abs() * 0.12 + shift;
         return format!(
             "M{:.1} {:.1} Q{:.1} {:.1} {:.1} {:.1}",
@@ -162,31 +131,16 @@ fn path(top: &Shape, bottom: &Shape, shift: f64) -> String {
             right.y + half
         );
     }
-    format!(
-        "M{:.1} {:.1} L{:.1} {:.1}",
-        top.x + shift,
-        top.y + half,
-        bottom.x + shift,
-        bottom.y - half
-    )
+    format!("M{:.1} {:.1} L{:.1} {:.1}", top.x + shift, top.y + half, bottom.x + shift, bottom.y - half)
 }
 
 /// Grey over orange to red: readable on white and black, and for eyes that do not tell red from green.
 fn heat(busy: f64) -> String {
     let stops = [(0x8a, 0x94, 0xa6), (0xe6, 0x9f, 0x00), (0xd7, 0x26, 0x3d)];
     let at = busy * 2.0;
-    let (from, to, part) = if at < 1.0 {
-        (stops[0], stops[1], at)
-    } else {
-        (stops[1], stops[2], at - 1.0)
-    };
+    let (from, to, part) = if at < 1.0 { (stops[0], stops[1], at) } else { (stops[1], stops[2], at - 1.0) };
     let mix = |a: i32, b: i32| (f64::from(a) + (f64::from(b) - f64::from(a)) * part).round() as i32;
-    format!(
-        "#{:02x}{:02x}{:02x}",
-        mix(from.0, to.0),
-        mix(from.1, to.1),
-        mix(from.2, to.2)
-    )
+    format!("#{:02x}{:02x}{:02x}", mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
 }
 
 fn draw_legend(top: f64, out: &mut String) {

@@ -12,23 +12,17 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Nodes    {} switches, {} hosts with {} HBAs, {} storage systems with {} ports and {} LUNs",
-            self.switches, self.hosts, self.hbas, self.storage, self.storage_ports, self.luns
+            "Nodes    {} switch{}, {} with {}, {} with {} and {}",
+            self.switches,
+            if self.switches == 1 { "" } else { "es" },
+            plural(self.hosts, "host"),
+            plural(self.hbas, "HBA"),
+            plural(self.storage, "storage system"),
+            plural(self.storage_ports, "port"),
+            plural(self.luns, "LUN")
         )?;
-        writeln!(
-            f,
-            "Links    {}: {} to nodes, {} ISLs",
-            self.links,
-            self.links - self.isls,
-            self.isls
-        )?;
-        let fabrics = self
-            .fabrics
-            .iter()
-            .take(8)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(" | ");
+        writeln!(f, "Links    {}: {} to nodes, {}", self.links, self.links - self.isls, plural(self.isls, "ISL"))?;
+        let fabrics = self.fabrics.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(" | ");
         let more = if self.fabrics.len() > 8 { " | …" } else { "" };
         writeln!(f, "Fabrics  {}: {fabrics}{more}", self.fabrics.len())?;
         self.oversubscription(f)?;
@@ -42,25 +36,18 @@ impl Report {
         if self.isl_groups.is_empty() {
             return Ok(());
         }
-        writeln!(
-            f,
-            "\nOversubscription of ISLs: bandwidth of the ports behind them (smaller side) to their own"
-        )?;
+        writeln!(f, "\nOversubscription of ISLs: bandwidth of the ports behind them (smaller side) to their own")?;
         // Alike groups share a row.
         let mut rows: BTreeMap<(u64, u64, usize), Vec<&IslGroup>> = BTreeMap::new();
         for group in &self.isl_groups {
             // Worst first.
             let worst = u64::MAX - (group.oversubscription * 1e3).round() as u64;
-            rows.entry((worst, group.bytes_per_s, group.links.len()))
-                .or_default()
-                .push(group);
+            rows.entry((worst, group.bytes_per_s, group.links.len())).or_default().push(group);
         }
         let left_out = rows.len().saturating_sub(MAX_ROWS);
         for groups in rows.into_values().take(MAX_ROWS) {
             let first = groups[0];
-            let names: Vec<String> = (groups.iter())
-                .map(|g| format!("{}-{}", g.switches[0], g.switches[1]))
-                .collect();
+            let names: Vec<String> = (groups.iter()).map(|g| format!("{}-{}", g.switches[0], g.switches[1])).collect();
             writeln!(
                 f,
                 "  {:>7}:1  {} × {}, {} each: {}",
@@ -94,17 +81,10 @@ impl Report {
         }
         more(f, self.paths.len().saturating_sub(MAX_ROWS))?;
         if self.pairs_left_out > 0 {
-            writeln!(
-                f,
-                "  (at least {} more pairs were not looked at)",
-                self.pairs_left_out
-            )?;
+            writeln!(f, "  (at least {} more pairs were not looked at)", self.pairs_left_out)?;
         }
         match self.hosts_without_two_paths.len() {
-            0 => writeln!(
-                f,
-                "Every host has two paths without a common link to all its storage."
-            ),
+            0 => writeln!(f, "Every host has two paths without a common link to all its storage."),
             n => writeln!(
                 f,
                 "{} without two paths that share no link: {}",
@@ -118,10 +98,7 @@ impl Report {
         if self.single_points.is_empty() {
             return writeln!(f, "\nNo single point of failure.");
         }
-        writeln!(
-            f,
-            "\nSingle points of failure: what alone cuts a host off from storage it uses"
-        )?;
+        writeln!(f, "\nSingle points of failure: what alone cuts a host off from storage it uses")?;
         // By sort and number of hosts, worst first within a sort.
         let mut rows: BTreeMap<(u8, usize), Vec<&SinglePoint>> = BTreeMap::new();
         for point in &self.single_points {
@@ -131,9 +108,7 @@ impl Report {
                 Part::Hba(..) => 2,
                 Part::StoragePort(..) => 3,
             };
-            rows.entry((sort, usize::MAX - point.hosts))
-                .or_default()
-                .push(point);
+            rows.entry((sort, usize::MAX - point.hosts)).or_default().push(point);
         }
         let left_out = rows.len().saturating_sub(MAX_ROWS);
         for ((sort, _), points) in rows.into_iter().take(MAX_ROWS) {

@@ -187,14 +187,14 @@ fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems)
             ProblemKind::NoSuchPort,
             place,
             format!(
-                "`{name}` has {ports} ports, so there is no port {}",
+                "`{name}` has no port {}: it has {ports}, numbered from 0",
                 end.port
             ),
             match end.node {
                 Node::Switch(_) => format!("raise `ports` of switch `{name}`"),
-                Node::Host(_) => format!("raise `hbas` of host `{name}`; numbers begin at 0"),
+                Node::Host(_) => format!("raise `hbas` of host `{name}`"),
                 Node::Storage(_) => {
-                    format!("raise `ports` of storage `{name}`; numbers begin at 0")
+                    format!("raise `ports` of storage `{name}`")
                 }
             },
         ),
@@ -262,7 +262,7 @@ fn zones(lab: &Lab, problems: &mut Problems) {
         }
         if zone.members.is_empty() {
             problems.add(
-                ProblemKind::BadNumber,
+                ProblemKind::EmptyZone,
                 place.key("members"),
                 format!("zone `{}` has no members", zone.name),
                 "name the ports that may talk to each other",

@@ -27,7 +27,15 @@ impl Lab {
         nodes::validate(self, &mut problems);
         fabric::validate(self, &mut problems);
         // Reachability of a graph with impossible links would report consequences, not causes.
-        let sound = problems.list.is_empty();
+        let sound = !problems.list.iter().any(|p| {
+            matches!(
+                p.kind,
+                ProblemKind::NoSuchPort
+                    | ProblemKind::BadLink
+                    | ProblemKind::DuplicateWwn
+                    | ProblemKind::TooLarge
+            )
+        });
         traffic::validate(self, &mut problems);
         if sound {
             reach::validate(self, &mut problems);
