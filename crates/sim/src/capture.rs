@@ -155,6 +155,8 @@ pub(crate) struct DataPlace {
     pub offset: u32,
     /// The frame is the first of its sequence.
     pub first: bool,
+    /// Data field of every frame of the exchange but its last, in bytes.
+    pub frame_bytes: u16,
 }
 
 impl DataPlace {
@@ -167,7 +169,7 @@ impl DataPlace {
         } else {
             frame.seq_cnt().is_multiple_of(burst_frames(world, frame.d_id(), size))
         };
-        DataPlace { offset: u32::from(frame.seq_cnt()).wrapping_mul(u32::from(size)), first }
+        DataPlace { offset: u32::from(frame.seq_cnt()).wrapping_mul(u32::from(size)), first, frame_bytes: size }
     }
 
     /// Header of the frame.

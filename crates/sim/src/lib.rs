@@ -6,9 +6,11 @@
 pub mod capture;
 pub mod host;
 pub mod net;
+pub mod replicate;
 pub mod results;
 pub mod rng;
 pub mod run;
 pub mod stats;
+pub mod trace;
 pub mod workload;
 pub mod world;

@@ -37,6 +37,8 @@ pub enum Purpose {
     LostRRdy,
     /// Timers of a node that must not run in step with others.
     Jitter,
+    /// Seeds of replications.
+    Replication,
 }
 
 impl Purpose {
@@ -53,6 +55,7 @@ impl Purpose {
             Purpose::CrcError => 8 << 32,
             Purpose::LostRRdy => 9 << 32,
             Purpose::Jitter => 10 << 32,
+            Purpose::Replication => 11 << 32,
         }
     }
 }

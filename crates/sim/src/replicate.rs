@@ -1,0 +1,121 @@
+//! Several runs of one lab that differ in their seed only, side by side on worker threads: [`replicate`].
+
+use crate::rng::{Purpose, stream_rng};
+use crate::run::{Control, Observer, Options, Progress, simulate};
+use rand::Rng;
+use sanloom_api::results::{Interval, Metrics, Replications, Results};
+use sanloom_core::config::Lab;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Level of confidence of the intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Told how many replications are done; `Stop` ends those under way and starts no more.
+pub type Watch<'w> = dyn Fn(u32) -> Control + Sync + 'w;
+
+/// The seed of a replication: the lab's own for the first, and others that follow from it.
+pub fn seed_of(seed: u64, replication: u32) -> u64 {
+    match replication {
+        0 => seed,
+        _ => stream_rng(seed, Purpose::Replication, replication, 0).next_u64(),
+    }
+}
+
+/// Runs a lab, which must have passed `Lab::validate`, `count` times (at least once) on at most `workers` threads.
+///
+/// Gives the results of the first replication with the means and confidence intervals of the main numbers of all. They
+/// depend on lab, seed and `count` only, not on `workers`. `watch` is asked from several threads at once. If it stops the
+/// runs, the first replication counts as interrupted and intervals are made of those that came to their end.
+pub fn replicate(lab: &Arc<Lab>, count: u32, workers: usize, watch: &Watch<'_>) -> Results {
+    let count = count.max(1);
+    let next = AtomicU32::new(0);
+    let done = AtomicU32::new(0);
+    let stop = AtomicBool::new(false);
+    let finished = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            // The first one always runs, so that there are results to give.
+            if number >= count || number > 0 && stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let mut observer = Stopper { stop: &stop, watch, done: &done };
+            let results = simulate(&with_seed(lab, number), &Options::default(), &mut observer).results;
+            let whole = !results.lab.interrupted;
+            if let Ok(mut finished) = finished.lock() {
+                finished.insert(number, results);
+            }
+            if whole && watch(done.fetch_add(1, Ordering::Relaxed) + 1) == Control::Stop {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers.clamp(1, count as usize) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    combine(lab.run.seed, finished.into_inner().unwrap_or_default())
+}
+
+fn with_seed(lab: &Arc<Lab>, replication: u32) -> Arc<Lab> {
+    if replication == 0 {
+        return lab.clone();
+    }
+    let mut lab = Lab::clone(lab);
+    lab.run.seed = seed_of(lab.run.seed, replication);
+    Arc::new(lab)
+}
+
+struct Stopper<'s> {
+    stop: &'s AtomicBool,
+    watch: &'s Watch<'s>,
+    done: &'s AtomicU32,
+}
+
+impl Observer for Stopper<'_> {
+    fn progress(&mut self, _progress: &Progress) -> Control {
+        if (self.watch)(self.done.load(Ordering::Relaxed)) == Control::Stop {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        if self.stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
+    }
+}
+
+/// The results of the first replication with the intervals of all that came to their end.
+fn combine(seed: u64, mut finished: BTreeMap<u32, Results>) -> Results {
+    let mut seeds = Vec::new();
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (&number, results) in finished.iter().filter(|(_, results)| !results.lab.interrupted) {
+        seeds.push(seed_of(seed, number));
+        for (path, value) in Metrics::new(results).all() {
+            if is_main(&path) {
+                values.entry(path).or_default().push(value);
+            }
+        }
+    }
+    let metrics = values.into_iter().map(|(path, values)| (path, Interval::of(&values))).collect();
+    let mut first = finished.remove(&0).unwrap_or_default();
+    first.replications = Some(Replications { seeds, confidence: CONFIDENCE, metrics });
+    first
+}
+
+/// Whether a number is given an interval: those of all hosts together, of each host, stream and storage system, and the
+/// load of each link.
+fn is_main(path: &str) -> bool {
+    let section = path.split('.').next().unwrap_or_default();
+    match section {
+        "totals" => true,
+        "hosts" => !path.contains(".paths."),
+        "streams" => !path.contains(".hosts."),
+        "storage" => true,
+        "links" => {
+            let last = path.rsplit('.').next().unwrap_or_default();
+            matches!(last, "throughput_bytes_per_s" | "utilisation" | "credit_wait_fraction")
+        }
+        _ => false,
+    }
+}

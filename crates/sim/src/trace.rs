@@ -1,0 +1,244 @@
+//! A watched link as a text timeline: a line for each frame and each R_RDY of both directions, and the fill words between.
+
+use crate::capture::{DataPlace, part_header};
+use crate::net::{FrameRef, Observed, ObservedKind};
+use crate::results::Names;
+use crate::world::World;
+use sanloom_core::config::Lab;
+use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::{FcId, Header, Message, ReplyTo};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt::Write;
+
+/// Bytes of a transmission word.
+const WORD_BYTES: u64 = 4;
+
+/// A timeline in the making. Lines leave it in the order of time, so the last ones are kept back until nothing earlier
+/// can come.
+pub struct Trace {
+    link: u16,
+    /// Width of the ports' names.
+    width: usize,
+    /// Name of the sender of each direction.
+    names: [String; 2],
+    word_ps: (u64, u64),
+    pending: BinaryHeap<Reverse<Line>>,
+    next: u64,
+    /// When the last thing in each direction ended.
+    ended_ps: [u64; 2],
+    /// What each request was, by its exchange.
+    requests: BTreeMap<Exchange, Request>,
+}
+
+/// Direction of the request, originator (zero for a login to the fabric, which gives it its address), responder, OX_ID.
+type Exchange = (bool, FcId, FcId, u16);
+
+#[derive(Clone, Debug)]
+enum Request {
+    /// An extended link service or a CT request: its name.
+    Service(String),
+    /// A command: bytes of data that it moves.
+    Command(u32),
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    start_ps: u64,
+    number: u64,
+    backward: bool,
+    length: Length,
+    text: String,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Length {
+    /// A frame that ends then.
+    Until(u64),
+    /// A primitive signal.
+    Word,
+}
+
+impl Trace {
+    /// Begins the timeline of a link and appends its first lines to `out`. A link that the lab does not have gives an
+    /// empty timeline.
+    pub fn new(lab: &Lab, link: u16, out: &mut String) -> Trace {
+        let names = Names::new(lab);
+        let config = lab.links.get(usize::from(link));
+        let ends = config.map(|link| link.ends.map(|end| names.port(&end))).unwrap_or_default();
+        let (ps, bytes) = config.map_or((1, 1), |link| link.rate.ps_per_byte());
+        if let Some(config) = config {
+            let _ = writeln!(out, "# link {} ({}): {} - {}", config.name, config.rate, ends[0], ends[1]);
+            let _ = writeln!(
+                out,
+                "# time in ns since the first login; > from {}, < from {}; then what, S_ID, D_ID, OX_ID, length, credits",
+                ends[0], ends[1]
+            );
+        }
+        Trace {
+            link,
+            width: ends.iter().map(String::len).max().unwrap_or(0),
+            names: ends,
+            word_ps: (ps * WORD_BYTES, bytes),
+            pending: BinaryHeap::new(),
+            next: 0,
+            ended_ps: [0; 2],
+            requests: BTreeMap::new(),
+        }
+    }
+
+    /// Takes what passed since the last call and appends the lines that no earlier one can precede any more.
+    pub fn add(&mut self, world: &World, observed: &[Observed], out: &mut String) {
+        let link = u32::from(self.link);
+        for item in observed.iter().filter(|item| item.lane / 2 == link) {
+            let backward = !item.lane.is_multiple_of(2);
+            let line = match &item.kind {
+                ObservedKind::Frame { frame, start_ps, end_ps, message } => {
+                    let message = message.as_deref().map(|(header, bytes, parts)| (header, &bytes[..], *parts));
+                    let text = self.frame_text(world, backward, frame, message, item.credits);
+                    Line { start_ps: *start_ps, number: self.next, backward, length: Length::Until(*end_ps), text }
+                }
+                // An R_RDY travels against the frames that it is for.
+                ObservedKind::RRdy { at_ps } => Line {
+                    start_ps: *at_ps,
+                    number: self.next,
+                    backward: !backward,
+                    length: Length::Word,
+                    text: "R_RDY".to_owned(),
+                },
+            };
+            self.next += 1;
+            self.pending.push(Reverse(line));
+        }
+        self.flush(world.net.now(), out);
+    }
+
+    /// Appends the lines that were kept back.
+    pub fn finish(mut self, out: &mut String) {
+        self.flush(u64::MAX, out);
+    }
+
+    fn flush(&mut self, before_ps: u64, out: &mut String) {
+        while self.pending.peek().is_some_and(|Reverse(first)| first.start_ps < before_ps) {
+            let Some(Reverse(line)) = self.pending.pop() else { break };
+            let ended_ps = &mut self.ended_ps[usize::from(line.backward)];
+            let (from_ps, idle) = (*ended_ps, self.word_ps);
+            let gap_ps = line.start_ps.saturating_sub(from_ps);
+            let words = (u128::from(gap_ps) * u128::from(idle.1) / u128::from(idle.0.max(1))) as u64;
+            let end_ps = match line.length {
+                Length::Until(end_ps) => end_ps,
+                Length::Word => line.start_ps + idle.0 / idle.1.max(1),
+            };
+            *ended_ps = end_ps.max(from_ps);
+            if words > 0 {
+                self.write(out, from_ps, line.backward, &format!("IDLE x {words}"));
+            }
+            self.write(out, line.start_ps, line.backward, &line.text);
+        }
+    }
+
+    fn write(&self, out: &mut String, at_ps: u64, backward: bool, text: &str) {
+        let (name, width) = (&self.names[usize::from(backward)], self.width);
+        let arrow = if backward { '<' } else { '>' };
+        let _ = writeln!(out, "{:>14}.{:03} {arrow} {name:width$}  {text}", at_ps / 1_000, at_ps % 1_000);
+    }
+
+    fn frame_text(
+        &mut self,
+        world: &World,
+        backward: bool,
+        frame: &FrameRef,
+        message: Option<(&Header, &[u8], u8)>,
+        credits: u32,
+    ) -> String {
+        let what = match message {
+            Some((header, bytes, parts)) => self.message_text(backward, frame, header, bytes, parts),
+            None => self.data_text(world, backward, frame),
+        };
+        let broken = if frame.is_corrupt() { "  BAD CRC" } else { "" };
+        format!(
+            "{what:<40} {} {} {:04x} {:>5} B  credits {credits}{broken}",
+            frame.s_id(),
+            frame.d_id(),
+            frame.ox_id(),
+            frame.len_bytes()
+        )
+    }
+
+    fn data_text(&self, world: &World, backward: bool, frame: &FrameRef) -> String {
+        let place = DataPlace::of(world, frame);
+        let number = u32::from(frame.seq_cnt()) + 1;
+        let key = match frame.from_responder() {
+            true => exchange(!backward, frame.d_id(), frame.s_id(), frame.ox_id()),
+            false => exchange(backward, frame.s_id(), frame.d_id(), frame.ox_id()),
+        };
+        match self.requests.get(&key) {
+            Some(Request::Command(bytes)) => {
+                let frames = bytes.div_ceil(u32::from(place.frame_bytes)).max(1);
+                format!("FCP_DATA {number}/{frames} offset {}", place.offset)
+            }
+            _ => format!("FCP_DATA {number} offset {}", place.offset),
+        }
+    }
+
+    fn message_text(&mut self, backward: bool, frame: &FrameRef, header: &Header, bytes: &[u8], parts: u8) -> String {
+        if parts > 1 {
+            let header = part_header(header, frame.part(), parts, bytes.len());
+            return format!("{} / {}, part {}/{parts}", header.r_ctl, header.fc_type, frame.part() + 1);
+        }
+        let Ok(message) = Message::parse(header, bytes, None) else {
+            return format!("{} / {}", header.r_ctl, header.fc_type);
+        };
+        match &message {
+            Message::FcpCmnd(command) => {
+                let request = Request::Command(command.data_len);
+                self.requests.insert(asked(backward, header), request);
+                if command.task_management != 0 {
+                    return format!("FCP_CMND task management {:02x}", command.task_management);
+                }
+                format!("FCP_CMND {} len {}", Cdb::parse(&command.cdb), command.data_len)
+            }
+            Message::FcpXferRdy(ready) => format!("FCP_XFER_RDY offset {} len {}", ready.offset, ready.burst_len),
+            Message::FcpRsp(response) => {
+                self.requests.remove(&answered(backward, header));
+                match status::name(response.status) {
+                    Some(name) => format!("FCP_RSP {name}"),
+                    None => format!("FCP_RSP status {:02x}", response.status),
+                }
+            }
+            Message::Els(_) | Message::Ct(_) => self.service_text(backward, header, &message),
+            other => other.to_string(),
+        }
+    }
+
+    /// A reply is named by its request: the frame itself does not say what it answers.
+    fn service_text(&mut self, backward: bool, header: &Header, message: &Message) -> String {
+        let name = message.to_string();
+        match message.reply_key() {
+            Some(ReplyTo::Els(_) | ReplyTo::Ct(..)) => {
+                let request = Request::Service(name.clone());
+                self.requests.insert(asked(backward, header), request);
+                name
+            }
+            None => match self.requests.remove(&answered(backward, header)) {
+                Some(Request::Service(request)) => format!("{request}: {name}"),
+                _ => name,
+            },
+        }
+    }
+}
+
+fn exchange(backward: bool, originator: FcId, responder: FcId, ox_id: u16) -> Exchange {
+    let originator = if responder == FcId::F_PORT { FcId::ZERO } else { originator };
+    (backward, originator, responder, ox_id)
+}
+
+/// The exchange of a frame of its originator.
+fn asked(backward: bool, header: &Header) -> Exchange {
+    exchange(backward, header.s_id, header.d_id, header.ox_id)
+}
+
+/// The exchange of a frame of its responder.
+fn answered(backward: bool, header: &Header) -> Exchange {
+    exchange(!backward, header.d_id, header.s_id, header.ox_id)
+}
