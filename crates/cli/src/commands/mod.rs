@@ -3,6 +3,7 @@
 pub mod check;
 pub mod completions;
 pub mod reference;
+pub mod reproduce;
 pub mod sim;
 pub mod sweep;
 pub mod whatif;
@@ -20,6 +21,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Sim(args) => sim::run(args),
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Reference(args) => reference::run(args),
         Command::Completions(args) => completions::run(args),
     }
