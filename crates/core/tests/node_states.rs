@@ -4,8 +4,7 @@ use sanloom_core::nport::{FabricState, Input, NPort, NPortConfig, Output};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
 use sanloom_wire::els::{
-    AddressFormat, Adisc, Els, Logo, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Prli, PrliPage,
-    Rscn, RscnPage, prli,
+    AddressFormat, Adisc, Els, Logo, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Prli, PrliPage, Rscn, RscnPage, prli,
 };
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login, feature};
 use sanloom_wire::ns::NsAccept;
@@ -38,12 +37,7 @@ impl Bench {
             r_a_tov: Span::from_secs(10),
             seed: 1,
         });
-        Bench {
-            now: Instant::ZERO,
-            port,
-            request: None,
-            said: Vec::new(),
-        }
+        Bench { now: Instant::ZERO, port, request: None, said: Vec::new() }
     }
 
     fn tell(&mut self, input: Input) {
@@ -51,11 +45,8 @@ impl Bench {
         while let Some(output) = self.port.poll_output() {
             match output {
                 Output::Send(frame) => {
-                    let Payload::Typed(message) = &frame.payload else {
-                        unreachable!("control messages are typed")
-                    };
-                    self.said
-                        .push(format!("{message} to {}", frame.header.d_id));
+                    let Payload::Typed(message) = &frame.payload else { unreachable!("control messages are typed") };
+                    self.said.push(format!("{message} to {}", frame.header.d_id));
                     if message.reply_key().is_some() {
                         self.request = Some(frame);
                     }
@@ -71,10 +62,7 @@ impl Bench {
     /// Somebody sends us a message of its own.
     fn hear(&mut self, from: FcId, message: Message) {
         let header = message.header(from, self.port.port_id(), 0x1234, 0xffff);
-        self.tell(Input::Frame(Frame {
-            header,
-            payload: Payload::Typed(message),
-        }));
+        self.tell(Input::Frame(Frame { header, payload: Payload::Typed(message) }));
     }
 
     /// The answer to our last request.
@@ -82,25 +70,14 @@ impl Bench {
         let Some(request) = self.request.take() else {
             return;
         };
-        let to = if request.header.d_id == FcId::F_PORT {
-            OURS
-        } else {
-            request.header.s_id
-        };
+        let to = if request.header.d_id == FcId::F_PORT { OURS } else { request.header.s_id };
         let header = message.header(request.header.d_id, to, request.header.ox_id, 0x0001);
-        self.tell(Input::Frame(Frame {
-            header,
-            payload: Payload::Typed(message),
-        }));
+        self.tell(Input::Frame(Frame { header, payload: Payload::Typed(message) }));
     }
 
     /// The answer that our last request hopes for.
     fn accept(&mut self) {
-        let Some(Frame {
-            payload: Payload::Typed(message),
-            ..
-        }) = &self.request
-        else {
+        let Some(Frame { payload: Payload::Typed(message), .. }) = &self.request else {
             return;
         };
         let answer = match message {
@@ -108,17 +85,12 @@ impl Bench {
                 Els::Flogi(_) => LsAcc::Login(login(feature::F_PORT)),
                 Els::Plogi(_) => LsAcc::Login(login(feature::CONTINUOUS_OFFSET)),
                 Els::Prli(_) => LsAcc::Prli(Prli {
-                    pages: vec![prli_page(
-                        prli::ESTABLISH_IMAGE_PAIR | prli::RESPONSE_EXECUTED,
-                        prli::TARGET,
-                    )],
+                    pages: vec![prli_page(prli::ESTABLISH_IMAGE_PAIR | prli::RESPONSE_EXECUTED, prli::TARGET)],
                 }),
                 Els::Adisc(_) => LsAcc::Adisc(adisc()),
                 _ => LsAcc::Empty,
             })),
-            _ if self.port.state() == FabricState::Ready => {
-                ns(CtBody::NsAccept(NsAccept::PortIds(vec![TARGET])))
-            }
+            _ if self.port.state() == FabricState::Ready => ns(CtBody::NsAccept(NsAccept::PortIds(vec![TARGET]))),
             _ => ns(CtBody::NsAccept(NsAccept::Empty)),
         };
         self.answer(answer);
@@ -133,11 +105,7 @@ impl Bench {
     }
 
     fn picture(&self) -> String {
-        let remotes: Vec<String> = self
-            .port
-            .remotes()
-            .map(|(id, state)| format!("{id} {state:?}"))
-            .collect();
+        let remotes: Vec<String> = self.port.remotes().map(|(id, state)| format!("{id} {state:?}")).collect();
         format!("{:?} [{}]", self.port.state(), remotes.join(", "))
     }
 }
@@ -167,14 +135,7 @@ fn login(features: u16) -> Login {
 }
 
 fn prli_page(flags: u8, parameters: u32) -> PrliPage {
-    PrliPage {
-        fc4_type: 8,
-        type_extension: 0,
-        flags,
-        originator_pa: 0,
-        responder_pa: 0,
-        parameters,
-    }
+    PrliPage { fc4_type: 8, type_extension: 0, flags, originator_pa: 0, responder_pa: 0, parameters }
 }
 
 fn adisc() -> Adisc {
@@ -187,58 +148,34 @@ fn adisc() -> Adisc {
 }
 
 fn ns(body: CtBody) -> Message {
-    Message::from(Ct {
-        in_id: 0,
-        service: Service::NAME_SERVER,
-        options: 0,
-        max_or_residual_words: 0,
-        body,
-    })
+    Message::from(Ct { in_id: 0, service: Service::NAME_SERVER, options: 0, max_or_residual_words: 0, body })
 }
 
 fn ls_rjt() -> Message {
-    Message::from(Els::LsRjt(LsRjt {
-        reason: LsRjtReason::UNABLE,
-        explanation: LsRjtExplanation::NONE,
-        vendor: 0,
-    }))
+    Message::from(Els::LsRjt(LsRjt { reason: LsRjtReason::UNABLE, explanation: LsRjtExplanation::NONE, vendor: 0 }))
 }
 
 fn ct_reject(reason: CtReason, explanation: u8) -> Message {
-    ns(CtBody::Reject(CtReject {
-        reason,
-        explanation,
-        vendor: 0,
-    }))
+    ns(CtBody::Reject(CtReject { reason, explanation, vendor: 0 }))
 }
 
 fn logo(port_id: FcId) -> Message {
-    Message::from(Els::Logo(Logo {
-        port_id,
-        port_name: Wwpn(0x2100_0000_0000_0002),
-    }))
+    Message::from(Els::Logo(Logo { port_id, port_name: Wwpn(0x2100_0000_0000_0002) }))
 }
 
 fn rscn(format: AddressFormat, address: FcId) -> Message {
-    Message::from(Els::Rscn(Rscn {
-        pages: vec![RscnPage {
-            qualifier: 0,
-            format,
-            address,
-        }],
-    }))
+    Message::from(Els::Rscn(Rscn { pages: vec![RscnPage { qualifier: 0, format, address }] }))
 }
 
+/// Something that is done to a bench.
+type Step = fn(&mut Bench);
+
 /// Ways into each state, by what is done after the link came up.
-const SITUATIONS: [(&str, fn(&mut Bench)); 7] = [
+const SITUATIONS: [(&str, Step); 7] = [
     ("discovering", |_| {}),
     ("logging in to a target", |bench| bench.accept()),
-    ("process login with a target", |bench| {
-        (0..2).for_each(|_| bench.accept())
-    }),
-    ("up with a target", |bench| {
-        (0..3).for_each(|_| bench.accept())
-    }),
+    ("process login with a target", |bench| (0..2).for_each(|_| bench.accept())),
+    ("up with a target", |bench| (0..3).for_each(|_| bench.accept())),
     ("checking a target", |bench| {
         (0..3).for_each(|_| bench.accept());
         bench.hear(FcId::FABRIC_CONTROLLER, rscn(AddressFormat::Port, TARGET));
@@ -252,92 +189,55 @@ const SITUATIONS: [(&str, fn(&mut Bench)); 7] = [
     ("logged in to by a stranger", |bench| {
         bench.hear(STRANGER, Message::from(Els::Plogi(login(0))));
         let page = prli_page(prli::ESTABLISH_IMAGE_PAIR, prli::INITIATOR);
-        bench.hear(
-            STRANGER,
-            Message::from(Els::Prli(Prli { pages: vec![page] })),
-        );
+        bench.hear(STRANGER, Message::from(Els::Prli(Prli { pages: vec![page] })));
     }),
 ];
 
-const EVENTS: [(&str, fn(&mut Bench)); 24] = [
+const EVENTS: [(&str, Step); 24] = [
     ("link up", |bench| bench.tell(Input::LinkUp)),
     ("link down", |bench| bench.tell(Input::LinkDown)),
     ("accept", |bench| bench.accept()),
     ("LS_RJT", |bench| bench.answer(ls_rjt())),
-    ("FS_RJT busy", |bench| {
-        bench.answer(ct_reject(CtReason::LOGICAL_BUSY, 0))
-    }),
-    ("FS_RJT unsupported", |bench| {
-        bench.answer(ct_reject(CtReason::NOT_SUPPORTED, 0))
-    }),
-    ("FS_RJT 09/07", |bench| {
-        bench.answer(ct_reject(CtReason::UNABLE, 7))
-    }),
-    ("strange reply", |bench| {
-        bench.answer(Message::from(Els::LsAcc(LsAcc::Echo(Box::new([])))))
-    }),
+    ("FS_RJT busy", |bench| bench.answer(ct_reject(CtReason::LOGICAL_BUSY, 0))),
+    ("FS_RJT unsupported", |bench| bench.answer(ct_reject(CtReason::NOT_SUPPORTED, 0))),
+    ("FS_RJT 09/07", |bench| bench.answer(ct_reject(CtReason::UNABLE, 7))),
+    ("strange reply", |bench| bench.answer(Message::from(Els::LsAcc(LsAcc::Echo(Box::new([])))))),
     ("timeout", |bench| bench.wait()),
     ("early timeout", |bench| bench.tell(Input::Timeout)),
-    ("PLOGI from target", |bench| {
-        bench.hear(TARGET, Message::from(Els::Plogi(login(0))))
-    }),
+    ("PLOGI from target", |bench| bench.hear(TARGET, Message::from(Els::Plogi(login(0))))),
     ("PRLI from target", |bench| {
         let page = prli_page(prli::ESTABLISH_IMAGE_PAIR, prli::TARGET);
         bench.hear(TARGET, Message::from(Els::Prli(Prli { pages: vec![page] })));
     }),
     ("PRLI from stranger", |bench| {
         let page = prli_page(prli::ESTABLISH_IMAGE_PAIR, prli::INITIATOR);
-        bench.hear(
-            STRANGER,
-            Message::from(Els::Prli(Prli { pages: vec![page] })),
-        );
+        bench.hear(STRANGER, Message::from(Els::Prli(Prli { pages: vec![page] })));
     }),
-    ("ADISC from target", |bench| {
-        bench.hear(TARGET, Message::from(Els::Adisc(adisc())))
-    }),
+    ("ADISC from target", |bench| bench.hear(TARGET, Message::from(Els::Adisc(adisc())))),
     ("LOGO from target", |bench| bench.hear(TARGET, logo(TARGET))),
-    ("LOGO from stranger", |bench| {
-        bench.hear(STRANGER, logo(STRANGER))
-    }),
-    ("LOGO from name server", |bench| {
-        bench.hear(FcId::NAME_SERVER, logo(FcId::NAME_SERVER))
-    }),
-    ("LOGO from fabric", |bench| {
-        bench.hear(FcId::F_PORT, logo(FcId::F_PORT))
-    }),
-    ("RSCN target", |bench| {
-        bench.hear(FcId::FABRIC_CONTROLLER, rscn(AddressFormat::Port, TARGET))
-    }),
-    ("RSCN fabric", |bench| {
-        bench.hear(
-            FcId::FABRIC_CONTROLLER,
-            rscn(AddressFormat::Fabric, FcId::ZERO),
-        )
-    }),
+    ("LOGO from stranger", |bench| bench.hear(STRANGER, logo(STRANGER))),
+    ("LOGO from name server", |bench| bench.hear(FcId::NAME_SERVER, logo(FcId::NAME_SERVER))),
+    ("LOGO from fabric", |bench| bench.hear(FcId::F_PORT, logo(FcId::F_PORT))),
+    ("RSCN target", |bench| bench.hear(FcId::FABRIC_CONTROLLER, rscn(AddressFormat::Port, TARGET))),
+    ("RSCN fabric", |bench| bench.hear(FcId::FABRIC_CONTROLLER, rscn(AddressFormat::Fabric, FcId::ZERO))),
     ("RTV", |bench| bench.hear(STRANGER, Message::from(Els::Rtv))),
-    ("ECHO", |bench| {
-        bench.hear(STRANGER, Message::from(Els::Echo(Box::new([1, 2, 3, 4]))))
-    }),
-    ("TEST", |bench| {
-        bench.hear(STRANGER, Message::from(Els::Test(Box::new([]))))
-    }),
-    ("FLOGI from target", |bench| {
-        bench.hear(TARGET, Message::from(Els::Flogi(login(0))))
-    }),
+    ("ECHO", |bench| bench.hear(STRANGER, Message::from(Els::Echo(Box::new([1, 2, 3, 4]))))),
+    ("TEST", |bench| bench.hear(STRANGER, Message::from(Els::Test(Box::new([]))))),
+    ("FLOGI from target", |bench| bench.hear(TARGET, Message::from(Els::Flogi(login(0))))),
 ];
 
 #[test]
 fn every_state_has_an_answer_to_every_event() {
-    let mut states: Vec<(String, Vec<fn(&mut Bench)>)> = vec![("offline".to_owned(), Vec::new())];
+    let mut states: Vec<(String, Vec<Step>)> = vec![("offline".to_owned(), Vec::new())];
     // The steps of the fabric login, each reached by one accept more.
     for accepts in 0..8 {
-        let mut steps: Vec<fn(&mut Bench)> = vec![|bench| bench.tell(Input::LinkUp)];
-        steps.extend((0..accepts).map(|_| (|bench: &mut Bench| bench.accept()) as fn(&mut Bench)));
+        let mut steps: Vec<Step> = vec![|bench| bench.tell(Input::LinkUp)];
+        steps.extend((0..accepts).map(|_| (|bench: &mut Bench| bench.accept()) as Step));
         states.push(("on the way up".to_owned(), steps));
     }
     for (name, way) in SITUATIONS {
-        let mut steps: Vec<fn(&mut Bench)> = vec![|bench| bench.tell(Input::LinkUp)];
-        steps.extend((0..8).map(|_| (|bench: &mut Bench| bench.accept()) as fn(&mut Bench)));
+        let mut steps: Vec<Step> = vec![|bench| bench.tell(Input::LinkUp)];
+        steps.extend((0..8).map(|_| (|bench: &mut Bench| bench.accept()) as Step));
         steps.push(way);
         states.push((name.to_owned(), steps));
     }
@@ -355,16 +255,8 @@ fn every_state_has_an_answer_to_every_event() {
             let mut bench = reach();
             happen(&mut bench);
             let after = bench.picture();
-            let state = if after == before {
-                "=".to_owned()
-            } else {
-                after
-            };
-            let said = if bench.said.is_empty() {
-                "-".to_owned()
-            } else {
-                bench.said.join("; ")
-            };
+            let state = if after == before { "=".to_owned() } else { after };
+            let said = if bench.said.is_empty() { "-".to_owned() } else { bench.said.join("; ") };
             writeln!(table, "  {event:22} {state:50} {said}").unwrap();
         }
     }

@@ -286,6 +286,14 @@ fn a_port_without_a_login_is_told_to_log_in_once() {
 }
 
 #[test]
+fn an_abts_is_answered_with_or_without_a_login() {
+    let mut target = target();
+    let abts = frame(FcId::new(0x010900), 7, Message::Bls(Bls::Abts));
+    let said = say(&mut target, Instant::ZERO, abts);
+    assert!(matches!(said[..], [Output::Send(Frame { payload: Payload::Typed(Message::Bls(Bls::BaRjt(_))), .. })]));
+}
+
+#[test]
 fn a_logout_ends_the_tasks_of_that_initiator_only() {
     let mut target = target();
     for (host, ox_id) in [(HOST, 1), (OTHER_HOST, 2)] {

@@ -22,12 +22,7 @@ const UNARMED: u8 = u8::MAX;
 
 impl Timer {
     pub(super) const fn unarmed() -> Timer {
-        Timer {
-            deadline: Instant::NEVER,
-            prev: NIL,
-            next: NIL,
-            list: UNARMED,
-        }
+        Timer { deadline: Instant::NEVER, prev: NIL, next: NIL, list: UNARMED }
     }
 }
 
@@ -45,32 +40,19 @@ pub(super) struct Timers<const N: usize> {
 
 impl<const N: usize> Timers<N> {
     pub(super) const fn new() -> Self {
-        Timers {
-            ends: [(NIL, NIL); N],
-        }
+        Timers { ends: [(NIL, NIL); N] }
     }
 
     /// Puts exchange `index` at the end of `list`, after taking it out of any other. A deadline before that of the last
     /// one (a timeout that was shortened) is moved there, so that the order holds.
-    pub(super) fn arm<T: Timed>(
-        &mut self,
-        slots: &mut [T],
-        index: u16,
-        list: u8,
-        deadline: Instant,
-    ) {
+    pub(super) fn arm<T: Timed>(&mut self, slots: &mut [T], index: u16, list: u8, deadline: Instant) {
         self.cancel(slots, index);
         let (first, last) = self.ends[usize::from(list)];
         let deadline = match slots.get(usize::from(last)) {
             Some(last) => deadline.max(last.peek().deadline),
             None => deadline,
         };
-        *slots[usize::from(index)].timer() = Timer {
-            deadline,
-            prev: last,
-            next: NIL,
-            list,
-        };
+        *slots[usize::from(index)].timer() = Timer { deadline, prev: last, next: NIL, list };
         if last == NIL {
             self.ends[usize::from(list)] = (index, index);
         } else {
@@ -81,9 +63,7 @@ impl<const N: usize> Timers<N> {
 
     /// Takes exchange `index` out of its list, if it stands in one.
     pub(super) fn cancel<T: Timed>(&mut self, slots: &mut [T], index: u16) {
-        let Timer {
-            prev, next, list, ..
-        } = *slots[usize::from(index)].peek();
+        let Timer { prev, next, list, .. } = *slots[usize::from(index)].peek();
         if list == UNARMED {
             return;
         }
@@ -113,10 +93,6 @@ impl<const N: usize> Timers<N> {
 
     /// The earliest deadline of all lists.
     pub(super) fn next<T: Timed>(&self, slots: &[T]) -> Option<Instant> {
-        self.ends
-            .iter()
-            .filter(|ends| ends.0 != NIL)
-            .map(|ends| slots[usize::from(ends.0)].peek().deadline)
-            .min()
+        self.ends.iter().filter(|ends| ends.0 != NIL).map(|ends| slots[usize::from(ends.0)].peek().deadline).min()
     }
 }

@@ -5,8 +5,7 @@ use super::{NPort, Output};
 use crate::time::Instant;
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject};
 use sanloom_wire::els::{
-    Adisc, Els, LinkErrorStatus, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Prli, PrliPage, Prlo,
-    Rtv, prli,
+    Adisc, Els, LinkErrorStatus, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Prli, PrliPage, Prlo, Rtv, prli,
 };
 use sanloom_wire::login::Login;
 use sanloom_wire::{FcId, FcType, Header, Message, Payload};
@@ -32,10 +31,7 @@ impl NPort {
                 Els::Test(_) => return,
                 els => self.answer_els(now, header, els),
             },
-            _ => Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_PAYLOAD_LENGTH,
-            )),
+            _ => Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PAYLOAD_LENGTH)),
         };
         let els = match answer {
             Ok(accept) => Els::LsAcc(accept),
@@ -85,35 +81,23 @@ impl NPort {
                 Ok(LsAcc::Empty)
             }
             // REC among them: an initiator that is told so recovers by ABTS alone.
-            _ => Err(reject(
-                LsRjtReason::NOT_SUPPORTED,
-                LsRjtExplanation::NOT_SUPPORTED,
-            )),
+            _ => Err(reject(LsRjtReason::NOT_SUPPORTED, LsRjtExplanation::NOT_SUPPORTED)),
         }
     }
 
     fn need_login(&self, port_id: FcId) -> Result<(), LsRjt> {
         match self.remotes.get(port_id) {
             Some(remote) if remote.state.is_logged_in() => Ok(()),
-            _ => Err(reject(
-                LsRjtReason::UNABLE,
-                LsRjtExplanation::N_PORT_LOGIN_REQUIRED,
-            )),
+            _ => Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED)),
         }
     }
 
     fn answer_plogi(&mut self, now: Instant, port_id: FcId, login: &Login) -> Answer {
         let Some(frame_size_bytes) = self.common_frame_size(login) else {
-            return Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                self.what_is_wrong(login),
-            ));
+            return Err(reject(LsRjtReason::LOGICAL_ERROR, self.what_is_wrong(login)));
         };
         if login.port_name == self.config.wwpn {
-            return Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_PORT_NAME,
-            ));
+            return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PORT_NAME));
         }
         let accept = Ok(LsAcc::Login(self.plogi_parameters()));
         // A service of the fabric that logs in is no remote port.
@@ -122,17 +106,11 @@ impl NPort {
         }
         let state = self.remotes.get(port_id).map(|remote| remote.state);
         if state.is_none() && self.remotes.len() >= MAX_REMOTES {
-            return Err(reject(
-                LsRjtReason::UNABLE,
-                LsRjtExplanation::INSUFFICIENT_RESOURCES,
-            ));
+            return Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES));
         }
         // Both sides log in at once: the lower name gives way.
         if state == Some(RemoteState::Plogi) && login.port_name < self.config.wwpn {
-            return Err(reject(
-                LsRjtReason::IN_PROGRESS,
-                LsRjtExplanation::REQUEST_IN_PROGRESS,
-            ));
+            return Err(reject(LsRjtReason::IN_PROGRESS, LsRjtExplanation::REQUEST_IN_PROGRESS));
         }
         self.log_out(port_id);
         let remote = self.remotes.get_or_insert(port_id, RemoteState::LoggedIn);
@@ -163,49 +141,29 @@ impl NPort {
             && remote.state.is_up()
         {
             remote.state = RemoteState::LoggedIn;
-            self.outputs.push_back(Output::RemoteDown {
-                port_id,
-                wwpn: remote.wwpn,
-            });
+            self.outputs.push_back(Output::RemoteDown { port_id, wwpn: remote.wwpn });
         }
     }
 
     fn answer_prli(&mut self, port_id: FcId, request: &Prli) -> Answer {
         if request.pages.is_empty() {
-            return Err(reject(
-                LsRjtReason::LOGICAL_ERROR,
-                LsRjtExplanation::INVALID_PAYLOAD_LENGTH,
-            ));
+            return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PAYLOAD_LENGTH));
         }
-        let pages = request
-            .pages
-            .iter()
-            .map(|page| self.answer_prli_page(port_id, page))
-            .collect();
+        let pages = request.pages.iter().map(|page| self.answer_prli_page(port_id, page)).collect();
         Ok(LsAcc::Prli(Prli { pages }))
     }
 
     fn answer_prli_page(&mut self, port_id: FcId, page: &PrliPage) -> PrliPage {
         let establishes = page.flags & prli::ESTABLISH_IMAGE_PAIR != 0;
         if page.fc4_type != FcType::FCP.0 {
-            let code = if establishes {
-                RESPONSE_CONFIGURATION_PRECLUDES
-            } else {
-                RESPONSE_INVALID_PAGE
-            };
-            return PrliPage {
-                flags: page.flags & PRLI_REQUEST_FLAGS & !prli::ESTABLISH_IMAGE_PAIR | code,
-                ..*page
-            };
+            let code = if establishes { RESPONSE_CONFIGURATION_PRECLUDES } else { RESPONSE_INVALID_PAGE };
+            return PrliPage { flags: page.flags & PRLI_REQUEST_FLAGS & !prli::ESTABLISH_IMAGE_PAIR | code, ..*page };
         }
         if establishes {
             self.establish(port_id, page.parameters, flag::THEIR_PRLI);
         }
         let flags = page.flags & prli::ESTABLISH_IMAGE_PAIR | prli::RESPONSE_EXECUTED;
-        PrliPage {
-            flags,
-            ..self.prli_page()
-        }
+        PrliPage { flags, ..self.prli_page() }
     }
 
     fn answer_prlo(&mut self, now: Instant, port_id: FcId, mut prlo: Prlo) -> Prlo {
@@ -223,8 +181,7 @@ impl NPort {
             }
         }
         for page in &mut prlo.pages {
-            page.flags = page.flags & PRLI_REQUEST_FLAGS & !prli::ESTABLISH_IMAGE_PAIR
-                | prli::RESPONSE_EXECUTED;
+            page.flags = page.flags & PRLI_REQUEST_FLAGS & !prli::ESTABLISH_IMAGE_PAIR | prli::RESPONSE_EXECUTED;
         }
         prlo
     }
@@ -232,10 +189,7 @@ impl NPort {
     fn answer_adisc(&self, port_id: FcId, adisc: &Adisc) -> Answer {
         match self.remotes.get(port_id) {
             Some(remote) if remote.wwpn == adisc.port_name => Ok(LsAcc::Adisc(self.adisc())),
-            _ => Err(reject(
-                LsRjtReason::UNABLE,
-                LsRjtExplanation::N_PORT_LOGIN_REQUIRED,
-            )),
+            _ => Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED)),
         }
     }
 
@@ -249,11 +203,7 @@ impl NPort {
 
     fn timeout_values(&self) -> Rtv {
         let ms = |span: crate::time::Span| u32::try_from(span.as_ms()).unwrap_or(u32::MAX);
-        Rtv {
-            r_a_tov_ms: ms(self.config.r_a_tov),
-            e_d_tov: ms(self.config.e_d_tov),
-            qualifier: 0,
-        }
+        Rtv { r_a_tov_ms: ms(self.config.r_a_tov), e_d_tov: ms(self.config.e_d_tov), qualifier: 0 }
     }
 
     /// We offer no generic service.
@@ -263,24 +213,12 @@ impl NPort {
             return;
         };
         self.counters.rejects_sent += 1;
-        let reject = CtReject {
-            reason: CtReason::NOT_SUPPORTED,
-            explanation: 0,
-            vendor: 0,
-        };
-        let ct = Ct {
-            max_or_residual_words: 0,
-            body: CtBody::Reject(reject),
-            ..*request
-        };
+        let reject = CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 };
+        let ct = Ct { max_or_residual_words: 0, body: CtBody::Reject(reject), ..*request };
         self.reply(header, Message::from(ct));
     }
 }
 
 fn reject(reason: LsRjtReason, explanation: LsRjtExplanation) -> LsRjt {
-    LsRjt {
-        reason,
-        explanation,
-        vendor: 0,
-    }
+    LsRjt { reason, explanation, vendor: 0 }
 }

@@ -67,18 +67,9 @@ impl NPort {
         self.discovery.open = true;
         let fc4_type = FcType::FCP.0;
         let request = if self.discovery.plain {
-            NsRequest::GpnFt {
-                domain: 0,
-                area: 0,
-                fc4_type,
-            }
+            NsRequest::GpnFt { domain: 0, area: 0, fc4_type }
         } else {
-            NsRequest::GidFf {
-                domain: 0,
-                area: 0,
-                features: fcp_feature::TARGET,
-                fc4_type,
-            }
+            NsRequest::GidFf { domain: 0, area: 0, features: fcp_feature::TARGET, fc4_type }
         };
         self.ask_name_server(now, Flight::Discovery, request);
     }
@@ -96,11 +87,7 @@ impl NPort {
     }
 
     /// The targets that the name server shows us are exactly these.
-    pub(super) fn found(
-        &mut self,
-        now: Instant,
-        ports: impl Iterator<Item = (FcId, Option<Wwpn>)>,
-    ) {
+    pub(super) fn found(&mut self, now: Instant, ports: impl Iterator<Item = (FcId, Option<Wwpn>)>) {
         self.discovery.answered(now, self.config.r_a_tov);
         for (port_id, name) in ports {
             self.work += 1;

@@ -53,13 +53,7 @@ impl NPort {
     }
 
     /// False if the accept is no answer to the request.
-    fn on_els_accept(
-        &mut self,
-        now: Instant,
-        header: &Header,
-        flight: Flight,
-        accept: &LsAcc,
-    ) -> bool {
+    fn on_els_accept(&mut self, now: Instant, header: &Header, flight: Flight, accept: &LsAcc) -> bool {
         match (flight, accept) {
             (Flight::Fabric, LsAcc::Login(login)) if self.state == FabricState::Flogi => {
                 if !self.on_flogi_accept(header, login) {
@@ -67,9 +61,7 @@ impl NPort {
                 }
                 self.advance(now);
             }
-            (Flight::Fabric, LsAcc::Login(_)) if self.state == FabricState::Plogi => {
-                self.advance(now)
-            }
+            (Flight::Fabric, LsAcc::Login(_)) if self.state == FabricState::Plogi => self.advance(now),
             (Flight::Fabric, LsAcc::Empty) if self.state == FabricState::Scr => self.advance(now),
             (Flight::Plogi(port_id), LsAcc::Login(login)) => {
                 return self.on_plogi_accept(now, port_id, login);
@@ -111,9 +103,7 @@ impl NPort {
                 self.due.insert((now, port_id));
             }
             // A check that got lost must not end a login.
-            Flight::Adisc(port_id) if failure == Failure::Timeout => {
-                self.on_check_timeout(now, port_id)
-            }
+            Flight::Adisc(port_id) if failure == Failure::Timeout => self.on_check_timeout(now, port_id),
             // An N_Port that says no is asked again later: what forbids the login may pass without an RSCN.
             Flight::Plogi(port_id) | Flight::Prli(port_id) | Flight::Adisc(port_id) => {
                 self.lose(now, port_id);
@@ -136,9 +126,7 @@ impl NPort {
             // The timeout was the back-off, as long as it is not the rule.
             (_, Failure::Timeout) if self.fabric_tries <= MAX_TRIES => self.enter(now, self.state),
             (FabricState::Flogi, _) => self.retry_later(now),
-            (_, Failure::LsRjt(_) | Failure::CtReject(_) | Failure::Strange)
-                if self.fabric_tries <= MAX_TRIES =>
-            {
+            (_, Failure::LsRjt(_) | Failure::CtReject(_) | Failure::Strange) if self.fabric_tries <= MAX_TRIES => {
                 self.retry_later(now);
             }
             _ => self.start_over(now),
@@ -155,10 +143,7 @@ impl NPort {
             if nobody_visible(&reject) {
                 return self.found(now, std::iter::empty());
             }
-            let unknown = matches!(
-                reject.reason,
-                CtReason::INVALID_COMMAND | CtReason::NOT_SUPPORTED
-            );
+            let unknown = matches!(reject.reason, CtReason::INVALID_COMMAND | CtReason::NOT_SUPPORTED);
             if unknown && !self.discovery.plain {
                 self.discovery.plain = true;
                 return self.discovery.ask_at(now);
@@ -189,8 +174,7 @@ impl NPort {
     }
 
     fn on_verify_error(&mut self, now: Instant, port_id: FcId, failure: Failure) {
-        let unknown_port =
-            matches!(failure, Failure::CtReject(reject) if reject.reason == CtReason::UNABLE);
+        let unknown_port = matches!(failure, Failure::CtReject(reject) if reject.reason == CtReason::UNABLE);
         if unknown_port {
             return self.forget(port_id);
         }

@@ -76,33 +76,15 @@ impl NPort {
             FabricState::Offline => return,
             FabricState::Flogi => {
                 let flogi = Els::Flogi(self.flogi_parameters());
-                return self.request(
-                    now,
-                    FcId::F_PORT,
-                    self.config.e_d_tov,
-                    Flight::Fabric,
-                    flogi,
-                );
+                return self.request(now, FcId::F_PORT, self.config.e_d_tov, Flight::Fabric, flogi);
             }
             FabricState::Plogi => {
                 let plogi = Els::Plogi(self.plogi_parameters());
-                return self.request(
-                    now,
-                    FcId::NAME_SERVER,
-                    self.request_timeout(),
-                    Flight::Fabric,
-                    plogi,
-                );
+                return self.request(now, FcId::NAME_SERVER, self.request_timeout(), Flight::Fabric, plogi);
             }
             FabricState::Scr => {
                 let scr = Els::Scr { function: SCR_FULL };
-                return self.request(
-                    now,
-                    FcId::FABRIC_CONTROLLER,
-                    self.request_timeout(),
-                    Flight::Fabric,
-                    scr,
-                );
+                return self.request(now, FcId::FABRIC_CONTROLLER, self.request_timeout(), Flight::Fabric, scr);
             }
             FabricState::Ready => {
                 if self.config.initiator {
@@ -110,38 +92,14 @@ impl NPort {
                 }
                 return;
             }
-            FabricState::RnnId => NsRequest::RnnId {
-                port_id,
-                node_name: self.config.wwnn,
-            },
-            FabricState::RsnnNn => NsRequest::RsnnNn {
-                node_name: self.config.wwnn,
-                symbolic_name: symbolic_name(),
-            },
-            FabricState::RspnId => NsRequest::RspnId {
-                port_id,
-                symbolic_name: symbolic_name(),
-            },
-            FabricState::RftId => NsRequest::RftId {
-                port_id,
-                types: fc4_types(),
-            },
+            FabricState::RnnId => NsRequest::RnnId { port_id, node_name: self.config.wwnn },
+            FabricState::RsnnNn => NsRequest::RsnnNn { node_name: self.config.wwnn, symbolic_name: symbolic_name() },
+            FabricState::RspnId => NsRequest::RspnId { port_id, symbolic_name: symbolic_name() },
+            FabricState::RftId => NsRequest::RftId { port_id, types: fc4_types() },
             FabricState::RffId => {
-                let target = if self.config.target {
-                    fcp_feature::TARGET
-                } else {
-                    0
-                };
-                let initiator = if self.config.initiator {
-                    fcp_feature::INITIATOR
-                } else {
-                    0
-                };
-                NsRequest::RffId {
-                    port_id,
-                    features: target | initiator,
-                    fc4_type: FcType::FCP.0,
-                }
+                let target = if self.config.target { fcp_feature::TARGET } else { 0 };
+                let initiator = if self.config.initiator { fcp_feature::INITIATOR } else { 0 };
+                NsRequest::RffId { port_id, features: target | initiator, fc4_type: FcType::FCP.0 }
             }
         };
         self.ask_name_server(now, Flight::Fabric, registration);
@@ -171,13 +129,8 @@ impl NPort {
             _ => Span::from_ns(u64::from(common.e_d_tov)),
         };
         self.config.e_d_tov = self.config.e_d_tov.max(e_d_tov);
-        self.config.r_a_tov = self
-            .config
-            .r_a_tov
-            .max(Span::from_ms(u64::from(common.word_8)));
-        self.outputs.push_back(Output::FabricUp {
-            port_id: self.port_id,
-        });
+        self.config.r_a_tov = self.config.r_a_tov.max(Span::from_ms(u64::from(common.word_8)));
+        self.outputs.push_back(Output::FabricUp { port_id: self.port_id });
         true
     }
 
@@ -249,15 +202,10 @@ impl NPort {
 
     /// The largest data field between us and the sender of `login`, both ways; nothing if its parameters make no sense.
     pub(super) fn common_frame_size(&self, login: &Login) -> Option<u16> {
-        let sizes = [
-            login.common.receive_size_bytes,
-            login.class_3.receive_size_bytes,
-        ];
+        let sizes = [login.common.receive_size_bytes, login.class_3.receive_size_bytes];
         let theirs = sizes.into_iter().filter(|&size| size != 0).min()?;
         let named = login.port_name.0 != 0 && login.node_name.0 != 0;
-        let size = theirs
-            .min(self.config.receive_size_bytes)
-            .min(self.fabric_receive_size_bytes);
+        let size = theirs.min(self.config.receive_size_bytes).min(self.fabric_receive_size_bytes);
         (named && theirs >= 256).then_some(usable_frame_size(size))
     }
 }

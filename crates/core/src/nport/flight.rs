@@ -48,10 +48,7 @@ pub(super) struct Flights {
 
 impl Default for Flights {
     fn default() -> Self {
-        Flights {
-            open: Vec::new(),
-            next_ox_id: *CONTROL_OX_IDS.start(),
-        }
+        Flights { open: Vec::new(), next_ox_id: *CONTROL_OX_IDS.start() }
     }
 }
 
@@ -63,29 +60,18 @@ impl Flights {
         }
         let ox_id = self.next_ox_id;
         self.advance();
-        self.open.push(Open {
-            deadline,
-            ox_id,
-            d_id,
-            flight,
-        });
+        self.open.push(Open { deadline, ox_id, d_id, flight });
         ox_id
     }
 
     fn advance(&mut self) {
-        self.next_ox_id = if self.next_ox_id >= *CONTROL_OX_IDS.end() {
-            *CONTROL_OX_IDS.start()
-        } else {
-            self.next_ox_id + 1
-        };
+        self.next_ox_id =
+            if self.next_ox_id >= *CONTROL_OX_IDS.end() { *CONTROL_OX_IDS.start() } else { self.next_ox_id + 1 };
     }
 
     /// Closes the exchange that a reply belongs to.
     pub(super) fn close(&mut self, reply: &Header) -> Option<Flight> {
-        let at = self
-            .open
-            .iter()
-            .position(|open| open.ox_id == reply.ox_id && open.d_id == reply.s_id)?;
+        let at = self.open.iter().position(|open| open.ox_id == reply.ox_id && open.d_id == reply.s_id)?;
         Some(self.open.remove(at).flight)
     }
 
@@ -98,9 +84,7 @@ impl Flights {
     /// Closes everything that is about a remote port; late replies are stale.
     pub(super) fn forget_remote(&mut self, port_id: FcId) {
         self.open.retain(|open| match open.flight {
-            Flight::Plogi(id) | Flight::Prli(id) | Flight::Adisc(id) | Flight::Verify(id) => {
-                id != port_id
-            }
+            Flight::Plogi(id) | Flight::Prli(id) | Flight::Adisc(id) | Flight::Verify(id) => id != port_id,
             Flight::Fabric | Flight::Discovery => true,
         });
     }
@@ -119,10 +103,6 @@ impl Flights {
     }
 
     pub(super) fn may_start_login(&self) -> bool {
-        self.open
-            .iter()
-            .filter(|open| open.flight.is_about_remote())
-            .count()
-            < MAX_LOGINS
+        self.open.iter().filter(|open| open.flight.is_about_remote()).count() < MAX_LOGINS
     }
 }

@@ -33,29 +33,14 @@ impl NPort {
     fn enter_plogi(&mut self, now: Instant, port_id: FcId) {
         self.set_state(port_id, RemoteState::Plogi);
         let plogi = Els::Plogi(self.plogi_parameters());
-        self.request(
-            now,
-            port_id,
-            self.request_timeout(),
-            Flight::Plogi(port_id),
-            plogi,
-        );
+        self.request(now, port_id, self.request_timeout(), Flight::Plogi(port_id), plogi);
     }
 
     fn enter_prli(&mut self, now: Instant, port_id: FcId) {
         self.set_state(port_id, RemoteState::Prli);
-        let page = PrliPage {
-            flags: prli::ESTABLISH_IMAGE_PAIR,
-            ..self.prli_page()
-        };
+        let page = PrliPage { flags: prli::ESTABLISH_IMAGE_PAIR, ..self.prli_page() };
         let prli = Els::Prli(Prli { pages: vec![page] });
-        self.request(
-            now,
-            port_id,
-            self.request_timeout(),
-            Flight::Prli(port_id),
-            prli,
-        );
+        self.request(now, port_id, self.request_timeout(), Flight::Prli(port_id), prli);
     }
 
     /// A target of ours is asked itself; an initiator that logged in to us is looked up, because a port that is gone would
@@ -68,13 +53,7 @@ impl NPort {
         remote.clear(flag::AFFECTED);
         if remote.has(flag::DISCOVERED) {
             let adisc = Els::Adisc(self.adisc());
-            self.request(
-                now,
-                port_id,
-                self.request_timeout(),
-                Flight::Adisc(port_id),
-                adisc,
-            );
+            self.request(now, port_id, self.request_timeout(), Flight::Adisc(port_id), adisc);
         } else {
             self.ask_name_server(now, Flight::Verify(port_id), NsRequest::GpnId { port_id });
         }
@@ -111,9 +90,10 @@ impl NPort {
 
     /// PRLI was answered with these pages. False if FCP is not among those that were executed.
     pub(super) fn on_prli_accept(&mut self, port_id: FcId, accept: &Prli) -> bool {
-        let executed = accept.pages.iter().find(|page| {
-            page.fc4_type == FcType::FCP.0 && page.flags & RESPONSE_CODE == prli::RESPONSE_EXECUTED
-        });
+        let executed = accept
+            .pages
+            .iter()
+            .find(|page| page.fc4_type == FcType::FCP.0 && page.flags & RESPONSE_CODE == prli::RESPONSE_EXECUTED);
         let Some(page) = executed else { return false };
         self.establish(port_id, page.parameters, 0);
         true
@@ -138,21 +118,13 @@ impl NPort {
         remote.clear(flag::INITIATOR | flag::TARGET);
         remote.set(functions | flags);
         remote.tries = 0;
-        let partner = initiator && functions & flag::TARGET != 0
-            || target && functions & flag::INITIATOR != 0;
+        let partner = initiator && functions & flag::TARGET != 0 || target && functions & flag::INITIATOR != 0;
         // Crossing PRLIs of two ports confirm each other; a repeated one starts the process login afresh.
         if was_up && partner && before == functions && !again {
             return;
         }
         let up = report(remote);
-        let (wwpn, state) = (
-            remote.wwpn,
-            if partner {
-                RemoteState::Up
-            } else {
-                RemoteState::LoggedIn
-            },
-        );
+        let (wwpn, state) = (remote.wwpn, if partner { RemoteState::Up } else { RemoteState::LoggedIn });
         remote.state = state;
         if was_up {
             self.outputs.push_back(Output::RemoteDown { port_id, wwpn });
@@ -212,20 +184,13 @@ impl NPort {
         if let Some(remote) = self.remotes.remove(port_id)
             && remote.state.is_up()
         {
-            self.outputs.push_back(Output::RemoteDown {
-                port_id,
-                wwpn: remote.wwpn,
-            });
+            self.outputs.push_back(Output::RemoteDown { port_id, wwpn: remote.wwpn });
         }
     }
 
     /// Our FCP page, without flags.
     pub(super) fn prli_page(&self) -> PrliPage {
-        let initiator = if self.config.initiator {
-            prli::INITIATOR
-        } else {
-            0
-        };
+        let initiator = if self.config.initiator { prli::INITIATOR } else { 0 };
         let target = if self.config.target { prli::TARGET } else { 0 };
         PrliPage {
             fc4_type: FcType::FCP.0,

@@ -193,9 +193,7 @@ impl NPort {
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.work += 1;
         match input {
-            Input::LinkUp if self.state == FabricState::Offline => {
-                self.enter(now, FabricState::Flogi)
-            }
+            Input::LinkUp if self.state == FabricState::Offline => self.enter(now, FabricState::Flogi),
             Input::LinkUp => {}
             Input::LinkDown => self.go_offline(),
             Input::Frame(frame) => self.on_frame(now, frame),
@@ -250,9 +248,14 @@ impl NPort {
 
     /// The remote ports that are known, by address, and where the login with each stands.
     pub fn remotes(&self) -> impl Iterator<Item = (FcId, RemoteState)> + '_ {
-        self.remotes
-            .iter()
-            .map(|remote| (remote.port_id, remote.state))
+        self.remotes.iter().map(|remote| (remote.port_id, remote.state))
+    }
+
+    /// Memory that grows with the logins, in bytes.
+    pub fn table_bytes(&self) -> usize {
+        self.remotes.table_bytes()
+            + self.due.len() * size_of::<(Instant, FcId)>()
+            + self.outputs.capacity() * size_of::<Output>()
     }
 
     /// What was counted so far.
@@ -268,9 +271,7 @@ impl NPort {
     fn on_frame(&mut self, now: Instant, frame: Frame) {
         let Frame { header, payload } = frame;
         // The accept of FLOGI is the one frame whose D_ID we do not know yet.
-        if self.state == FabricState::Offline
-            || header.d_id != self.port_id && self.state != FabricState::Flogi
-        {
+        if self.state == FabricState::Offline || header.d_id != self.port_id && self.state != FabricState::Flogi {
             self.counters.misdirected += 1;
             return;
         }
@@ -326,10 +327,7 @@ impl NPort {
         self.fabric_tries = 0;
         for remote in std::mem::take(&mut self.remotes).iter() {
             if remote.state.is_up() {
-                let down = Output::RemoteDown {
-                    port_id: remote.port_id,
-                    wwpn: remote.wwpn,
-                };
+                let down = Output::RemoteDown { port_id: remote.port_id, wwpn: remote.wwpn };
                 self.outputs.push_back(down);
             }
         }
@@ -348,9 +346,7 @@ impl NPort {
     /// Sends a request to the name server and opens its exchange.
     fn ask_name_server(&mut self, now: Instant, flight: Flight, request: NsRequest) {
         let d_id = FcId::NAME_SERVER;
-        let ox_id = self
-            .flights
-            .open(now + self.request_timeout(), d_id, flight);
+        let ox_id = self.flights.open(now + self.request_timeout(), d_id, flight);
         let ct = Ct {
             in_id: 0,
             service: Service::NAME_SERVER,
@@ -369,28 +365,19 @@ impl NPort {
     /// Sends a request of ours.
     fn send(&mut self, d_id: FcId, ox_id: u16, message: Message) {
         let header = message.header(self.port_id, d_id, ox_id, RX_ID_UNASSIGNED);
-        self.outputs.push_back(Output::Send(Frame {
-            header,
-            payload: Payload::Typed(message),
-        }));
+        self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Typed(message) }));
     }
 
     /// Sends the answer to a request, which ends its exchange.
     fn reply(&mut self, request: &Header, message: Message) {
         let header = message.header(request.d_id, request.s_id, request.ox_id, RX_ID_UNASSIGNED);
-        self.outputs.push_back(Output::Send(Frame {
-            header,
-            payload: Payload::Typed(message),
-        }));
+        self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Typed(message) }));
     }
 
     /// How long to wait before try number `tries` after the first: E_D_TOV, doubled each time up to 32-fold, and up to an
     /// eighth more, so that ports that failed together do not come back together.
     fn back_off(&mut self, tries: u8) -> Span {
-        let span = self
-            .config
-            .e_d_tov
-            .times(1 << tries.saturating_sub(1).min(5));
+        let span = self.config.e_d_tov.times(1 << tries.saturating_sub(1).min(5));
         // SplitMix64: enough for a jitter.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;

@@ -27,10 +27,7 @@ impl RemoteState {
     }
     /// There is an N_Port login.
     pub const fn is_logged_in(self) -> bool {
-        matches!(
-            self,
-            RemoteState::LoggedIn | RemoteState::Prli | RemoteState::Up | RemoteState::Checking
-        )
+        matches!(self, RemoteState::LoggedIn | RemoteState::Prli | RemoteState::Up | RemoteState::Checking)
     }
 }
 
@@ -67,15 +64,7 @@ pub(super) mod flag {
 
 impl RemotePort {
     pub(super) fn new(port_id: FcId, state: RemoteState) -> RemotePort {
-        RemotePort {
-            wwpn: Wwpn(0),
-            wwnn: Wwnn(0),
-            port_id,
-            state,
-            receive_size_bytes: 0,
-            flags: 0,
-            tries: 0,
-        }
+        RemotePort { wwpn: Wwpn(0), wwnn: Wwnn(0), port_id, state, receive_size_bytes: 0, flags: 0, tries: 0 }
     }
 
     pub(super) fn has(&self, flag: u8) -> bool {
@@ -108,9 +97,7 @@ impl Remotes {
         // Logins mostly come in the order of the addresses.
         match self.0.last() {
             Some(last) if last.port_id < port_id => Err(self.0.len()),
-            _ => self
-                .0
-                .binary_search_by_key(&port_id, |remote| remote.port_id),
+            _ => self.0.binary_search_by_key(&port_id, |remote| remote.port_id),
         }
     }
 
@@ -143,14 +130,15 @@ impl Remotes {
 
     /// Another address that goes by the same port name: the port has moved.
     pub(super) fn elsewhere(&self, wwpn: Wwpn, port_id: FcId) -> Option<FcId> {
-        self.0
-            .iter()
-            .find(|remote| remote.wwpn == wwpn && remote.port_id != port_id)
-            .map(|remote| remote.port_id)
+        self.0.iter().find(|remote| remote.wwpn == wwpn && remote.port_id != port_id).map(|remote| remote.port_id)
     }
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    pub(super) fn table_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<RemotePort>()
     }
 
     /// Records whose addresses lie in `first..=last`.

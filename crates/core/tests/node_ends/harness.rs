@@ -36,12 +36,8 @@ pub struct Links {
 }
 
 impl Links {
-    pub const PERFECT: Links = Links {
-        lost_per_mille: 0,
-        jitter: Span::ZERO,
-        broken_at: Instant::ZERO,
-        healed_at: Instant::ZERO,
-    };
+    pub const PERFECT: Links =
+        Links { lost_per_mille: 0, jitter: Span::ZERO, broken_at: Instant::ZERO, healed_at: Instant::ZERO };
 }
 
 /// A piece of work for an initiator: done when a command for it completes with GOOD.
@@ -118,10 +114,7 @@ pub struct World {
 
 impl World {
     pub fn new(links: Links, seed: u64) -> World {
-        let zoning = Zoning {
-            zones: Vec::new(),
-            default: ZoneDefault::Open,
-        };
+        let zoning = Zoning { zones: Vec::new(), default: ZoneDefault::Open };
         let switch = Switch::new(SwitchConfig {
             domain: 1,
             name: Wwnn(0x1000_0000_0000_0001),
@@ -160,15 +153,25 @@ impl World {
 
     /// A host with one port.
     pub fn add_initiator(&mut self) -> usize {
+        let initiator = self.initiator();
+        self.add(self.now, Some(initiator), None)
+    }
+
+    /// A port that is both: every other one of its kind is its target and its initiator.
+    pub fn add_both(&mut self) -> usize {
+        let (initiator, target) = (self.initiator(), self.target());
+        self.add(self.now, Some(initiator), Some(target))
+    }
+
+    fn initiator(&self) -> FcpInitiator {
         let in_order = self.links.jitter == Span::ZERO;
-        let initiator = FcpInitiator::new(FcpInitiatorConfig {
+        FcpInitiator::new(FcpInitiatorConfig {
             e_d_tov: E_D_TOV,
             r_a_tov: R_A_TOV,
             command_timeout: COMMAND_TIMEOUT,
             max_exchanges: 64,
             in_order,
-        });
-        self.add(self.now, Some(initiator), None)
+        })
     }
 
     /// A storage port with one LUN.
@@ -178,31 +181,24 @@ impl World {
 
     /// A storage port whose link comes up at `up_at`.
     pub fn add_target_at(&mut self, up_at: Instant) -> usize {
+        let target = self.target();
+        self.add(up_at, None, Some(target))
+    }
+
+    fn target(&self) -> FcpTarget {
         let at = self.nodes.len();
-        let target = FcpTarget::new(FcpTargetConfig {
+        FcpTarget::new(FcpTargetConfig {
             e_d_tov: E_D_TOV,
             r_a_tov: R_A_TOV,
             max_burst_bytes: 16 * 1024,
             max_exchanges: 128,
             in_order: self.links.jitter == Span::ZERO,
-            luns: vec![LunConfig {
-                blocks: 1 << 20,
-                block_bytes: BLOCK,
-            }],
-            identity: Identity {
-                wwnn: wwnn(at),
-                wwpn: wwpn(at),
-            },
-        });
-        self.add(up_at, None, Some(target))
+            luns: vec![LunConfig { blocks: 1 << 20, block_bytes: BLOCK }],
+            identity: Identity { wwnn: wwnn(at), wwpn: wwpn(at) },
+        })
     }
 
-    fn add(
-        &mut self,
-        up_at: Instant,
-        initiator: Option<FcpInitiator>,
-        target: Option<FcpTarget>,
-    ) -> usize {
+    fn add(&mut self, up_at: Instant, initiator: Option<FcpInitiator>, target: Option<FcpTarget>) -> usize {
         let at = self.nodes.len();
         let nport = NPort::new(NPortConfig {
             wwpn: wwpn(at),
@@ -249,12 +245,7 @@ impl World {
             }
             let event = self.queue.keys().next().map(|&(at, _)| at);
             let timeout = self.next_timeout();
-            let job = self
-                .waiting
-                .iter()
-                .map(|(_, job)| job.at)
-                .filter(|&at| at > self.now)
-                .min();
+            let job = self.waiting.iter().map(|(_, job)| job.at).filter(|&at| at > self.now).min();
             let next = event.into_iter().chain(timeout).chain(job).min();
             let Some(next) = next.filter(|&next| next <= end) else {
                 self.now = end;
@@ -296,11 +287,7 @@ impl World {
         }
         self.switch.handle(self.now, switch::Input::Timeout);
         self.drain_switch();
-        assert_ne!(
-            self.next_timeout().filter(|&at| at <= self.now),
-            before,
-            "a timeout has no effect"
-        );
+        assert_ne!(self.next_timeout().filter(|&at| at <= self.now), before, "a timeout has no effect");
     }
 
     fn on_event(&mut self, event: Event) {
@@ -308,10 +295,7 @@ impl World {
             Event::ToSwitch(port, packet) => self.at_switch(port, packet),
             Event::ToNode(node, packet) => self.at_node(node, packet),
             Event::IoDone(node, tag) => {
-                let input = target::Input::IoDone {
-                    tag,
-                    status: IoStatus::Good,
-                };
+                let input = target::Input::IoDone { tag, status: IoStatus::Good };
                 if let Some(target) = &mut self.nodes[node].target {
                     target.handle(self.now, input);
                 }
@@ -327,42 +311,23 @@ impl World {
             return;
         }
         if up {
-            self.switch.handle(
-                self.now,
-                switch::Input::PortUp {
-                    port,
-                    kind: PortKind::F,
-                },
-            );
+            self.switch.handle(self.now, switch::Input::PortUp { port, kind: PortKind::F });
         } else {
-            self.switch
-                .handle(self.now, switch::Input::PortDown { port });
+            self.switch.handle(self.now, switch::Input::PortDown { port });
         }
         self.drain_switch();
-        let input = if up {
-            nport::Input::LinkUp
-        } else {
-            nport::Input::LinkDown
-        };
+        let input = if up { nport::Input::LinkUp } else { nport::Input::LinkDown };
         self.nodes[at].nport.handle(self.now, input);
         self.drain(at);
     }
 
     fn at_switch(&mut self, port: usize, packet: Packet) {
         let header = *packet.header();
-        match self
-            .fib
-            .decide(port as u16, header.s_id, header.d_id, header.ox_id)
-        {
-            Decision::Forward(Egress::Port(egress)) => {
-                self.send_to_node(usize::from(egress), packet)
-            }
+        match self.fib.decide(port as u16, header.s_id, header.d_id, header.ox_id) {
+            Decision::Forward(Egress::Port(egress)) => self.send_to_node(usize::from(egress), packet),
             Decision::Local => {
                 if let Packet::Message(frame, _) = packet {
-                    let input = switch::Input::Frame {
-                        port: port as u16,
-                        frame,
-                    };
+                    let input = switch::Input::Frame { port: port as u16, frame };
                     self.switch.handle(self.now, input);
                     self.drain_switch();
                 }
@@ -397,8 +362,7 @@ impl World {
                 }
                 Some(Route::Target) => {
                     if let Some(tag) = tag {
-                        node.received
-                            .insert((frame.header.s_id, frame.header.ox_id), tag);
+                        node.received.insert((frame.header.s_id, frame.header.ox_id), tag);
                     }
                     if let Some(target) = &mut node.target {
                         target.handle(now, target::Input::Frame(frame));
@@ -415,17 +379,9 @@ impl World {
         loop {
             if let Some(output) = self.nodes[at].nport.poll_output() {
                 self.on_nport_output(at, output);
-            } else if let Some(output) = self.nodes[at]
-                .initiator
-                .as_mut()
-                .and_then(FcpInitiator::poll_output)
-            {
+            } else if let Some(output) = self.nodes[at].initiator.as_mut().and_then(FcpInitiator::poll_output) {
                 self.on_initiator_output(at, output);
-            } else if let Some(output) = self.nodes[at]
-                .target
-                .as_mut()
-                .and_then(FcpTarget::poll_output)
-            {
+            } else if let Some(output) = self.nodes[at].target.as_mut().and_then(FcpTarget::poll_output) {
                 self.on_target_output(at, output);
             } else {
                 return;
@@ -445,13 +401,7 @@ impl World {
                 assert_eq!(twice, None, "up twice without a down");
                 if let Some(target) = &mut node.target {
                     let frame_size_bytes = remote.receive_size_bytes;
-                    target.handle(
-                        now,
-                        target::Input::LoginUp {
-                            port_id: remote.port_id,
-                            frame_size_bytes,
-                        },
-                    );
+                    target.handle(now, target::Input::LoginUp { port_id: remote.port_id, frame_size_bytes });
                 }
                 return;
             }
@@ -490,11 +440,7 @@ impl World {
         let (number, job) = self.open.remove(&tag).expect("a command ends once");
         assert_eq!(job.initiator, at);
         match outcome {
-            Outcome::Completed {
-                status: status::GOOD,
-                transferred,
-                ..
-            } => {
+            Outcome::Completed { status: status::GOOD, transferred, .. } => {
                 assert_eq!(transferred, job.blocks * BLOCK, "command {tag}: {job:?}");
                 self.done.insert(number);
             }
@@ -513,9 +459,7 @@ impl World {
                 self.transmit(at, sequence, tag);
             }
             target::Output::Io(io) => {
-                let asked = |job: &Job| {
-                    (job.target, job.op, job.lba, job.blocks) == (at, io.op, io.lba, io.blocks)
-                };
+                let asked = |job: &Job| (job.target, job.op, job.lba, job.blocks) == (at, io.op, io.lba, io.blocks);
                 assert!(self.jobs.iter().any(asked), "nobody asked for {io:?}");
                 self.schedule(self.now + self.io_time, Event::IoDone(at, io.tag));
             }
@@ -530,15 +474,8 @@ impl World {
             };
             let target = wwpn(job.target);
             let node = &mut self.nodes[job.initiator];
-            let remote = node
-                .remotes
-                .values()
-                .find(|remote| remote.wwpn == target)
-                .copied();
-            let ready = node
-                .initiator
-                .as_ref()
-                .is_some_and(FcpInitiator::has_free_exchange);
+            let remote = node.remotes.values().find(|remote| remote.wwpn == target).copied();
+            let ready = node.initiator.as_ref().is_some_and(FcpInitiator::has_free_exchange);
             let (Some(remote), true, true) = (remote, ready, job.at <= self.now) else {
                 self.waiting.push_back((number, job));
                 continue;
@@ -552,22 +489,8 @@ impl World {
 
     fn submit(&mut self, at: usize, tag: u64, remote: &Remote, op: IoOp, lba: u64, blocks: u32) {
         let (cdb, direction) = match op {
-            IoOp::Read => (
-                Cdb::Read {
-                    lba,
-                    blocks,
-                    fua: false,
-                },
-                DataDirection::Read,
-            ),
-            IoOp::Write => (
-                Cdb::Write {
-                    lba,
-                    blocks,
-                    fua: false,
-                },
-                DataDirection::Write,
-            ),
+            IoOp::Read => (Cdb::Read { lba, blocks, fua: false }, DataDirection::Read),
+            IoOp::Write => (Cdb::Write { lba, blocks, fua: false }, DataDirection::Write),
         };
         let command = Command {
             tag,
@@ -582,11 +505,7 @@ impl World {
             initiator.handle(self.now, initiator::Input::Submit(command));
         }
         // The command's frame is the one output of Submit that carries its OX_ID.
-        while let Some(output) = self.nodes[at]
-            .initiator
-            .as_mut()
-            .and_then(FcpInitiator::poll_output)
-        {
+        while let Some(output) = self.nodes[at].initiator.as_mut().and_then(FcpInitiator::poll_output) {
             if let initiator::Output::Send(frame) = &output
                 && matches!(frame.payload, Payload::Typed(Message::FcpCmnd(_)))
             {
@@ -600,18 +519,12 @@ impl World {
         if let Payload::Bytes(bytes) = &frame.payload
             && sanloom_wire::RCtl::SOLICITED_DATA == frame.header.r_ctl
         {
-            let packet = Packet::Data {
-                header: frame.header,
-                len: bytes.len() as u16,
-                tag: 0,
-            };
+            let packet = Packet::Data { header: frame.header, len: bytes.len() as u16, tag: 0 };
             return self.send_to_switch(from, packet);
         }
         let frame = self.through_the_codecs(frame);
         let tag = match frame.payload {
-            Payload::Typed(Message::FcpCmnd(_)) => {
-                self.nodes[from].sent.get(&frame.header.ox_id).copied()
-            }
+            Payload::Typed(Message::FcpCmnd(_)) => self.nodes[from].sent.get(&frame.header.ox_id).copied(),
             _ => None,
         };
         self.send_to_switch(from, Packet::Message(frame, tag));
@@ -620,18 +533,8 @@ impl World {
     fn transmit(&mut self, from: usize, mut sequence: SeqTx, tag: u64) {
         while let Some(data) = sequence.next_frame() {
             let header = sequence.header(&data);
-            assert_eq!(
-                header.parameter,
-                u32::from(data.seq_cnt) * u32::from(sequence.frame_size_bytes())
-            );
-            self.send_to_switch(
-                from,
-                Packet::Data {
-                    header,
-                    len: data.len,
-                    tag,
-                },
-            );
+            assert_eq!(header.parameter, u32::from(data.seq_cnt) * u32::from(sequence.frame_size_bytes()));
+            self.send_to_switch(from, Packet::Data { header, len: data.len, tag });
         }
     }
 
@@ -668,11 +571,7 @@ impl World {
             self.requests.insert((header.s_id, header.ox_id), key);
         }
         // The accept of FLOGI goes to an address that the requester did not have yet.
-        let asked_by = if header.s_id == FcId::F_PORT {
-            FcId::ZERO
-        } else {
-            header.d_id
-        };
+        let asked_by = if header.s_id == FcId::F_PORT { FcId::ZERO } else { header.d_id };
         let reply_to = self.requests.get(&(asked_by, header.ox_id)).copied();
         let mut bytes = Vec::new();
         message.emit(&mut bytes);
@@ -712,19 +611,10 @@ impl Node {
             };
             let accepted = rx.accept(header.seq_cnt, len);
             if accepted != Accepted::Stale {
-                assert_eq!(
-                    self.sent[&header.ox_id], tag,
-                    "data of another command was taken"
-                );
+                assert_eq!(self.sent[&header.ox_id], tag, "data of another command was taken");
             }
             if matches!(accepted, Accepted::Complete | Accepted::Gap) {
-                initiator.handle(
-                    now,
-                    initiator::Input::Data {
-                        ox_id: header.ox_id,
-                        accepted,
-                    },
-                );
+                initiator.handle(now, initiator::Input::Data { ox_id: header.ox_id, accepted });
             }
         } else {
             let Some(target) = &mut self.target else {
@@ -739,13 +629,7 @@ impl Node {
                 assert_eq!(current, tag, "data of another command was taken");
             }
             if matches!(accepted, Accepted::Complete | Accepted::Gap) {
-                target.handle(
-                    now,
-                    target::Input::Data {
-                        rx_id: header.rx_id,
-                        accepted,
-                    },
-                );
+                target.handle(now, target::Input::Data { rx_id: header.rx_id, accepted });
             }
         }
     }

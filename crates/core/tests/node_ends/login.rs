@@ -9,39 +9,39 @@ const SOON: Instant = Instant::from_ns(100_000_000);
 #[test]
 fn every_initiator_logs_in_to_every_target_and_to_nobody_else() {
     let mut world = World::new(Links::PERFECT, 1);
-    let nodes: Vec<usize> = (0..40)
-        .map(|n| {
-            if n < 20 {
-                world.add_initiator()
-            } else {
-                world.add_target()
-            }
-        })
-        .collect();
+    let nodes: Vec<usize> = (0..40).map(|n| if n < 20 { world.add_initiator() } else { world.add_target() }).collect();
     world.run(SOON, |_| false);
     for &at in &nodes {
         let node = &world.nodes[at];
         assert_eq!(node.nport.state(), FabricState::Ready);
-        let remotes: Vec<_> = node
-            .remotes
-            .values()
-            .map(|remote| (remote.wwpn, remote.initiator, remote.target))
-            .collect();
+        let remotes: Vec<_> =
+            node.remotes.values().map(|remote| (remote.wwpn, remote.initiator, remote.target)).collect();
         let others = if at < 20 { 20..40 } else { 0..20 };
-        let expected: Vec<_> = others
-            .map(|other| (wwpn(other), at >= 20, at < 20))
-            .collect();
+        let expected: Vec<_> = others.map(|other| (wwpn(other), at >= 20, at < 20)).collect();
         assert_eq!(remotes, expected);
-        assert!(
-            node.nport
-                .remotes()
-                .all(|(_, state)| state == RemoteState::Up)
-        );
+        assert!(node.nport.remotes().all(|(_, state)| state == RemoteState::Up));
         let next = node.nport.poll_timeout();
         assert!(
             next.is_none_or(|at| at > world.now + R_A_TOV),
             "a port that is logged in waits for nothing but an audit"
         );
+    }
+}
+
+#[test]
+fn ports_of_both_kinds_log_in_to_each_other_once_and_come_to_rest() {
+    for jitter in [Span::ZERO, Span::from_us(30)] {
+        let mut world = World::new(Links { jitter, ..Links::PERFECT }, 3);
+        for _ in 0..12 {
+            world.add_both();
+        }
+        world.run(SOON.max(Instant::ZERO + R_A_TOV.times(20)), |_| false);
+        for node in &world.nodes {
+            assert!(node.remotes.values().all(|remote| remote.initiator && remote.target));
+            assert_eq!(node.remotes.len(), 11);
+            let logins = node.nport.counters().process_logins;
+            assert!(logins <= 22, "{logins} process logins with 11 ports");
+        }
     }
 }
 
@@ -71,13 +71,7 @@ fn a_target_forgets_an_initiator_that_went_away() {
     world.run(world.now + Span::from_ms(20), |_| false);
     assert_eq!(world.nodes[storage].remotes.len(), 0);
     assert_eq!(world.nodes[storage].nport.remotes().count(), 0);
-    assert_eq!(
-        world.nodes[storage]
-            .target
-            .as_ref()
-            .map(|target| target.logins()),
-        Some(0)
-    );
+    assert_eq!(world.nodes[storage].target.as_ref().map(|target| target.logins()), Some(0));
 }
 
 #[test]
@@ -97,17 +91,8 @@ fn a_fabric_that_comes_up_at_once_is_not_asked_for_each_newcomer() {
 fn the_fabric_raises_timeouts_and_never_lowers_them() {
     let mut world = World::new(Links::PERFECT, 1);
     let host = world.add_initiator();
-    let (e_d_tov, r_a_tov) = (
-        world.nodes[host].nport.e_d_tov(),
-        world.nodes[host].nport.r_a_tov(),
-    );
+    let (e_d_tov, r_a_tov) = (world.nodes[host].nport.e_d_tov(), world.nodes[host].nport.r_a_tov());
     world.run(SOON, |_| false);
-    assert_eq!(
-        world.nodes[host].nport.e_d_tov(),
-        e_d_tov.max(crate::harness::E_D_TOV)
-    );
-    assert_eq!(
-        world.nodes[host].nport.r_a_tov(),
-        r_a_tov.max(crate::harness::R_A_TOV)
-    );
+    assert_eq!(world.nodes[host].nport.e_d_tov(), e_d_tov.max(crate::harness::E_D_TOV));
+    assert_eq!(world.nodes[host].nport.r_a_tov(), r_a_tov.max(crate::harness::R_A_TOV));
 }

@@ -70,19 +70,11 @@ proptest! {
 
 #[test]
 fn early_responses_are_common_when_frames_overtake_each_other() {
-    let links = Links {
-        jitter: Span::from_us(50),
-        ..Links::PERFECT
-    };
-    let jobs: Vec<_> = (0..200u16)
-        .map(|n| (n as u8, (n / 2) as u8, true, 63, 100 + n))
-        .collect();
+    let links = Links { jitter: Span::from_us(50), ..Links::PERFECT };
+    let jobs: Vec<_> = (0..200u16).map(|n| (n as u8, (n / 2) as u8, true, 63, 100 + n)).collect();
     let mut world = world_with_jobs(links, 5, &jobs);
     assert!(world.run(Instant::ZERO + PATIENCE, |world| world.done.len() == 200));
-    let early: u64 = world
-        .nodes
-        .iter()
-        .filter_map(|node| Some(node.initiator.as_ref()?.counters().early_responses))
-        .sum();
+    let early: u64 =
+        world.nodes.iter().filter_map(|node| Some(node.initiator.as_ref()?.counters().early_responses)).sum();
     assert!((50..200).contains(&early), "{early} early responses of 200");
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::{COMMAND_TIMEOUT, Job, Links, R_A_TOV, World};
 use sanloom_core::fcp::initiator::{AbortReason, Outcome};
+use sanloom_core::fcp::target;
 use sanloom_core::scsi::IoOp;
 use sanloom_core::time::{Instant, Span};
 
@@ -9,15 +10,7 @@ use sanloom_core::time::{Instant, Span};
 fn after_losses(jitter: Span) -> World {
     let healed_at = Instant::ZERO + Span::from_secs(1);
     let broken_at = Instant::ZERO + Span::from_ms(50);
-    let mut world = World::new(
-        Links {
-            lost_per_mille: 50,
-            jitter,
-            broken_at,
-            healed_at,
-        },
-        7,
-    );
+    let mut world = World::new(Links { lost_per_mille: 50, jitter, broken_at, healed_at }, 7);
     let host = world.add_initiator();
     let storage = world.add_target();
     for n in 0..300u64 {
@@ -31,10 +24,7 @@ fn after_losses(jitter: Span) -> World {
             at: Instant::ZERO + Span::from_ms(50 + n * 3),
         });
     }
-    assert!(world.run(
-        Instant::ZERO + Span::from_secs(20),
-        |world| world.done.len() == 300
-    ));
+    assert!(world.run(Instant::ZERO + Span::from_secs(20), |world| world.done.len() == 300));
     let rest = world.now + R_A_TOV.times(10);
     world.run(rest, |_| false);
     world
@@ -60,34 +50,33 @@ fn a_command_that_the_medium_sits_on_is_aborted_and_its_number_reinstated() {
     let initiator = world.add_initiator();
     let target = world.add_target();
     for op in [IoOp::Read, IoOp::Write] {
-        world.add_job(Job {
-            initiator,
-            target,
-            op,
-            lba: 0,
-            blocks: 8,
-            at: Instant::ZERO,
-        });
+        world.add_job(Job { initiator, target, op, lba: 0, blocks: 8, at: Instant::ZERO });
     }
     world.io_time = COMMAND_TIMEOUT.times(2);
-    world.run(
-        Instant::ZERO + COMMAND_TIMEOUT.times(3) + R_A_TOV.times(2),
-        |world| world.failures.len() == 2,
-    );
+    world.run(Instant::ZERO + COMMAND_TIMEOUT.times(3) + R_A_TOV.times(2), |world| world.failures.len() == 2);
     let timeout = Outcome::Aborted(AbortReason::Timeout);
     assert_eq!(world.failures, [timeout, timeout]);
     world.io_time = Span::from_us(50);
     assert!(world.run(world.now + R_A_TOV, |world| world.done.len() == 2));
     world.run(world.now + R_A_TOV.times(2), |_| false);
-    let counters = *world.nodes[initiator]
-        .initiator
-        .as_ref()
-        .unwrap()
-        .counters();
-    assert_eq!(
-        (counters.abts_sent, counters.rrq_sent, counters.stale_frames),
-        (2, 2, 0)
-    );
+    let counters = *world.nodes[initiator].initiator.as_ref().unwrap().counters();
+    assert_eq!((counters.abts_sent, counters.rrq_sent, counters.stale_frames), (2, 2, 0));
     let counters = *world.nodes[target].target.as_ref().unwrap().counters();
     assert_eq!((counters.aborted, counters.unknown_aborts), (2, 0));
+}
+
+#[test]
+fn a_target_that_lost_a_login_is_logged_in_to_again_and_the_work_goes_on() {
+    let mut world = World::new(Links::PERFECT, 7);
+    let initiator = world.add_initiator();
+    let target = world.add_target();
+    world.run(Instant::ZERO + Span::from_ms(50), |_| false);
+    let port_id = world.nodes[initiator].nport.port_id();
+    let lost = target::Input::LoginDown { port_id };
+    let now = world.now;
+    world.nodes[target].target.as_mut().unwrap().handle(now, lost);
+    world.add_job(Job { initiator, target, op: IoOp::Read, lba: 0, blocks: 8, at: now });
+    // Well before the command timeout, which would be the other way to notice.
+    assert!(world.run(now + COMMAND_TIMEOUT, |world| world.done.len() == 1));
+    assert_eq!(world.failures, [Outcome::PortGone]);
 }

@@ -38,13 +38,7 @@ pub(super) enum List {
 
 impl List {
     pub(super) const COUNT: usize = 5;
-    pub(super) const ALL: [List; Self::COUNT] = [
-        List::Command,
-        List::Hold,
-        List::Abort,
-        List::Rest,
-        List::Reinstate,
-    ];
+    pub(super) const ALL: [List; Self::COUNT] = [List::Command, List::Hold, List::Abort, List::Rest, List::Reinstate];
 }
 
 #[derive(Clone, Debug)]
@@ -92,8 +86,7 @@ impl Exchange {
     }
 
     pub(super) fn takes_data(&self) -> bool {
-        matches!(self.state, State::Active | State::Holding)
-            && self.direction == DataDirection::Read
+        matches!(self.state, State::Active | State::Holding) && self.direction == DataDirection::Read
     }
 
     /// FCP_CMND had SEQ_ID 0; every later sequence of ours has the next one.

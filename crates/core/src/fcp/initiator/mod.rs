@@ -17,8 +17,8 @@
 //! A remote port that goes down ends its commands with [`Outcome::PortGone`]; their OX_IDs rest for R_A_TOV, because
 //! frames of theirs may still be under way. So an OX_ID is used again only when nothing of its past can arrive.
 //!
-//! On a fabric that reorders, FCP_RSP may overtake data: it is held until the byte count is complete or E_D_TOV is over
-//! (FCP, recovery; DESIGN of the fabric's `spray`).
+//! On a fabric that reorders (frames of an exchange sprayed over parallel links), FCP_RSP may overtake data: it is held
+//! until the byte count is complete or E_D_TOV is over.
 
 mod exchange;
 mod recovery;
@@ -191,10 +191,7 @@ impl FcpInitiator {
     /// An initiator without an address.
     pub fn new(config: FcpInitiatorConfig) -> FcpInitiator {
         FcpInitiator {
-            config: FcpInitiatorConfig {
-                max_exchanges: config.max_exchanges.min(MAX_EXCHANGES),
-                ..config
-            },
+            config: FcpInitiatorConfig { max_exchanges: config.max_exchanges.min(MAX_EXCHANGES), ..config },
             local_id: FcId::ZERO,
             exchanges: Vec::new(),
             free: Vec::new(),
@@ -270,11 +267,7 @@ impl FcpInitiator {
             return self.done(command.tag, u16::MAX, Outcome::PortGone);
         }
         let Some(ox_id) = self.allocate(command) else {
-            return self.done(
-                command.tag,
-                u16::MAX,
-                Outcome::Aborted(AbortReason::NoExchange),
-            );
+            return self.done(command.tag, u16::MAX, Outcome::Aborted(AbortReason::NoExchange));
         };
         self.in_flight += 1;
         self.arm(ox_id, List::Command, now + self.config.command_timeout);
@@ -321,20 +314,14 @@ impl FcpInitiator {
         }
         match payload {
             Payload::Typed(Message::FcpRsp(response)) => self.on_response(now, &header, &response),
-            Payload::Typed(Message::FcpXferRdy(ready)) => {
-                self.on_transfer_ready(now, &header, ready)
-            }
-            Payload::Typed(Message::Bls(Bls::BaAcc(accept))) => {
-                self.on_abort_answer(now, &header, Some(accept))
-            }
+            Payload::Typed(Message::FcpXferRdy(ready)) => self.on_transfer_ready(now, &header, ready),
+            Payload::Typed(Message::Bls(Bls::BaAcc(accept))) => self.on_abort_answer(now, &header, Some(accept)),
             Payload::Typed(Message::Bls(Bls::BaRjt(_))) => self.on_abort_answer(now, &header, None),
             Payload::Typed(Message::Els(els)) if matches!(*els, Els::LsAcc(_) | Els::LsRjt(_)) => {
                 self.on_reinstate_answer(&header);
             }
             // A status or XFER_RDY that does not parse.
-            Payload::Bytes(_)
-                if matches!(header.r_ctl, RCtl::COMMAND_STATUS | RCtl::DATA_DESCRIPTOR) =>
-            {
+            Payload::Bytes(_) if matches!(header.r_ctl, RCtl::COMMAND_STATUS | RCtl::DATA_DESCRIPTOR) => {
                 self.counters.unexpected_frames += 1;
                 if let Some(ox_id) = self.active(&header) {
                     self.abort(now, ox_id, AbortReason::Protocol);
@@ -363,10 +350,7 @@ impl FcpInitiator {
         let Some(ox_id) = self.active(header) else {
             return;
         };
-        if let Some(code) = rsp
-            .response_code
-            .filter(|&code| code != response::COMPLETE)
-        {
+        if let Some(code) = rsp.response_code.filter(|&code| code != response::COMPLETE) {
             return self.end(ox_id, Outcome::Aborted(AbortReason::Refused(code)));
         }
         let exchange = &mut self.exchanges[usize::from(ox_id)];
@@ -379,8 +363,7 @@ impl FcpInitiator {
             };
             exchange.rx.shorten(sent);
             // Some targets refuse a command (BUSY, TASK SET FULL) without saying that no data was sent.
-            let refused =
-                rsp.status != 0 && exchange.rx.received_bytes() == 0 && sent == exchange.data_len;
+            let refused = rsp.status != 0 && exchange.rx.received_bytes() == 0 && sent == exchange.data_len;
             if !exchange.rx.is_complete() && !refused {
                 if exchange.rx.received_bytes() > sent {
                     return self.abort(now, ox_id, AbortReason::Protocol);
@@ -399,12 +382,8 @@ impl FcpInitiator {
         };
         let local_id = self.local_id;
         let exchange = &mut self.exchanges[usize::from(ox_id)];
-        let fits = ready
-            .offset
-            .checked_add(ready.burst_len)
-            .is_some_and(|end| end <= exchange.data_len);
-        let follows =
-            exchange.direction == DataDirection::Write && ready.offset == exchange.sent_bytes;
+        let fits = ready.offset.checked_add(ready.burst_len).is_some_and(|end| end <= exchange.data_len);
+        let follows = exchange.direction == DataDirection::Write && ready.offset == exchange.sent_bytes;
         if !fits || !follows || ready.burst_len == 0 {
             return self.abort(now, ox_id, AbortReason::Protocol);
         }
@@ -416,17 +395,9 @@ impl FcpInitiator {
             seq_id: exchange.next_seq_id(),
             from_responder: false,
         };
-        let sequence = SeqTx::new(
-            ids,
-            exchange.frame_size_bytes,
-            exchange.next_seq_cnt,
-            ready.offset,
-            ready.burst_len,
-        );
+        let sequence = SeqTx::new(ids, exchange.frame_size_bytes, exchange.next_seq_cnt, ready.offset, ready.burst_len);
         exchange.sent_bytes += ready.burst_len;
-        exchange.next_seq_cnt = exchange
-            .next_seq_cnt
-            .wrapping_add(sequence.remaining_frames() as u16);
+        exchange.next_seq_cnt = exchange.next_seq_cnt.wrapping_add(sequence.remaining_frames() as u16);
         self.outputs.push_back(Output::Transmit(sequence));
     }
 
@@ -435,12 +406,8 @@ impl FcpInitiator {
             return;
         };
         match (accepted, exchange.state) {
-            (Accepted::Complete, State::Holding) if exchange.rx.is_complete() => {
-                self.complete(ox_id)
-            }
-            (Accepted::Gap, State::Active | State::Holding) => {
-                self.abort(now, ox_id, AbortReason::LostFrame)
-            }
+            (Accepted::Complete, State::Holding) if exchange.rx.is_complete() => self.complete(ox_id),
+            (Accepted::Gap, State::Active | State::Holding) => self.abort(now, ox_id, AbortReason::LostFrame),
             _ => {}
         }
     }
@@ -456,11 +423,7 @@ impl FcpInitiator {
                 Residual::None | Residual::Over(_) => exchange.sent_bytes,
             },
         };
-        let outcome = Outcome::Completed {
-            status: exchange.status,
-            residual: exchange.residual,
-            transferred,
-        };
+        let outcome = Outcome::Completed { status: exchange.status, residual: exchange.residual, transferred };
         self.end(ox_id, outcome);
     }
 
@@ -478,11 +441,7 @@ impl FcpInitiator {
             Outcome::Aborted(_) => self.counters.aborted += 1,
             Outcome::PortGone => self.counters.port_gone += 1,
         }
-        self.outputs.push_back(Output::Done {
-            tag,
-            ox_id,
-            outcome,
-        });
+        self.outputs.push_back(Output::Done { tag, ox_id, outcome });
     }
 
     fn release(&mut self, ox_id: u16) {
@@ -499,8 +458,7 @@ impl FcpInitiator {
     }
 
     fn arm(&mut self, ox_id: u16, list: List, deadline: Instant) {
-        self.timers
-            .arm(&mut self.exchanges, ox_id, list as u8, deadline);
+        self.timers.arm(&mut self.exchanges, ox_id, list as u8, deadline);
     }
 
     fn header(&self, message: &Message, d_id: FcId, ox_id: u16) -> Header {
@@ -508,10 +466,7 @@ impl FcpInitiator {
     }
 
     fn send(&mut self, header: Header, message: Message) {
-        self.outputs.push_back(Output::Send(Frame {
-            header,
-            payload: Payload::Typed(message),
-        }));
+        self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Typed(message) }));
     }
 }
 
@@ -521,10 +476,6 @@ impl Exchange {
             DataDirection::Read => command.data_len,
             DataDirection::None | DataDirection::Write => 0,
         };
-        Exchange::start(
-            command,
-            SeqRx::new(expected_bytes, in_order),
-            usable_frame_size(command.frame_size_bytes),
-        )
+        Exchange::start(command, SeqRx::new(expected_bytes, in_order), usable_frame_size(command.frame_size_bytes))
     }
 }

@@ -29,14 +29,7 @@ impl FcpInitiator {
         self.arm(ox_id, List::Abort, now + self.config.r_a_tov.times(2));
         let message = Message::Bls(Bls::Abts);
         let header = self.header(&message, d_id, ox_id);
-        self.send(
-            Header {
-                rx_id,
-                seq_id,
-                ..header
-            },
-            message,
-        );
+        self.send(Header { rx_id, seq_id, ..header }, message);
     }
 
     /// BA_ACC, or nothing for BA_RJT: the target does not know the exchange, so there is nothing to reinstate.
@@ -58,12 +51,7 @@ impl FcpInitiator {
         {
             exchange.rx_id = accept.rx_id;
         }
-        self.end_and_rest(
-            now,
-            header.ox_id,
-            Outcome::Aborted(reason),
-            accept.is_some(),
-        );
+        self.end_and_rest(now, header.ox_id, Outcome::Aborted(reason), accept.is_some());
     }
 
     /// The command has its outcome; the OX_ID waits until nothing of the exchange can be under way.
@@ -90,11 +78,7 @@ impl FcpInitiator {
         let (d_id, rx_id) = (exchange.d_id, exchange.rx_id);
         self.counters.rrq_sent += 1;
         self.arm(ox_id, List::Reinstate, now + self.config.r_a_tov.times(2));
-        let request = ExchangeRef {
-            originator: self.local_id,
-            ox_id,
-            rx_id,
-        };
+        let request = ExchangeRef { originator: self.local_id, ox_id, rx_id };
         let message = Message::from(Els::Rrq(request));
         let header = self.header(&message, d_id, MAX_EXCHANGES + ox_id);
         self.send(header, message);
@@ -104,9 +88,7 @@ impl FcpInitiator {
     pub(super) fn on_reinstate_answer(&mut self, header: &Header) {
         let ox_id = header.ox_id.wrapping_sub(MAX_EXCHANGES);
         match self.exchanges.get(usize::from(ox_id)) {
-            Some(exchange)
-                if exchange.state == State::Reinstating && exchange.d_id == header.s_id =>
-            {
+            Some(exchange) if exchange.state == State::Reinstating && exchange.d_id == header.s_id => {
                 self.release(ox_id);
             }
             _ => self.counters.stale_frames += 1,

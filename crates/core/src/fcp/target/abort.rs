@@ -8,11 +8,8 @@ use sanloom_wire::els::{Els, Logo};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::{FcId, Header, Message};
 
-const UNKNOWN_EXCHANGE: BaRjt = BaRjt {
-    reason: reason::LOGICAL_ERROR,
-    explanation: explanation::INVALID_OX_RX_ID,
-    vendor: 0,
-};
+const UNKNOWN_EXCHANGE: BaRjt =
+    BaRjt { reason: reason::LOGICAL_ERROR, explanation: explanation::INVALID_OX_RX_ID, vendor: 0 };
 
 impl FcpTarget {
     pub(super) fn on_abts(&mut self, now: Instant, header: &Header) {
@@ -31,33 +28,22 @@ impl FcpTarget {
     }
 
     fn answer_abts(&mut self, abts: &Header, rx_id: u16, answer: Bls) {
-        self.send(
-            abts.s_id,
-            abts.ox_id,
-            rx_id,
-            abts.seq_id,
-            Message::Bls(answer),
-        );
+        self.send(abts.s_id, abts.ox_id, rx_id, abts.seq_id, Message::Bls(answer));
     }
 
     /// The exchange of an ABTS, also one that was aborted before (a repeated ABTS gets the same answer). The initiator may
     /// not know our number yet, so all exchanges are searched: aborts are rare.
     fn find_exchange(&mut self, header: &Header) -> Option<u16> {
-        let belongs = |task: &Task| {
-            task.state != State::Free && task.initiator == header.s_id && task.ox_id == header.ox_id
-        };
+        let belongs =
+            |task: &Task| task.state != State::Free && task.initiator == header.s_id && task.ox_id == header.ox_id;
         if header.rx_id != RX_ID_UNASSIGNED {
             let task = self.tasks.get(usize::from(header.rx_id))?;
             return belongs(task).then_some(header.rx_id);
         }
         self.work += self.tasks.len() as u64;
         // A resting exchange may have had the same OX_ID as a live one.
-        let live = self
-            .tasks
-            .iter()
-            .position(|task| task.is_live() && belongs(task));
-        live.or_else(|| self.tasks.iter().position(belongs))
-            .map(|at| at as u16)
+        let live = self.tasks.iter().position(|task| task.is_live() && belongs(task));
+        live.or_else(|| self.tasks.iter().position(belongs)).map(|at| at as u16)
     }
 
     /// Write data was lost: nothing more is said, until the initiator aborts or R_A_TOV is over.
@@ -102,23 +88,12 @@ impl FcpTarget {
     /// A frame from a port that is not logged in.
     pub(super) fn ask_for_login(&mut self, now: Instant, port_id: FcId) {
         self.counters.not_logged_in += 1;
-        let said_lately = self
-            .last_logo
-            .is_some_and(|(to, at)| to == port_id && now.since(at) < self.config.e_d_tov);
+        let said_lately = self.last_logo.is_some_and(|(to, at)| to == port_id && now.since(at) < self.config.e_d_tov);
         if said_lately || port_id.is_well_known() {
             return;
         }
         self.last_logo = Some((port_id, now));
-        let logo = Logo {
-            port_id: self.local_id,
-            port_name: self.server.identity().wwpn,
-        };
-        self.send(
-            port_id,
-            LOGO_OX_ID,
-            RX_ID_UNASSIGNED,
-            0,
-            Message::from(Els::Logo(logo)),
-        );
+        let logo = Logo { port_id: self.local_id, port_name: self.server.identity().wwpn };
+        self.send(port_id, LOGO_OX_ID, RX_ID_UNASSIGNED, 0, Message::from(Els::Logo(logo)));
     }
 }

@@ -23,23 +23,12 @@ struct Reply {
 impl Reply {
     /// For a command that needs no task.
     fn at_once(command: &Header) -> Reply {
-        Reply {
-            to: command.s_id,
-            ox_id: command.ox_id,
-            rx_id: RX_ID_UNASSIGNED,
-            seq_id: 1,
-        }
+        Reply { to: command.s_id, ox_id: command.ox_id, rx_id: RX_ID_UNASSIGNED, seq_id: 1 }
     }
 }
 
 impl FcpTarget {
-    pub(super) fn on_command(
-        &mut self,
-        now: Instant,
-        header: &Header,
-        frame_size_bytes: u16,
-        command: &FcpCmnd,
-    ) {
+    pub(super) fn on_command(&mut self, now: Instant, header: &Header, frame_size_bytes: u16, command: &FcpCmnd) {
         self.counters.commands += 1;
         if command.task_management != 0 {
             return self.on_task_management(now, header, command);
@@ -47,13 +36,7 @@ impl FcpTarget {
         let lun = self.server.lun_number(command.lun);
         let reply = Reply::at_once(header);
         match self.server.decide(lun, &command.cdb) {
-            Decision::Io {
-                op,
-                lba,
-                blocks,
-                bytes,
-                fua,
-            } => {
+            Decision::Io { op, lba, blocks, bytes, fua } => {
                 let declared = command.flags & (FcpCmnd::READ | FcpCmnd::WRITE);
                 let needed = match op {
                     IoOp::Read => FcpCmnd::READ,
@@ -179,12 +162,7 @@ impl FcpTarget {
             let sequence = SeqTx::new(ids, frame_size_bytes, 0, 0, bytes);
             self.outputs.push_back(Output::Transmit(sequence));
         }
-        let reply = Reply {
-            to: ids.d_id,
-            ox_id: ids.ox_id,
-            rx_id,
-            seq_id: ids.seq_id.wrapping_add(1),
-        };
+        let reply = Reply { to: ids.d_id, ox_id: ids.ox_id, rx_id, seq_id: ids.seq_id.wrapping_add(1) };
         // A write has its data even if the medium does not take it.
         let nothing = match op {
             IoOp::Read => residual(0, data_len),
@@ -198,17 +176,11 @@ impl FcpTarget {
             }
             (IoStatus::Busy, _) => self.finish(reply, status::BUSY, nothing),
             (IoStatus::MediumError, IoOp::Read) => {
-                self.check(
-                    reply,
-                    data_len,
-                    Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR),
-                );
+                self.check(reply, data_len, Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR));
             }
-            (IoStatus::MediumError, IoOp::Write) => self.check(
-                reply,
-                data_len,
-                Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::WRITE_ERROR),
-            ),
+            (IoStatus::MediumError, IoOp::Write) => {
+                self.check(reply, data_len, Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::WRITE_ERROR))
+            }
         }
         self.release(rx_id);
     }
@@ -232,29 +204,16 @@ impl FcpTarget {
             let at = frame.offset as usize;
             let piece = &data[at..at + usize::from(frame.len)];
             let header = sequence.header(&frame);
-            self.outputs.push_back(Output::Send(Frame {
-                header,
-                payload: Payload::Bytes(piece.into()),
-            }));
+            self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Bytes(piece.into()) }));
         }
-        let reply = Reply {
-            seq_id: reply.seq_id + 1,
-            ..reply
-        };
+        let reply = Reply { seq_id: reply.seq_id + 1, ..reply };
         self.finish(reply, status::GOOD, residual(bytes, command.data_len));
     }
 
     fn finish(&mut self, reply: Reply, status: u8, residual: Residual) {
         self.respond(
             reply,
-            FcpRsp {
-                status,
-                retry_delay: 0,
-                residual,
-                confirm: false,
-                response_code: None,
-                sense: None,
-            },
+            FcpRsp { status, retry_delay: 0, residual, confirm: false, response_code: None, sense: None },
         );
     }
 
@@ -290,12 +249,7 @@ impl FcpTarget {
 
     fn respond(&mut self, reply: Reply, response: FcpRsp) {
         self.counters.responses += 1;
-        let Reply {
-            to,
-            ox_id,
-            rx_id,
-            seq_id,
-        } = reply;
+        let Reply { to, ox_id, rx_id, seq_id } = reply;
         self.send(to, ox_id, rx_id, seq_id, Message::FcpRsp(response));
     }
 
@@ -312,9 +266,7 @@ impl FcpTarget {
             }
             _ if lun.is_none() => response::INVALID_LUN,
             task_management::ABORT_TASK_SET => {
-                self.end_tasks(now, requester, |task| {
-                    of_lun(task) && task.initiator == requester
-                });
+                self.end_tasks(now, requester, |task| of_lun(task) && task.initiator == requester);
                 response::COMPLETE
             }
             task_management::CLEAR_TASK_SET | task_management::LUN_RESET => {
@@ -335,12 +287,7 @@ impl FcpTarget {
             if !task.is_live() || !affects(task) {
                 continue;
             }
-            let reply = Reply {
-                to: task.initiator,
-                ox_id: task.ox_id,
-                rx_id,
-                seq_id: task.next_seq_id(),
-            };
+            let reply = Reply { to: task.initiator, ox_id: task.ox_id, rx_id, seq_id: task.next_seq_id() };
             let data_len = task.data_len;
             self.rest(now, rx_id);
             if reply.to != requester {

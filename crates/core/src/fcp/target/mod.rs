@@ -227,10 +227,7 @@ impl FcpTarget {
         self.work += 1;
         match input {
             Input::LocalId(local_id) => self.set_local_id(now, local_id),
-            Input::LoginUp {
-                port_id,
-                frame_size_bytes,
-            } => self.login_up(port_id, frame_size_bytes),
+            Input::LoginUp { port_id, frame_size_bytes } => self.login_up(port_id, frame_size_bytes),
             Input::LoginDown { port_id } => self.login_down(now, port_id),
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Data { rx_id, accepted } => self.on_data(now, rx_id, accepted),
@@ -260,6 +257,11 @@ impl FcpTarget {
     /// Initiators that are logged in.
     pub fn logins(&self) -> usize {
         self.logins.len()
+    }
+
+    /// Memory that grows with the logins, in bytes.
+    pub fn table_bytes(&self) -> usize {
+        self.logins.capacity() * size_of::<Login>()
     }
 
     /// Exchanges that are not free: tasks, and those that rest.
@@ -292,15 +294,11 @@ impl FcpTarget {
     }
 
     fn find_login(&self, port_id: FcId) -> Result<usize, usize> {
-        self.logins
-            .binary_search_by_key(&port_id, |login| login.port_id)
+        self.logins.binary_search_by_key(&port_id, |login| login.port_id)
     }
 
     fn login_up(&mut self, port_id: FcId, frame_size_bytes: u16) {
-        let login = Login {
-            port_id,
-            frame_size_bytes: usable_frame_size(frame_size_bytes),
-        };
+        let login = Login { port_id, frame_size_bytes: usable_frame_size(frame_size_bytes) };
         match self.find_login(port_id) {
             Ok(at) => self.logins[at] = login,
             Err(at) => self.logins.insert(at, login),
@@ -320,6 +318,10 @@ impl FcpTarget {
             self.counters.unexpected_frames += 1;
             return;
         }
+        // Also without a login: the exchange may be older than the logout, or one of the sender's own logins.
+        if matches!(frame.payload, Payload::Typed(Message::Bls(Bls::Abts))) {
+            return self.on_abts(now, &header);
+        }
         let Ok(login) = self.find_login(header.s_id) else {
             return self.ask_for_login(now, header.s_id);
         };
@@ -328,7 +330,6 @@ impl FcpTarget {
                 let frame_size_bytes = self.logins[login].frame_size_bytes;
                 self.on_command(now, &header, frame_size_bytes, &command);
             }
-            Payload::Typed(Message::Bls(Bls::Abts)) => self.on_abts(now, &header),
             _ => self.counters.unexpected_frames += 1,
         }
     }
@@ -343,8 +344,7 @@ impl FcpTarget {
     }
 
     fn arm(&mut self, rx_id: u16, list: List, deadline: Instant) {
-        self.timers
-            .arm(&mut self.tasks, rx_id, list as u8, deadline);
+        self.timers.arm(&mut self.tasks, rx_id, list as u8, deadline);
     }
 
     fn release(&mut self, rx_id: u16) {
@@ -356,10 +356,7 @@ impl FcpTarget {
     /// Sends a message of the exchange of `d_id`.
     fn send(&mut self, d_id: FcId, ox_id: u16, rx_id: u16, seq_id: u8, message: Message) {
         let header = message.header(self.local_id, d_id, ox_id, rx_id);
-        let frame = Frame {
-            header: Header { seq_id, ..header },
-            payload: Payload::Typed(message),
-        };
+        let frame = Frame { header: Header { seq_id, ..header }, payload: Payload::Typed(message) };
         self.outputs.push_back(Output::Send(frame));
     }
 }
