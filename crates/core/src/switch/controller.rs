@@ -104,27 +104,29 @@ impl Switch {
         if id.domain() == self.config.domain || !self.reachable.has(id.domain()) {
             return false;
         }
-        let mut told = false;
-        if let Some(old) = self.database.get(id) {
-            if *old.entry == *entry {
-                return false;
-            }
-            if old.entry.port_name != name {
-                // Another port got the address while we were not looking.
-                told = self.remove_remote(now, id);
-            }
+        match self.database.get(id) {
+            Some(old) if *old.entry == *entry => return false,
+            // Another port got the address while we were not looking.
+            Some(old) if old.entry.port_name != name => _ = self.remove_remote(now, id),
+            _ => {}
         }
-        // A name that two ports use belongs to the later login, and all switches decide alike.
-        if let Some(other) = self.database.id_of(name).filter(|other| *other != id) {
-            let stays = self
-                .database
-                .get(other)
-                .is_some_and(|known| (known.entry.logged_in_at, other) > (entry.logged_in_at, id));
-            if stays {
-                return told;
+        self.database.remove_shadow(id);
+        while let Some(other) = self.database.id_of(name).filter(|other| *other != id) {
+            let precedence = |known: &Known| known.entry.precedence();
+            if self.database.get(other).map(precedence) > Some(entry.precedence()) {
+                self.remove_remote(now, id);
+                self.database.shadow(entry);
+                return true;
             }
             self.evict(now, other);
         }
+        self.add_remote(now, entry);
+        true
+    }
+
+    /// Adds or replaces an object of another switch whose name is free.
+    fn add_remote(&mut self, now: Instant, entry: Arc<NsEntry>) {
+        let (id, name) = (entry.port_id, entry.port_name);
         let old = self.database.get(id).map(|known| known.entry.clone());
         let member = self.config.zoning.member(name);
         let notify =
@@ -136,17 +138,43 @@ impl Switch {
         if notify {
             self.notify(now, id, name, false);
         }
-        true
+    }
+
+    /// A port with this name is gone: another one that used it, if any, takes its place.
+    pub(super) fn name_free(&mut self, now: Instant, name: Wwpn) {
+        if let Some(entry) = self.database.take_shadow(name) {
+            self.add_remote(now, entry);
+        }
+    }
+
+    /// A port with the name of an object here logged in elsewhere, later: that one stays.
+    pub(super) fn evict(&mut self, now: Instant, old: FcId) {
+        self.counters.duplicate_names += 1;
+        if self.logins.contains_key(&old) {
+            self.counters.implicit_logouts += 1;
+            self.log_out(now, old);
+        } else if let Some(entry) = self.take_remote(now, old) {
+            self.database.shadow(entry);
+        }
     }
 
     /// Forgets a port of another switch. True if it was known.
     pub(super) fn remove_remote(&mut self, now: Instant, id: FcId) -> bool {
-        let Some(known) = self.database.remove(id) else {
+        if self.database.remove_shadow(id) {
+            return true;
+        }
+        let Some(entry) = self.take_remote(now, id) else {
             return false;
         };
-        self.revoke(id, known.entry.port_name);
-        self.notify(now, id, known.entry.port_name, false);
+        self.name_free(now, entry.port_name);
         true
+    }
+
+    fn take_remote(&mut self, now: Instant, id: FcId) -> Option<Arc<NsEntry>> {
+        let entry = self.database.remove(id)?.entry;
+        self.revoke(id, entry.port_name);
+        self.notify(now, id, entry.port_name, false);
+        Some(entry)
     }
 
     /// Forgets every port of another switch. True if there were any.
@@ -154,6 +182,7 @@ impl Switch {
         if domain == self.config.domain {
             return false;
         }
+        self.database.remove_shadows(scope(domain, 0));
         let ids: Vec<FcId> = self.database.range(scope(domain, 0)).map(|(id, _)| id).collect();
         ids.iter().for_each(|id| {
             self.remove_remote(now, *id);

@@ -17,6 +17,9 @@ pub(super) struct Database {
     by_name: BTreeMap<Wwpn, FcId>,
     by_node: BTreeSet<(Wwnn, FcId)>,
     targets: BTreeSet<FcId>,
+    /// Remote objects whose name a later login uses. They are as good as absent until that login goes; normally their
+    /// own switch takes them away first, because it hears of the later login, too.
+    shadows: BTreeMap<FcId, Arc<NsEntry>>,
 }
 
 /// An object and the place of its port name among the zones.
@@ -62,6 +65,28 @@ impl Database {
         self.by_node.remove(&(known.entry.node_name, id));
         self.targets.remove(&id);
         Some(known)
+    }
+
+    /// Puts a remote object aside.
+    pub(super) fn shadow(&mut self, entry: Arc<NsEntry>) {
+        self.shadows.insert(entry.port_id, entry);
+    }
+
+    /// Forgets an object that was put aside. True if there was one.
+    pub(super) fn remove_shadow(&mut self, id: FcId) -> bool {
+        self.shadows.remove(&id).is_some()
+    }
+
+    /// Forgets every object of a range of ids that was put aside.
+    pub(super) fn remove_shadows(&mut self, ids: RangeInclusive<FcId>) {
+        self.shadows.retain(|id, _| !ids.contains(id));
+    }
+
+    /// Takes out the latest of the objects with this name that were put aside.
+    pub(super) fn take_shadow(&mut self, name: Wwpn) -> Option<Arc<NsEntry>> {
+        let with_name = self.shadows.values().filter(|entry| entry.port_name == name);
+        let latest = with_name.max_by_key(|entry| entry.precedence())?.port_id;
+        self.shadows.remove(&latest)
     }
 
     /// Objects in a range of ids, sorted by id.

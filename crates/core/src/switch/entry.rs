@@ -78,6 +78,11 @@ impl NsEntry {
         self.extra.as_ref().map_or(&[], |extra| &extra.symbolic_node_name)
     }
 
+    /// Of two ports with one name the one with the greater precedence stays, and all switches decide alike.
+    pub(super) fn precedence(&self) -> (Instant, FcId) {
+        (self.logged_in_at, self.port_id)
+    }
+
     /// All features as GFF_ID returns them.
     pub(super) fn feature_map(&self) -> Box<[u8; 128]> {
         let mut map = Box::new([0; 128]);

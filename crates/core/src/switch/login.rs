@@ -121,20 +121,9 @@ impl Switch {
         ids.into_iter().for_each(|id| self.log_out(now, id));
     }
 
-    /// A port with this name logged in elsewhere: the new login stays.
-    pub(super) fn evict(&mut self, now: Instant, old: FcId) {
-        self.counters.duplicate_names += 1;
-        if self.logins.contains_key(&old) {
-            self.counters.implicit_logouts += 1;
-            self.log_out(now, old);
-        } else {
-            self.remove_remote(now, old);
-        }
-    }
-
     fn enter(&mut self, now: Instant, port: u16, id: FcId, request: &login::Login) {
         let name = request.port_name;
-        if let Some(old) = self.database.id_of(name) {
+        while let Some(old) = self.database.id_of(name) {
             self.evict(now, old);
         }
         let class = |parameters: &ClassParameters, bit: u32| match parameters.flags & ClassParameters::VALID {
@@ -163,15 +152,21 @@ impl Switch {
         self.notify(now, id, name, false);
     }
 
-    fn log_out(&mut self, now: Instant, id: FcId) {
+    /// Takes away everything that an id had.
+    pub(super) fn log_out(&mut self, now: Instant, id: FcId) {
         self.logins.remove(&id);
         self.rscn.forget(id);
         self.fib(FibDelta::RemoveId { id });
-        if let Some(known) = self.database.remove(id) {
-            self.revoke(id, known.entry.port_name);
-            self.notify(now, id, known.entry.port_name, false);
+        let known = self.database.remove(id);
+        let name = known.map(|known| known.entry.port_name);
+        if let Some(name) = name {
+            self.revoke(id, name);
+            self.notify(now, id, name, false);
         }
         self.outputs.push_back(Output::Peer(PeerUpdate::Removed { port_id: id }));
+        if let Some(name) = name {
+            self.name_free(now, name);
+        }
     }
 
     /// Service parameters of the F_Port (FC-LS, FLOGI accept). `clean`: address and names are those of the previous login,
