@@ -4,7 +4,7 @@
 mod links;
 
 use sanloom_core::config::{IslChoice, ZoneDefault, Zoning};
-use sanloom_core::exchange::{Accepted, Route, SeqTx, route};
+use sanloom_core::exchange::{Accepted, Route, route};
 use sanloom_core::fabric::{Decision, Egress, Fib, ZoneSet};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConfig, Outcome};
