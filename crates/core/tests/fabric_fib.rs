@@ -34,10 +34,7 @@ fn mode(port: u16, mode: PortMode) -> FibDelta {
 }
 
 fn own(port: u16, value: u32) -> FibDelta {
-    FibDelta::OwnId {
-        port,
-        id: id(value),
-    }
+    FibDelta::OwnId { port, id: id(value) }
 }
 
 /// The table as plain maps and the rules as plain sentences.
@@ -99,11 +96,7 @@ impl Model {
         }
         if mode == PortMode::F && self.owners.get(&s) != Some(&ingress) {
             let login = s == FcId::ZERO && d == FcId::F_PORT;
-            return if login {
-                Decision::Local
-            } else {
-                drop(DropReason::BadSourceId)
-            };
+            return if login { Decision::Local } else { drop(DropReason::BadSourceId) };
         }
         let controller = d.domain() == 0xff && d.area() == 0xfc;
         if d.is_well_known() && (!controller || d.port() == DOMAIN) {
@@ -131,8 +124,8 @@ impl Model {
 
 /// Addresses that differ in one respect each.
 const IDS: [u32; 14] = [
-    0x00_0000, 0x01_0000, 0x01_0001, 0x01_0100, 0x01_01ff, 0x01_ff00, 0x02_0000, 0x02_0001,
-    0xff_fffe, 0xff_fffc, 0xff_fc01, 0xff_fc02, 0xff_fc03, 0xff_ffff,
+    0x00_0000, 0x01_0000, 0x01_0001, 0x01_0100, 0x01_01ff, 0x01_ff00, 0x02_0000, 0x02_0001, 0xff_fffe, 0xff_fffc,
+    0xff_fc01, 0xff_fc02, 0xff_fc03, 0xff_ffff,
 ];
 
 fn any_id() -> impl Strategy<Value = FcId> {
@@ -140,10 +133,7 @@ fn any_id() -> impl Strategy<Value = FcId> {
 }
 
 fn any_leg() -> impl Strategy<Value = Leg> {
-    prop_oneof![
-        (0..PORTS).prop_map(Leg::Port),
-        (0..2u16).prop_map(Leg::Bundle)
-    ]
+    prop_oneof![(0..PORTS).prop_map(Leg::Port), (0..2u16).prop_map(Leg::Bundle)]
 }
 
 fn any_delta() -> impl Strategy<Value = FibDelta> {
@@ -225,10 +215,7 @@ fn every_change_moves_the_epoch_and_repeating_it_does_not() {
         FibDelta::Revoke { s, d },
         FibDelta::ZoningOff,
         FibDelta::RemoveId { id: d },
-        FibDelta::Routes {
-            domain: 2,
-            legs: vec![],
-        },
+        FibDelta::Routes { domain: 2, legs: vec![] },
         mode(0, PortMode::Down),
     ];
     for (n, change) in (1..).zip(&changes) {
@@ -243,30 +230,17 @@ fn every_change_moves_the_epoch_and_repeating_it_does_not() {
 
 #[test]
 fn a_login_without_an_address_is_local_and_any_other_frame_without_one_is_not() {
-    let fib = fib(
-        IslChoice::Ingress,
-        &[mode(0, PortMode::F), own(0, 0x01_0000)],
-    );
+    let fib = fib(IslChoice::Ingress, &[mode(0, PortMode::F), own(0, 0x01_0000)]);
     assert_eq!(fib.decide(0, FcId::ZERO, FcId::F_PORT, 0), Decision::Local);
     for d in [FcId::NAME_SERVER, FcId::FABRIC_CONTROLLER, id(0x01_0000)] {
-        assert_eq!(
-            fib.decide(0, FcId::ZERO, d, 0),
-            drop(DropReason::BadSourceId)
-        );
+        assert_eq!(fib.decide(0, FcId::ZERO, d, 0), drop(DropReason::BadSourceId));
     }
 }
 
 #[test]
 fn a_port_may_not_use_the_address_of_another_port() {
-    let fib = fib(
-        IslChoice::Ingress,
-        &[
-            mode(0, PortMode::F),
-            mode(1, PortMode::F),
-            own(0, 0x01_0000),
-            own(1, 0x01_0100),
-        ],
-    );
+    let fib =
+        fib(IslChoice::Ingress, &[mode(0, PortMode::F), mode(1, PortMode::F), own(0, 0x01_0000), own(1, 0x01_0100)]);
     assert_eq!(fib.decide(0, id(0x01_0000), id(0x01_0100), 0), forward(1));
     for spoofed in [0x01_0100, 0x01_0001, 0x02_0000, 0xff_fffc] {
         let decision = fib.decide(0, id(spoofed), id(0x01_0100), 0);
@@ -276,10 +250,7 @@ fn a_port_may_not_use_the_address_of_another_port() {
 
 #[test]
 fn unzoned_and_open_needs_no_table() {
-    let mut fib = fib(
-        IslChoice::Ingress,
-        &[mode(0, PortMode::F), mode(1, PortMode::F)],
-    );
+    let mut fib = fib(IslChoice::Ingress, &[mode(0, PortMode::F), mode(1, PortMode::F)]);
     for port in 0..2 {
         fib.apply(&own(port, 0x01_0000 + u32::from(port)));
     }
@@ -294,9 +265,7 @@ fn a_page_is_used_again_when_its_last_address_left() {
     let mut fib = Fib::new(DOMAIN, 256, IslChoice::Ingress);
     for area in 0..200 {
         fib.apply(&own(area, 0x01_0000 + (u32::from(area) << 8)));
-        fib.apply(&FibDelta::RemoveId {
-            id: id(0x01_0000 + (u32::from(area) << 8)),
-        });
+        fib.apply(&FibDelta::RemoveId { id: id(0x01_0000 + (u32::from(area) << 8)) });
     }
     assert_eq!(fib.table_bytes(), 2 * 512);
     assert_eq!(fib.ids().count(), 0);
@@ -309,24 +278,13 @@ fn spray_names_the_group_and_one_leg_needs_none() {
         IslChoice::Spray,
         &[
             mode(0, PortMode::E),
-            FibDelta::Routes {
-                domain: 2,
-                legs: legs.clone(),
-            },
-            FibDelta::Routes {
-                domain: 3,
-                legs: vec![Leg::Port(2)],
-            },
-            FibDelta::Routes {
-                domain: 4,
-                legs: vec![Leg::Bundle(9)],
-            },
+            FibDelta::Routes { domain: 2, legs: legs.clone() },
+            FibDelta::Routes { domain: 3, legs: vec![Leg::Port(2)] },
+            FibDelta::Routes { domain: 4, legs: vec![Leg::Bundle(9)] },
         ],
     );
     let to = |domain| fib.decide(0, id(0x05_0000), FcId::from_parts(domain, 0, 0), 0);
-    let Decision::Forward(Egress::Spray(group)) = to(2) else {
-        panic!("{:?}", to(2))
-    };
+    let Decision::Forward(Egress::Spray(group)) = to(2) else { panic!("{:?}", to(2)) };
     assert_eq!(fib.spray_members(group), legs);
     assert_eq!(to(3), forward(2));
     assert_eq!(to(4), Decision::Forward(Egress::Bundle(9)));
@@ -335,19 +293,8 @@ fn spray_names_the_group_and_one_leg_needs_none() {
 
 /// Counts the choices of `frames` over `legs` ports and compares them with an even spread: the sum of squared
 /// deviations over the expectation must stay below a bound that a fair die misses about once in 10^5 (chi-square).
-fn assert_even(
-    what: &str,
-    legs: u16,
-    frames: impl Iterator<Item = (u32, u32, u16)>,
-    choice: IslChoice,
-) {
-    let deltas = [
-        mode(0, PortMode::E),
-        FibDelta::Routes {
-            domain: 9,
-            legs: (0..legs).map(Leg::Port).collect(),
-        },
-    ];
+fn assert_even(what: &str, legs: u16, frames: impl Iterator<Item = (u32, u32, u16)>, choice: IslChoice) {
+    let deltas = [mode(0, PortMode::E), FibDelta::Routes { domain: 9, legs: (0..legs).map(Leg::Port).collect() }];
     let fib = fib(choice, &deltas);
     let mut counts = vec![0u32; usize::from(legs)];
     for (s, d, ox_id) in frames {
@@ -358,26 +305,16 @@ fn assert_even(
     }
     let total: u32 = counts.iter().sum();
     let expected = f64::from(total) / f64::from(legs);
-    let chi: f64 = counts
-        .iter()
-        .map(|&n| (f64::from(n) - expected).powi(2) / expected)
-        .sum();
+    let chi: f64 = counts.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
     let freedom = f64::from(legs - 1);
     let bound = freedom + 4.5 * (2.0 * freedom).sqrt() + 12.0;
-    assert!(
-        chi < bound,
-        "{what}, {legs} legs: {chi:.1} above {bound:.1}: {counts:?}"
-    );
+    assert!(chi < bound, "{what}, {legs} legs: {chi:.1} above {bound:.1}: {counts:?}");
 }
 
 #[test]
 fn exchanges_of_one_pair_spread_evenly() {
     for legs in [2, 3, 4, 5, 7, 8, 16] {
-        for (s, d) in [
-            (0x01_0000, 0x09_0000),
-            (0x01_0300, 0x09_1f00),
-            (0x02_0005, 0x09_00ff),
-        ] {
+        for (s, d) in [(0x01_0000, 0x09_0000), (0x01_0300, 0x09_1f00), (0x02_0005, 0x09_00ff)] {
             // Counting up, as an initiator does, and in the strides of one that keeps a number per queue.
             for stride in [1u16, 2, 16, 256] {
                 let frames = (0..2_000u16).map(|n| (s, d, n.wrapping_mul(stride)));
@@ -392,35 +329,21 @@ fn exchanges_of_one_pair_spread_evenly() {
 #[test]
 fn device_pairs_spread_evenly() {
     for legs in [2, 3, 4, 8] {
-        let pairs = (0..64u32)
-            .flat_map(|s| (0..64u32).map(move |d| (0x01_0000 + (s << 8), 0x09_0000 + (d << 8), 0)));
+        let pairs = (0..64u32).flat_map(|s| (0..64u32).map(move |d| (0x01_0000 + (s << 8), 0x09_0000 + (d << 8), 0)));
         assert_even("one id per area", legs, pairs, IslChoice::DevicePair);
-        let pairs =
-            (0..64u32).flat_map(|s| (0..64u32).map(move |d| (0x01_0000 + s, 0x09_0000 + d, 0)));
+        let pairs = (0..64u32).flat_map(|s| (0..64u32).map(move |d| (0x01_0000 + s, 0x09_0000 + d, 0)));
         assert_even("virtual ports", legs, pairs, IslChoice::DevicePair);
     }
 }
 
 #[test]
 fn an_exchange_keeps_its_path_and_a_pair_keeps_its_path() {
-    let routes = FibDelta::Routes {
-        domain: 9,
-        legs: (0..4).map(Leg::Port).collect(),
-    };
-    let exchange = fib(
-        IslChoice::Exchange,
-        &[mode(0, PortMode::E), mode(1, PortMode::E), routes.clone()],
-    );
-    let pair = fib(
-        IslChoice::DevicePair,
-        &[mode(0, PortMode::E), mode(1, PortMode::E), routes],
-    );
+    let routes = FibDelta::Routes { domain: 9, legs: (0..4).map(Leg::Port).collect() };
+    let exchange = fib(IslChoice::Exchange, &[mode(0, PortMode::E), mode(1, PortMode::E), routes.clone()]);
+    let pair = fib(IslChoice::DevicePair, &[mode(0, PortMode::E), mode(1, PortMode::E), routes]);
     let (s, d) = (id(0x01_0000), id(0x09_0000));
     for ox_id in 0..100 {
-        assert_eq!(
-            exchange.decide(0, s, d, ox_id),
-            exchange.decide(1, s, d, ox_id)
-        );
+        assert_eq!(exchange.decide(0, s, d, ox_id), exchange.decide(1, s, d, ox_id));
         assert_eq!(pair.decide(0, s, d, ox_id), pair.decide(1, s, d, 0));
     }
 }

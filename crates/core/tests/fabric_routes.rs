@@ -7,58 +7,32 @@ use sanloom_core::fabric::routes::{Isl, IslEnd, cost_of, routes};
 use std::collections::BTreeSet;
 
 fn isl(a: (usize, u16), b: (usize, u16), cost: u32) -> Isl {
-    Isl {
-        a: IslEnd {
-            switch: a.0,
-            port: a.1,
-        },
-        b: IslEnd {
-            switch: b.0,
-            port: b.1,
-        },
-        cost,
-        bundle: None,
-        up: true,
-    }
+    Isl { a: IslEnd { switch: a.0, port: a.1 }, b: IslEnd { switch: b.0, port: b.1 }, cost, bundle: None, up: true }
 }
 
 fn bundled(isl: Isl, bundle: u16) -> Isl {
-    Isl {
-        bundle: Some(bundle),
-        ..isl
-    }
+    Isl { bundle: Some(bundle), ..isl }
 }
 
 #[test]
 fn two_links_to_one_core_are_two_legs() {
     // Two edges with two links each to one core, as in document 001, Figure 8, but for the number of edges.
-    let isls = [
-        isl((0, 8), (2, 0), 500),
-        isl((0, 9), (2, 1), 500),
-        isl((1, 8), (2, 2), 500),
-        isl((1, 9), (2, 3), 500),
-    ];
+    let isls = [isl((0, 8), (2, 0), 500), isl((0, 9), (2, 1), 500), isl((1, 8), (2, 2), 500), isl((1, 9), (2, 3), 500)];
     let both = vec![Leg::Port(8), Leg::Port(9)];
     assert_eq!(
         routes(&[1, 2, 10], &isls),
         vec![
             vec![(2, both.clone()), (10, both.clone())],
             vec![(1, both.clone()), (10, both)],
-            vec![
-                (1, vec![Leg::Port(0), Leg::Port(1)]),
-                (2, vec![Leg::Port(2), Leg::Port(3)])
-            ],
+            vec![(1, vec![Leg::Port(0), Leg::Port(1)]), (2, vec![Leg::Port(2), Leg::Port(3)])],
         ]
     );
 }
 
 #[test]
 fn links_of_a_bundle_are_one_leg_while_one_of_them_is_up() {
-    let mut isls = [
-        isl((0, 1), (1, 1), 250),
-        bundled(isl((0, 4), (1, 4), 250), 7),
-        bundled(isl((0, 0), (1, 3), 250), 7),
-    ];
+    let mut isls =
+        [isl((0, 1), (1, 1), 250), bundled(isl((0, 4), (1, 4), 250), 7), bundled(isl((0, 0), (1, 3), 250), 7)];
     let legs = |isls: &[Isl]| routes(&[1, 2], isls)[0][0].1.clone();
     // The bundle has the lowest port.
     assert_eq!(legs(&isls), [Leg::Bundle(7), Leg::Port(1)]);
@@ -72,43 +46,27 @@ fn links_of_a_bundle_are_one_leg_while_one_of_them_is_up() {
 
 #[test]
 fn the_cheaper_way_wins_even_if_it_is_longer() {
-    let isls = [
-        isl((0, 0), (1, 0), 1000),
-        isl((0, 1), (2, 0), 250),
-        isl((2, 1), (1, 1), 250),
-    ];
-    assert_eq!(
-        routes(&[1, 2, 3], &isls)[0],
-        [(2, vec![Leg::Port(1)]), (3, vec![Leg::Port(1)])]
-    );
+    let isls = [isl((0, 0), (1, 0), 1000), isl((0, 1), (2, 0), 250), isl((2, 1), (1, 1), 250)];
+    assert_eq!(routes(&[1, 2, 3], &isls)[0], [(2, vec![Leg::Port(1)]), (3, vec![Leg::Port(1)])]);
 }
 
 #[test]
 fn destinations_are_sorted_by_domain_whatever_the_order_of_the_switches() {
     let isls = [isl((0, 0), (1, 0), 1), isl((1, 1), (2, 0), 1)];
     let found = routes(&[30, 5, 20], &isls);
-    let domains: Vec<Vec<u8>> = found
-        .iter()
-        .map(|r| r.iter().map(|(domain, _)| *domain).collect())
-        .collect();
+    let domains: Vec<Vec<u8>> = found.iter().map(|r| r.iter().map(|(domain, _)| *domain).collect()).collect();
     assert_eq!(domains, [vec![5, 20], vec![20, 30], vec![5, 30]]);
 }
 
 #[test]
 fn links_to_nowhere_and_loops_are_left_out() {
     let isls = [isl((0, 0), (7, 0), 1), isl((0, 1), (0, 2), 1)];
-    assert_eq!(
-        routes(&[1, 2], &isls),
-        vec![vec![(2, vec![])], vec![(1, vec![])]]
-    );
+    assert_eq!(routes(&[1, 2], &isls), vec![vec![(2, vec![])], vec![(1, vec![])]]);
 }
 
 #[test]
 fn cost_follows_the_rate() {
-    let costs: Vec<u32> = LineRate::ALL
-        .iter()
-        .map(|rate| cost_of(rate.bytes_per_s()))
-        .collect();
+    let costs: Vec<u32> = LineRate::ALL.iter().map(|rate| cost_of(rate.bytes_per_s())).collect();
     assert_eq!(costs, [1000, 500, 250, 125, 83, 62, 31, 15, 8]);
     assert_eq!(cost_of(0), u32::MAX);
     assert_eq!(cost_of(u64::MAX), 1);
@@ -197,9 +155,7 @@ proptest! {
 fn sixty_five_switches_of_a_two_level_fabric_find_all_their_legs() {
     // 57 edges with one link to each of eight cores.
     let isls: Vec<Isl> = (0..57)
-        .flat_map(|edge| {
-            (0..8u16).map(move |core| isl((8 + edge, core), (usize::from(core), edge as u16), 125))
-        })
+        .flat_map(|edge| (0..8u16).map(move |core| isl((8 + edge, core), (usize::from(core), edge as u16), 125)))
         .collect();
     let domains: Vec<u8> = (1..=65).collect();
     let found = routes(&domains, &isls);

@@ -11,10 +11,7 @@ use switch_util::*;
 
 fn bytes(hex: &str) -> Vec<u8> {
     let hex: String = hex.split_whitespace().collect();
-    (0..hex.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
-        .collect()
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
 /// FLOGI of a Linux 6.1 host: header and payload.
@@ -83,9 +80,7 @@ fn encoded(frame: &Frame) -> Vec<u8> {
 fn reply(rig: &mut Rig, request: &str, expected: &str) -> (Vec<u8>, Vec<u8>) {
     rig.sent.clear();
     assert_eq!(rig.offer_frame(2, frame(request)), Decision::Local);
-    let [(2, sent)] = &rig.sent[..] else {
-        panic!("{:?}", rig.sent)
-    };
+    let [(2, sent)] = &rig.sent[..] else { panic!("{:?}", rig.sent) };
     let (mut ours, mut golden) = (encoded(sent), padded(expected));
     ours[18..20].fill(0);
     golden[18..20].fill(0);
@@ -94,10 +89,7 @@ fn reply(rig: &mut Rig, request: &str, expected: &str) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn a_linux_host_is_answered_byte_by_byte_as_it_was_by_the_switch_that_it_accepted() {
-    let mut rig = Rig::new(sanloom_core::switch::SwitchConfig {
-        bb_credit: vec![],
-        ..config(1, open())
-    });
+    let mut rig = Rig::new(sanloom_core::switch::SwitchConfig { bb_credit: vec![], ..config(1, open()) });
     rig.up(2);
 
     let (ours, golden) = reply(&mut rig, FLOGI, FLOGI_ACCEPT);
@@ -125,9 +117,7 @@ fn a_linux_host_is_answered_byte_by_byte_as_it_was_by_the_switch_that_it_accepte
     rig.flogi(1, 0x2000_02fc_0000_0002);
     rig.sent.clear();
     rig.wait(RSCN_DELAY);
-    let [(2, sent)] = &rig.sent[..] else {
-        panic!("{:?}", rig.sent)
-    };
+    let [(2, sent)] = &rig.sent[..] else { panic!("{:?}", rig.sent) };
     let mut ours = encoded(sent);
     let golden = padded(RSCN);
     let ox_id: [u8; 2] = ours[16..18].try_into().unwrap();
@@ -149,9 +139,7 @@ fn the_same_conversation_as_values() {
     let mut rig = Rig::new(config(1, open()));
     let (wwpn, wwnn) = (Wwpn(0x2000_02fc_0000_0001), node_of(0x2000_02fc_0000_0001));
     rig.up(2);
-    let (id, accept) = rig
-        .ask_to_any(2, FcId::ZERO, Els::Flogi(login(wwpn.0)))
-        .unwrap();
+    let (id, accept) = rig.ask_to_any(2, FcId::ZERO, Els::Flogi(login(wwpn.0))).unwrap();
     assert_eq!(id, FcId::new(0x01_0200));
     assert_eq!(
         accept,
@@ -170,10 +158,7 @@ fn the_same_conversation_as_values() {
             node_name: FABRIC_NAME,
             class_1: ClassParameters::default(),
             class_2: ClassParameters::default(),
-            class_3: ClassParameters {
-                flags: 0x8800,
-                ..ClassParameters::default()
-            },
+            class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
         }
     );
     let name = |text: &str| text.as_bytes().into();
@@ -181,37 +166,17 @@ fn the_same_conversation_as_values() {
     let mut types = [0; 8];
     (types[0], types[1]) = (0x100, 1);
     for request in [
-        NsRequest::RnnId {
-            port_id: id,
-            node_name: wwnn,
-        },
-        NsRequest::RsnnNn {
-            node_name: wwnn,
-            symbolic_name: name("a host"),
-        },
-        NsRequest::RspnId {
-            port_id: id,
-            symbolic_name: name("its port"),
-        },
+        NsRequest::RnnId { port_id: id, node_name: wwnn },
+        NsRequest::RsnnNn { node_name: wwnn, symbolic_name: name("a host") },
+        NsRequest::RspnId { port_id: id, symbolic_name: name("its port") },
         NsRequest::RftId { port_id: id, types },
-        NsRequest::RffId {
-            port_id: id,
-            features: 2,
-            fc4_type: 8,
-        },
+        NsRequest::RffId { port_id: id, features: 2, fc4_type: 8 },
     ] {
         assert_eq!(rig.ns(id, request), Ok(NsAccept::Empty));
     }
     let scr = rig.ask_els(2, id, FcId::FABRIC_CONTROLLER, Els::Scr { function: 3 });
     assert_eq!(scr, Ok(LsAcc::Empty));
-    let all = rig.ns(
-        id,
-        NsRequest::GpnFt {
-            domain: 0,
-            area: 0,
-            fc4_type: 8,
-        },
-    );
+    let all = rig.ns(id, NsRequest::GpnFt { domain: 0, area: 0, fc4_type: 8 });
     assert_eq!(all, Ok(NsAccept::PortNames(vec![(id, wwpn)])));
     assert_eq!(rig.switch.counters().ct_accepted, 6);
     assert_eq!(rig.switch.counters().els_accepted, 2);
@@ -226,56 +191,27 @@ fn services_answer_the_link_services_that_have_an_answer() {
     let ns = FcId::NAME_SERVER;
     let echo: Box<[u8]> = Box::from(*b"echo");
     for to in [FcId::F_PORT, FcId::FABRIC_CONTROLLER, ns] {
-        let rtv = Rtv {
-            r_a_tov_ms: 10_000,
-            e_d_tov: 2_000,
-            qualifier: 0,
-        };
+        let rtv = Rtv { r_a_tov_ms: 10_000, e_d_tov: 2_000, qualifier: 0 };
         assert_eq!(rig.ask_els(2, id, to, Els::Rtv), Ok(LsAcc::Rtv(rtv)));
-        assert_eq!(
-            rig.ask_els(2, id, to, Els::Echo(echo.clone())),
-            Ok(LsAcc::Echo(echo.clone()))
-        );
-        let exchange = ExchangeRef {
-            originator: id,
-            ox_id: 1,
-            rx_id: 2,
-        };
+        assert_eq!(rig.ask_els(2, id, to, Els::Echo(echo.clone())), Ok(LsAcc::Echo(echo.clone())));
+        let exchange = ExchangeRef { originator: id, ox_id: 1, rx_id: 2 };
         assert_eq!(rig.ask_els(2, id, to, Els::Rrq(exchange)), Ok(LsAcc::Empty));
         rig.sent.clear();
         rig.offer(2, id, to, els(Els::Test(echo.clone())));
         assert_eq!(rig.sent, []);
     }
     rig.plogi(id);
-    let ask = Adisc {
-        hard_address: FcId::ZERO,
-        port_name: Wwpn(0x21),
-        node_name: Wwnn(0),
-        port_id: id,
-    };
-    let answer = Adisc {
-        hard_address: FcId::ZERO,
-        port_name: Wwpn(0x2ffc_0000_c0ff_ee02),
-        node_name: SWITCH_NAME,
-        port_id: ns,
-    };
-    assert_eq!(
-        rig.ask_els(2, id, ns, Els::Adisc(ask)),
-        Ok(LsAcc::Adisc(answer))
-    );
+    let ask = Adisc { hard_address: FcId::ZERO, port_name: Wwpn(0x21), node_name: Wwnn(0), port_id: id };
+    let answer =
+        Adisc { hard_address: FcId::ZERO, port_name: Wwpn(0x2ffc_0000_c0ff_ee02), node_name: SWITCH_NAME, port_id: ns };
+    assert_eq!(rig.ask_els(2, id, ns, Els::Adisc(ask)), Ok(LsAcc::Adisc(answer)));
     let pdisc = rig.ask_els(2, id, ns, Els::Pdisc(login(0x21)));
     assert_eq!(pdisc, rig.ask_els(2, id, ns, Els::Plogi(login(0x21))));
     // A logout from the service, not from the fabric.
-    let logo = Els::Logo(Logo {
-        port_id: id,
-        port_name: Wwpn(0x21),
-    });
+    let logo = Els::Logo(Logo { port_id: id, port_name: Wwpn(0x21) });
     assert_eq!(rig.ask_els(2, id, ns, logo), Ok(LsAcc::Empty));
     assert_eq!(rig.fib.port_of(id), Some(2));
-    assert_eq!(
-        rig.ns(id, NsRequest::GpnId { port_id: id }),
-        Err((0x09, 0x10))
-    );
+    assert_eq!(rig.ns(id, NsRequest::GpnId { port_id: id }), Err((0x09, 0x10)));
 }
 
 #[test]
@@ -283,13 +219,7 @@ fn an_aborted_exchange_with_a_service_is_over() {
     use sanloom_wire::bls::{BaAcc, Bls};
     let mut rig = Rig::new(config(1, open()));
     let id = rig.flogi(2, 0x21);
-    let accept = BaAcc {
-        seq_id: None,
-        ox_id: 1,
-        rx_id: 0xffff,
-        low_seq_cnt: 0,
-        high_seq_cnt: 0xffff,
-    };
+    let accept = BaAcc { seq_id: None, ox_id: 1, rx_id: 0xffff, low_seq_cnt: 0, high_seq_cnt: 0xffff };
     let reply = rig.ask(2, id, FcId::NAME_SERVER, Message::Bls(Bls::Abts));
     assert_eq!(reply, Message::Bls(Bls::BaAcc(accept)));
 }
@@ -299,14 +229,9 @@ fn bytes_that_are_whole_messages_are_answered_like_values() {
     let mut rig = Rig::new(config(1, open()));
     rig.up(2);
     let parsed = frame(FLOGI);
-    let raw = Frame {
-        header: parsed.header,
-        payload: Payload::Bytes(bytes(FLOGI)[24..].into()),
-    };
+    let raw = Frame { header: parsed.header, payload: Payload::Bytes(bytes(FLOGI)[24..].into()) };
     rig.offer_frame(2, raw);
-    let [(2, reply)] = &rig.sent[..] else {
-        panic!("{:?}", rig.sent)
-    };
+    let [(2, reply)] = &rig.sent[..] else { panic!("{:?}", rig.sent) };
     assert_eq!(reply.header.d_id, FcId::new(0x01_0200));
 }
 
@@ -316,37 +241,12 @@ fn malformed_messages_are_rejected_and_malformed_replies_are_not_answered() {
     type Case = (&'static str, FcId, &'static [u8], &'static [u8]);
     let cases: [Case; 6] = [
         // A FLOGI of 8 bytes, an unknown ELS, an RSCN with pages of 3 bytes.
-        (
-            "short FLOGI",
-            FcId::F_PORT,
-            &[4, 0, 0, 0, 0, 0, 0, 0],
-            &[1, 0, 0, 0, 0, 0x03, 0x2d, 0],
-        ),
-        (
-            "unknown",
-            FcId::F_PORT,
-            &[0x0c, 0, 0, 0],
-            &[1, 0, 0, 0, 0, 0x0b, 0x2c, 0],
-        ),
-        (
-            "RSCN",
-            FcId::FABRIC_CONTROLLER,
-            &[0x61, 3, 0, 8, 0, 0, 0, 0],
-            &[1, 0, 0, 0, 0, 3, 0x2d, 0],
-        ),
+        ("short FLOGI", FcId::F_PORT, &[4, 0, 0, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 0x03, 0x2d, 0]),
+        ("unknown", FcId::F_PORT, &[0x0c, 0, 0, 0], &[1, 0, 0, 0, 0, 0x0b, 0x2c, 0]),
+        ("RSCN", FcId::FABRIC_CONTROLLER, &[0x61, 3, 0, 8, 0, 0, 0, 0], &[1, 0, 0, 0, 0, 3, 0x2d, 0]),
         // CT: cut in the preamble, and a body that is too short.
-        (
-            "CT preamble",
-            FcId::NAME_SERVER,
-            &[1, 0, 0, 0, 0xfc, 2],
-            &[4, 0],
-        ),
-        (
-            "GPN_ID without an id",
-            FcId::NAME_SERVER,
-            &[1, 0, 0, 0, 0xfc, 2, 0, 0, 1, 0x12, 0, 0, 0, 0, 0, 0],
-            &[4, 0],
-        ),
+        ("CT preamble", FcId::NAME_SERVER, &[1, 0, 0, 0, 0xfc, 2], &[4, 0]),
+        ("GPN_ID without an id", FcId::NAME_SERVER, &[1, 0, 0, 0, 0xfc, 2, 0, 0, 1, 0x12, 0, 0, 0, 0, 0, 0], &[4, 0]),
         ("CT revision", FcId::NAME_SERVER, &[9; 20], &[2, 0]),
     ];
     for (what, to, payload, expected) in cases {
@@ -358,32 +258,17 @@ fn malformed_messages_are_rejected_and_malformed_replies_are_not_answered() {
             _ => els(Els::Rtv),
         };
         let h = header(id, to, &message);
-        let raw = Frame {
-            header: h,
-            payload: Payload::Bytes(payload.into()),
-        };
+        let raw = Frame { header: h, payload: Payload::Bytes(payload.into()) };
         rig.offer_frame(2, raw.clone());
-        let [(2, reply)] = &rig.sent[..] else {
-            panic!("{what}: {:?}", rig.sent)
-        };
+        let [(2, reply)] = &rig.sent[..] else { panic!("{what}: {:?}", rig.sent) };
         let bytes = encoded(reply);
-        let got = if to == FcId::NAME_SERVER {
-            &bytes[24 + 13..24 + 15]
-        } else {
-            &bytes[24..32]
-        };
+        let got = if to == FcId::NAME_SERVER { &bytes[24 + 13..24 + 15] } else { &bytes[24..32] };
         assert_eq!(got, expected, "{what}");
         // The same as a reply is nothing that we asked for.
         rig.sent.clear();
         let before = rig.switch.counters().frames_discarded;
         let r_ctl = if to == FcId::NAME_SERVER { 0x03 } else { 0x23 };
-        let reply = Frame {
-            header: Header {
-                r_ctl: sanloom_wire::RCtl(r_ctl),
-                ..h
-            },
-            ..raw
-        };
+        let reply = Frame { header: Header { r_ctl: sanloom_wire::RCtl(r_ctl), ..h }, ..raw };
         rig.offer_frame(2, reply);
         assert_eq!(rig.sent, [], "{what}");
         assert_eq!(rig.switch.counters().frames_discarded, before + 1, "{what}");
@@ -398,10 +283,7 @@ fn other_services_and_types_are_rejected_or_discarded() {
     rig.plogi(id);
     let other = |service| Ct {
         service,
-        body: CtBody::Other {
-            command: 0x0200,
-            body: Box::default(),
-        },
+        body: CtBody::Other { command: 0x0200, body: Box::default() },
         ..Ct::ns_request(NsRequest::GpnId { port_id: id })
     };
     for (to, service) in [
@@ -411,27 +293,16 @@ fn other_services_and_types_are_rejected_or_discarded() {
         (FcId::new(0xff_fffb), Service::TIME),
     ] {
         let reply = rig.ask(2, id, to, Message::Ct(Box::new(other(service))));
-        let Message::Ct(ct) = reply else {
-            panic!("{reply:?}")
-        };
-        let CtBody::Reject(reject) = &ct.body else {
-            panic!("{ct:?}")
-        };
-        assert_eq!(
-            (ct.service, reject.reason, reject.explanation),
-            (service, CtReason::NOT_SUPPORTED, 0)
-        );
+        let Message::Ct(ct) = reply else { panic!("{reply:?}") };
+        let CtBody::Reject(reject) = &ct.body else { panic!("{ct:?}") };
+        assert_eq!((ct.service, reject.reason, reject.explanation), (service, CtReason::NOT_SUPPORTED, 0));
     }
     rig.sent.clear();
     let before = rig.switch.counters().frames_discarded;
     let mut fcp = frame(SCR);
     fcp.header.fc_type = sanloom_wire::FcType::FCP;
     fcp.header.r_ctl = sanloom_wire::RCtl::UNSOLICITED_COMMAND;
-    fcp.payload = Payload::Pattern {
-        seed: 0,
-        offset: 0,
-        len: 32,
-    };
+    fcp.payload = Payload::Pattern { seed: 0, offset: 0, len: 32 };
     rig.offer_frame(2, fcp);
     assert_eq!(rig.sent, []);
     assert_eq!(rig.switch.counters().frames_discarded, before + 1);

@@ -25,23 +25,15 @@ const ISL: u16 = 299;
 
 impl Fabric {
     fn new(switches: usize, zoning: &Arc<ZoneSet>) -> Fabric {
-        let config = |domain| SwitchConfig {
-            bb_credit: vec![],
-            ..config(domain, zoning.clone())
-        };
+        let config = |domain| SwitchConfig { bb_credit: vec![], ..config(domain, zoning.clone()) };
         let mut fabric = Fabric {
-            switches: (1..=switches as u8)
-                .map(|domain| Rig::new(config(domain)))
-                .collect(),
+            switches: (1..=switches as u8).map(|domain| Rig::new(config(domain))).collect(),
             mail: BTreeMap::new(),
             cut: BTreeSet::new(),
         };
         let all: Vec<u8> = (1..=switches as u8).collect();
         for rig in &mut fabric.switches {
-            rig.handle(Input::PortUp {
-                port: ISL,
-                kind: sanloom_core::switch::PortKind::E,
-            });
+            rig.handle(Input::PortUp { port: ISL, kind: sanloom_core::switch::PortKind::E });
             rig.reach(&all);
         }
         fabric
@@ -52,10 +44,7 @@ impl Fabric {
         for from in 0..self.switches.len() {
             for update in std::mem::take(&mut self.switches[from].peers) {
                 for to in (0..self.switches.len()).filter(|to| *to != from) {
-                    self.mail
-                        .entry((from, to))
-                        .or_default()
-                        .push_back(update.clone());
+                    self.mail.entry((from, to)).or_default().push_back(update.clone());
                 }
             }
         }
@@ -74,24 +63,14 @@ impl Fabric {
     }
 
     fn deliver_all(&mut self) {
-        let pairs: Vec<_> = (0..self.switches.len())
-            .flat_map(|a| (0..self.switches.len()).map(move |b| (a, b)))
-            .collect();
-        while pairs
-            .iter()
-            .fold(false, |any, (a, b)| self.deliver_one(*a, *b) || any)
-        {}
+        let pairs: Vec<_> =
+            (0..self.switches.len()).flat_map(|a| (0..self.switches.len()).map(move |b| (a, b))).collect();
+        while pairs.iter().fold(false, |any, (a, b)| self.deliver_one(*a, *b) || any) {}
     }
 
     fn set_cut(&mut self, a: usize, b: usize, cut: bool) {
         let pair = (a.min(b), a.max(b));
-        if a == b
-            || !(if cut {
-                self.cut.insert(pair)
-            } else {
-                self.cut.remove(&pair)
-            })
-        {
+        if a == b || !(if cut { self.cut.insert(pair) } else { self.cut.remove(&pair) }) {
             return;
         }
         let legs = if cut { vec![] } else { vec![Leg::Port(ISL)] };
@@ -112,10 +91,7 @@ fn expected_permissions(rig: &Rig, zones: &ZoneSet) -> (Vec<(FcId, FcId)>, Vec<F
     let zoned = |entry: &NsEntry| zones.is_zoned(entry.port_name);
     let mut pairs = Vec::new();
     for s in &known {
-        for d in known
-            .iter()
-            .filter(|d| d.port_id.domain() == rig.switch.domain())
-        {
+        for d in known.iter().filter(|d| d.port_id.domain() == rig.switch.domain()) {
             let both_zoned = zoned(s) && zoned(d);
             if s.port_id != d.port_id && both_zoned && zones.permits(s.port_name, d.port_name) {
                 pairs.push((s.port_id, d.port_id));
@@ -123,14 +99,7 @@ fn expected_permissions(rig: &Rig, zones: &ZoneSet) -> (Vec<(FcId, FcId)>, Vec<F
         }
     }
     let unzoned = |entry: &&&NsEntry| zones.open_default() && !zones.permits_all() && !zoned(entry);
-    (
-        pairs,
-        known
-            .iter()
-            .filter(unzoned)
-            .map(|entry| entry.port_id)
-            .collect(),
-    )
+    (pairs, known.iter().filter(unzoned).map(|entry| entry.port_id).collect())
 }
 
 fn assert_permissions(rig: &Rig, zones: &ZoneSet) {
@@ -140,11 +109,7 @@ fn assert_permissions(rig: &Rig, zones: &ZoneSet) {
     let ids: Vec<_> = rig.fib.ids().collect();
     assert_eq!(ids, rig.switch.logins().collect::<Vec<_>>());
     // Names are unique within what one switch knows.
-    let names: BTreeSet<Wwpn> = rig
-        .switch
-        .name_server()
-        .map(|entry| entry.port_name)
-        .collect();
+    let names: BTreeSet<Wwpn> = rig.switch.name_server().map(|entry| entry.port_name).collect();
     assert_eq!(names.len(), rig.switch.name_server().count());
     // And the table decides as the rule says, for every two known ports.
     for s in rig.switch.name_server() {
@@ -199,8 +164,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn take(fabric: &mut Fabric, step: &Step) {
-    let address =
-        |switch: usize, port: u16, n: u8| FcId::from_parts(switch as u8 + 1, port as u8, n);
+    let address = |switch: usize, port: u16, n: u8| FcId::from_parts(switch as u8 + 1, port as u8, n);
     match *step {
         Step::Flogi { switch, port, name } => {
             fabric.switches[switch].flogi(port, name);
@@ -215,12 +179,8 @@ fn take(fabric: &mut Fabric, step: &Step) {
         Step::Logo { switch, port, n } => {
             let (rig, id) = (&mut fabric.switches[switch], address(switch, port, n));
             if rig.fib.port_of(id).is_some() {
-                let logo = Logo {
-                    port_id: id,
-                    port_name: Wwpn(rig.name_of(id)),
-                };
-                rig.ask_els(port, id, FcId::F_PORT, Els::Logo(logo))
-                    .unwrap();
+                let logo = Logo { port_id: id, port_name: Wwpn(rig.name_of(id)) };
+                rig.ask_els(port, id, FcId::F_PORT, Els::Logo(logo)).unwrap();
             }
         }
         Step::Register { switch, port } => {
@@ -242,19 +202,10 @@ fn take(fabric: &mut Fabric, step: &Step) {
 fn any_zones() -> impl Strategy<Value = Arc<ZoneSet>> {
     let members = prop::collection::btree_set(1..=NAMES, 0..5);
     (prop::collection::vec(members, 0..5), any::<bool>()).prop_map(|(zones, open)| {
-        let zone = |members: BTreeSet<u64>| Zone {
-            name: "zone".into(),
-            members: members.into_iter().map(Wwpn).collect(),
-        };
-        let default = if open {
-            ZoneDefault::Open
-        } else {
-            ZoneDefault::Closed
-        };
-        Arc::new(ZoneSet::new(&Zoning {
-            zones: zones.into_iter().map(zone).collect(),
-            default,
-        }))
+        let zone =
+            |members: BTreeSet<u64>| Zone { name: "zone".into(), members: members.into_iter().map(Wwpn).collect() };
+        let default = if open { ZoneDefault::Open } else { ZoneDefault::Closed };
+        Arc::new(ZoneSet::new(&Zoning { zones: zones.into_iter().map(zone).collect(), default }))
     })
 }
 
@@ -310,16 +261,8 @@ fn a_host_finds_a_target_on_another_switch_and_only_then_frames_pass_both_ways()
     let mut fabric = Fabric::new(2, &zones);
     let host = fabric.switches[0].join(1, 0x110, 2);
     let target = fabric.switches[1].join(2, 0x220, 1);
-    let targets = NsRequest::GidFf {
-        domain: 0,
-        area: 0,
-        features: 1,
-        fc4_type: 8,
-    };
-    assert_eq!(
-        fabric.switches[0].ns(host, targets.clone()),
-        Err((0x09, 0x0f))
-    );
+    let targets = NsRequest::GidFf { domain: 0, area: 0, features: 1, fc4_type: 8 };
+    assert_eq!(fabric.switches[0].ns(host, targets.clone()), Err((0x09, 0x0f)));
     let to_target = |fabric: &Fabric| {
         let out = fabric.switches[0].fib.decide(1, host, target, 7);
         let arrival = fabric.switches[1].fib.decide(ISL, host, target, 7);
@@ -330,30 +273,15 @@ fn a_host_finds_a_target_on_another_switch_and_only_then_frames_pass_both_ways()
     assert_eq!(to_target(&fabric), (forward(ISL), denied));
 
     fabric.deliver_all();
-    assert_eq!(
-        fabric.switches[0].ns(host, targets),
-        Ok(NsAccept::PortIds(vec![target]))
-    );
+    assert_eq!(fabric.switches[0].ns(host, targets), Ok(NsAccept::PortIds(vec![target])));
     assert_eq!(to_target(&fabric), (forward(ISL), forward(2)));
-    assert_eq!(
-        fabric.switches[0].fib.decide(ISL, target, host, 7),
-        forward(1)
-    );
+    assert_eq!(fabric.switches[0].fib.decide(ISL, target, host, 7), forward(1));
     // The host hears of the target through its own switch.
     fabric.switches[0].sent.clear();
     fabric.pass(RSCN_DELAY);
-    let page = |format, address| Rscn {
-        pages: vec![RscnPage {
-            qualifier: 0,
-            format,
-            address,
-        }],
-    };
+    let page = |format, address| Rscn { pages: vec![RscnPage { qualifier: 0, format, address }] };
     let told = fabric.switches[0].rscns();
-    assert_eq!(
-        (told.len(), told[0].0, &told[0].2),
-        (1, host, &page(AddressFormat::Port, target))
-    );
+    assert_eq!((told.len(), told[0].0, &told[0].2), (1, host, &page(AddressFormat::Port, target)));
     fabric.switches[0].answer(host, told[0].1, Els::LsAcc(sanloom_wire::els::LsAcc::Empty));
 
     // A port of the target's other zone-mates is none of the host's business.
@@ -369,10 +297,7 @@ fn a_host_finds_a_target_on_another_switch_and_only_then_frames_pass_both_ways()
     assert_eq!(fabric.switches[0].fib.permissions(), 0);
     fabric.pass(RSCN_DELAY);
     let told = fabric.switches[0].rscns();
-    assert_eq!(
-        (told.len(), told[0].0, &told[0].2),
-        (1, host, &page(AddressFormat::Port, target))
-    );
+    assert_eq!((told.len(), told[0].0, &told[0].2), (1, host, &page(AddressFormat::Port, target)));
 }
 
 #[test]
@@ -383,18 +308,12 @@ fn an_unreachable_domain_takes_its_ports_with_it_and_brings_them_back() {
     let far = fabric.switches[2].join(1, 0x330, 1);
     fabric.deliver_all();
     fabric.pass(RSCN_DELAY);
-    let [(_, ox_id, _)] = fabric.switches[0].rscns_among_logins()[..] else {
-        panic!()
-    };
+    let [(_, ox_id, _)] = fabric.switches[0].rscns_among_logins()[..] else { panic!() };
     fabric.switches[0].answer(host, ox_id, Els::LsAcc(sanloom_wire::els::LsAcc::Empty));
 
     fabric.set_cut(0, 2, true);
     let seen = |fabric: &mut Fabric| {
-        let all = NsRequest::GidFt {
-            domain: 0,
-            area: 0,
-            fc4_type: 8,
-        };
+        let all = NsRequest::GidFt { domain: 0, area: 0, fc4_type: 8 };
         fabric.switches[0].ns(host, all)
     };
     assert_eq!(seen(&mut fabric), Ok(NsAccept::PortIds(vec![host, near])));
@@ -402,9 +321,7 @@ fn an_unreachable_domain_takes_its_ports_with_it_and_brings_them_back() {
     assert_eq!(to_far, Decision::Drop(DropReason::NoRoute));
     fabric.switches[0].sent.clear();
     fabric.pass(RSCN_DELAY);
-    let [(to, ox_id, rscn)] = &fabric.switches[0].rscns()[..] else {
-        panic!()
-    };
+    let [(to, ox_id, rscn)] = &fabric.switches[0].rscns()[..] else { panic!() };
     assert_eq!((*to, rscn.pages[0].address), (host, far));
     fabric.switches[0].answer(host, *ox_id, Els::LsAcc(sanloom_wire::els::LsAcc::Empty));
     // What the far switch says meanwhile does not arrive by magic.
@@ -414,10 +331,7 @@ fn an_unreachable_domain_takes_its_ports_with_it_and_brings_them_back() {
 
     fabric.set_cut(0, 2, false);
     fabric.deliver_all();
-    assert_eq!(
-        seen(&mut fabric),
-        Ok(NsAccept::PortIds(vec![host, near, far]))
-    );
+    assert_eq!(seen(&mut fabric), Ok(NsAccept::PortIds(vec![host, near, far])));
     fabric.switches[0].sent.clear();
     fabric.pass(RSCN_DELAY);
     let told = fabric.switches[0].rscns();
@@ -452,11 +366,7 @@ fn of_two_ports_with_one_name_on_two_switches_the_later_stays_everywhere() {
     }
     fabric.deliver_all();
     for rig in &fabric.switches {
-        let known: Vec<FcId> = rig
-            .switch
-            .name_server()
-            .map(|entry| entry.port_id)
-            .collect();
+        let known: Vec<FcId> = rig.switch.name_server().map(|entry| entry.port_id).collect();
         assert_eq!(known, [later]);
     }
     assert_eq!(fabric.switches[0].switch.logins().count(), 0);
@@ -473,14 +383,32 @@ fn two_logins_with_one_name_at_one_instant_leave_one_of_them() {
     fabric.deliver_all();
     let stays = FcId::from_parts(2, 1, 0);
     for rig in &fabric.switches {
-        assert_eq!(
-            rig.switch
-                .name_server()
-                .map(|e| e.port_id)
-                .collect::<Vec<_>>(),
-            [stays]
-        );
+        assert_eq!(rig.switch.name_server().map(|e| e.port_id).collect::<Vec<_>>(), [stays]);
     }
+}
+
+#[test]
+fn a_name_goes_back_to_the_earlier_port_when_the_later_one_leaves_unheard_by_it() {
+    let mut fabric = Fabric::new(3, &open());
+    fabric.set_cut(0, 1, true);
+    let earlier = fabric.switches[1].flogi(1, 0x110);
+    fabric.pass(Span::from_us(1));
+    let later = fabric.switches[0].flogi(1, 0x110);
+    fabric.deliver_all();
+    let seen = |fabric: &Fabric| fabric.switches[2].switch.name_server().map(|e| e.port_id).collect::<Vec<_>>();
+    assert_eq!(seen(&fabric), [later]);
+    fabric.switches[0].down(1);
+    fabric.deliver_all();
+    assert_eq!(seen(&fabric), [earlier]);
+
+    // An earlier port that became unreachable meanwhile does not come back by itself.
+    let later = fabric.switches[0].flogi(1, 0x110);
+    fabric.deliver_all();
+    assert_eq!(seen(&fabric), [later]);
+    fabric.set_cut(1, 2, true);
+    fabric.switches[0].down(1);
+    fabric.deliver_all();
+    assert_eq!(seen(&fabric), []);
 }
 
 /// The work of one more login, and of its departure, on a switch with `logins` virtual ports in zones of four.
@@ -489,9 +417,7 @@ fn work_of_one_more(logins: u64, zones_of: u64) -> [u64; 2] {
         zones: (0..=logins / zones_of)
             .map(|zone| Zone {
                 name: "zone".into(),
-                members: (0..zones_of)
-                    .map(|n| Wwpn(0x1_0000 + zone * zones_of + n))
-                    .collect(),
+                members: (0..zones_of).map(|n| Wwpn(0x1_0000 + zone * zones_of + n)).collect(),
             })
             .collect(),
         default: ZoneDefault::Closed,
@@ -523,8 +449,5 @@ fn the_work_of_a_login_follows_its_zone_mates_and_not_the_number_of_logins() {
     let many = work_of_one_more(8_192, 4);
     assert_eq!(few, many);
     let larger_zones = work_of_one_more(8_192, 16);
-    assert!(
-        larger_zones[0] > 3 * many[0] && larger_zones[0] < 6 * many[0],
-        "{larger_zones:?} {many:?}"
-    );
+    assert!(larger_zones[0] > 3 * many[0] && larger_zones[0] < 6 * many[0], "{larger_zones:?} {many:?}");
 }

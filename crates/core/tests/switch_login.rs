@@ -16,10 +16,7 @@ fn rejected(reason: Reason, explanation: Why) -> Result<(FcId, Login), LsRjt> {
 }
 
 fn logo(port_id: FcId, name: u64) -> Els {
-    Els::Logo(Logo {
-        port_id,
-        port_name: Wwpn(name),
-    })
+    Els::Logo(Logo { port_id, port_name: Wwpn(name) })
 }
 
 #[test]
@@ -29,10 +26,7 @@ fn each_port_has_its_area_and_virtual_ports_fill_it_from_below() {
     assert_eq!(rig.flogi(255, 0x30), id(255, 0));
     let ids: Vec<_> = (1..4).map(|n| rig.fdisc(2, 0x20 + n).unwrap()).collect();
     assert_eq!(ids, [id(2, 1), id(2, 2), id(2, 3)]);
-    assert_eq!(
-        rig.ask_els(2, id(2, 2), FcId::F_PORT, logo(id(2, 2), 0x22)),
-        Ok(LsAcc::Empty)
-    );
+    assert_eq!(rig.ask_els(2, id(2, 2), FcId::F_PORT, logo(id(2, 2), 0x22)), Ok(LsAcc::Empty));
     assert_eq!(rig.fdisc(2, 0x25), Ok(id(2, 2)));
     assert_eq!(rig.fdisc(2, 0x26), Ok(id(2, 4)));
 }
@@ -46,10 +40,7 @@ fn the_256th_virtual_port_is_rejected_for_lack_of_resources() {
     }
     let full = LsRjt::new(Reason::UNABLE, Why::INSUFFICIENT_RESOURCES);
     assert_eq!(rig.fdisc(2, 0x3000), Err(full));
-    assert_eq!(
-        rig.ask_els(2, id(2, 77), FcId::F_PORT, logo(id(2, 77), 0x2000 + 77)),
-        Ok(LsAcc::Empty)
-    );
+    assert_eq!(rig.ask_els(2, id(2, 77), FcId::F_PORT, logo(id(2, 77), 0x2000 + 77)), Ok(LsAcc::Empty));
     assert_eq!(rig.fdisc(2, 0x3000), Ok(id(2, 77)));
     assert_eq!(rig.switch.counters().virtual_logins, 256);
 }
@@ -68,21 +59,9 @@ fn a_port_without_an_area_rejects_logins() {
 fn wrong_service_parameters_are_rejected_by_name() {
     type Case = (&'static str, fn(&mut Login), Why);
     let wrong: [Case; 4] = [
-        (
-            "port name",
-            |l| l.port_name = Wwpn(0),
-            Why::INVALID_PORT_NAME,
-        ),
-        (
-            "node name",
-            |l| l.node_name = Wwnn(0),
-            Why::INVALID_NODE_NAME,
-        ),
-        (
-            "receive size",
-            |l| l.common.receive_size_bytes = 255,
-            Why::RECEIVE_SIZE,
-        ),
+        ("port name", |l| l.port_name = Wwpn(0), Why::INVALID_PORT_NAME),
+        ("node name", |l| l.node_name = Wwnn(0), Why::INVALID_NODE_NAME),
+        ("receive size", |l| l.common.receive_size_bytes = 255, Why::RECEIVE_SIZE),
         ("class 3", |l| l.class_3.flags = 0, Why::OPTIONS),
     ];
     let mut rig = Rig::new(config(1, open()));
@@ -92,16 +71,8 @@ fn wrong_service_parameters_are_rejected_by_name() {
         let mut login = login(0x30);
         spoil(&mut login);
         let expected = rejected(Reason::LOGICAL_ERROR, why);
-        assert_eq!(
-            rig.ask_to_any(3, FcId::ZERO, Els::Flogi(login.clone())),
-            expected,
-            "{what}"
-        );
-        assert_eq!(
-            rig.ask_to_any(2, FcId::ZERO, Els::Fdisc(login.clone())),
-            expected,
-            "{what}"
-        );
+        assert_eq!(rig.ask_to_any(3, FcId::ZERO, Els::Flogi(login.clone())), expected, "{what}");
+        assert_eq!(rig.ask_to_any(2, FcId::ZERO, Els::Fdisc(login.clone())), expected, "{what}");
         let plogi = rig.ask_els(2, id(2, 0), FcId::NAME_SERVER, Els::Plogi(login));
         assert_eq!(plogi, Err(LsRjt::new(Reason::LOGICAL_ERROR, why)), "{what}");
     }
@@ -113,22 +84,11 @@ fn wrong_service_parameters_are_rejected_by_name() {
 fn services_reject_what_they_do_not_do() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(2, 0x20);
-    let exchange = sanloom_wire::els::ExchangeRef {
-        originator: me,
-        ox_id: 1,
-        rx_id: 2,
-    };
-    let other = Els::Other {
-        command: 0x7e,
-        body: Box::new([0; 3]),
-    };
+    let exchange = sanloom_wire::els::ExchangeRef { originator: me, ox_id: 1, rx_id: 2 };
+    let other = Els::Other { command: 0x7e, body: Box::new([0; 3]) };
     let ns = FcId::NAME_SERVER;
-    let adisc = sanloom_wire::els::Adisc {
-        hard_address: FcId::ZERO,
-        port_name: Wwpn(0x20),
-        node_name: Wwnn(1),
-        port_id: me,
-    };
+    let adisc =
+        sanloom_wire::els::Adisc { hard_address: FcId::ZERO, port_name: Wwpn(0x20), node_name: Wwnn(1), port_id: me };
     let time_server = FcId::new(0xff_fffb);
     let no = (Reason::NOT_SUPPORTED, Why::NOT_SUPPORTED);
     let login_first = (Reason::UNABLE, Why::N_PORT_LOGIN_REQUIRED);
@@ -141,33 +101,13 @@ fn services_reject_what_they_do_not_do() {
         (ns, Els::Flogi(login(0x20)), no),
         (ns, Els::Scr { function: 3 }, no),
         (FcId::F_PORT, Els::Scr { function: 3 }, no),
-        (
-            FcId::FABRIC_CONTROLLER,
-            Els::Scr { function: 4 },
-            (Reason::LOGICAL_ERROR, Why::NONE),
-        ),
-        (
-            FcId::F_PORT,
-            Els::Rec(exchange),
-            (Reason::LOGICAL_ERROR, Why::INVALID_OX_RX_ID),
-        ),
-        (
-            FcId::F_PORT,
-            Els::Rls { port_id: me },
-            (Reason::UNABLE, Why::CANNOT_SUPPLY_DATA),
-        ),
+        (FcId::FABRIC_CONTROLLER, Els::Scr { function: 4 }, (Reason::LOGICAL_ERROR, Why::NONE)),
+        (FcId::F_PORT, Els::Rec(exchange), (Reason::LOGICAL_ERROR, Why::INVALID_OX_RX_ID)),
+        (FcId::F_PORT, Els::Rls { port_id: me }, (Reason::UNABLE, Why::CANNOT_SUPPLY_DATA)),
         (ns, Els::Adisc(adisc), login_first),
         (ns, Els::Pdisc(login(0x20)), login_first),
-        (
-            FcId::F_PORT,
-            logo(id(2, 1), 0x21),
-            (Reason::LOGICAL_ERROR, Why::INVALID_N_PORT_ID),
-        ),
-        (
-            FcId::F_PORT,
-            logo(me, 0x21),
-            (Reason::LOGICAL_ERROR, Why::INVALID_PORT_NAME),
-        ),
+        (FcId::F_PORT, logo(id(2, 1), 0x21), (Reason::LOGICAL_ERROR, Why::INVALID_N_PORT_ID)),
+        (FcId::F_PORT, logo(me, 0x21), (Reason::LOGICAL_ERROR, Why::INVALID_PORT_NAME)),
     ] {
         let answer = rig.ask_els(2, me, to, request.clone());
         assert_eq!(answer, Err(LsRjt::new(reason, why)), "{request:?} to {to}");
@@ -179,10 +119,7 @@ fn a_port_cannot_log_another_port_out() {
     let mut rig = Rig::new(config(1, open()));
     let (me, other) = (rig.flogi(2, 0x20), rig.flogi(3, 0x30));
     let answer = rig.ask_els(2, me, FcId::F_PORT, logo(other, 0x30));
-    assert_eq!(
-        answer,
-        Err(LsRjt::new(Reason::LOGICAL_ERROR, Why::INVALID_N_PORT_ID))
-    );
+    assert_eq!(answer, Err(LsRjt::new(Reason::LOGICAL_ERROR, Why::INVALID_N_PORT_ID)));
     // Nor with the other's address as S_ID: that does not pass the port.
     let spoofed = rig.offer(2, other, FcId::F_PORT, els(logo(other, 0x30)));
     assert_eq!(spoofed, Decision::Drop(DropReason::BadSourceId));
@@ -196,16 +133,10 @@ fn a_frame_that_a_driver_lets_through_from_a_stranger_is_discarded() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(2, 0x20);
     rig.up(3);
-    rig.handle(Input::PortUp {
-        port: 4,
-        kind: sanloom_core::switch::PortKind::E,
-    });
+    rig.handle(Input::PortUp { port: 4, kind: sanloom_core::switch::PortKind::E });
     for (n, port) in [(1, 3), (2, 4), (3, 5), (4, 9_999)] {
         let message = els(Els::Rtv);
-        let frame = Frame {
-            header: header(me, FcId::F_PORT, &message),
-            payload: Payload::Typed(message),
-        };
+        let frame = Frame { header: header(me, FcId::F_PORT, &message), payload: Payload::Typed(message) };
         rig.sent.clear();
         rig.handle(Input::Frame { port, frame });
         assert_eq!(rig.sent, []);
@@ -220,9 +151,7 @@ fn the_clean_address_bit_says_that_the_same_port_is_back() {
     let features = |rig: &mut Rig, name| {
         rig.down(2);
         rig.up(2);
-        let (_, accept) = rig
-            .ask_to_any(2, FcId::ZERO, Els::Flogi(login(name)))
-            .unwrap();
+        let (_, accept) = rig.ask_to_any(2, FcId::ZERO, Els::Flogi(login(name))).unwrap();
         accept.common.features & CLEAN
     };
     assert_eq!(features(&mut rig, 0x20), 0);
@@ -261,10 +190,7 @@ fn a_repeated_fdisc_gets_the_same_address_and_one_with_the_base_name_is_rejected
     let base = LsRjt::new(Reason::LOGICAL_ERROR, Why::INVALID_PORT_NAME);
     assert_eq!(rig.fdisc(2, 0x20), Err(base));
     let with_id = rig.ask_to_any(2, id(2, 0), Els::Fdisc(login(0x23)));
-    assert_eq!(
-        with_id,
-        rejected(Reason::LOGICAL_ERROR, Why::INVALID_ORIGINATOR_S_ID)
-    );
+    assert_eq!(with_id, rejected(Reason::LOGICAL_ERROR, Why::INVALID_ORIGINATOR_S_ID));
 }
 
 fn position(log: &[Output], what: impl Fn(&Output) -> bool) -> usize {
@@ -283,25 +209,15 @@ fn permissions_come_before_the_accept_and_go_before_the_logout_is_accepted() {
     rig.log.clear();
     rig.flogi_again(3, 0x30);
     let reply = position(&rig.log, is_reply);
-    let granted = [
-        FibDelta::OwnId { port: 3, id: b },
-        FibDelta::Permit { s: a, d: b },
-        FibDelta::Permit { s: b, d: a },
-    ];
+    let granted =
+        [FibDelta::OwnId { port: 3, id: b }, FibDelta::Permit { s: a, d: b }, FibDelta::Permit { s: b, d: a }];
     assert_eq!(deltas(&rig.log[..reply]), granted);
     assert_eq!(deltas(&rig.log[reply..]), []);
 
     rig.log.clear();
-    assert_eq!(
-        rig.ask_els(3, b, FcId::F_PORT, logo(b, 0x30)),
-        Ok(LsAcc::Empty)
-    );
+    assert_eq!(rig.ask_els(3, b, FcId::F_PORT, logo(b, 0x30)), Ok(LsAcc::Empty));
     let reply = position(&rig.log, is_reply);
-    let taken = [
-        FibDelta::RemoveId { id: b },
-        FibDelta::Revoke { s: a, d: b },
-        FibDelta::Revoke { s: b, d: a },
-    ];
+    let taken = [FibDelta::RemoveId { id: b }, FibDelta::Revoke { s: a, d: b }, FibDelta::Revoke { s: b, d: a }];
     assert_eq!(deltas(&rig.log[..reply]), taken);
     assert_eq!(deltas(&rig.log[reply..]), []);
 }
@@ -313,64 +229,19 @@ fn the_other_switches_hear_of_a_login_at_once_and_of_names_with_the_types() {
     let me = rig.flogi(2, 0x20);
     rig.plogi(me);
     let node_name = Wwnn(0x99);
-    rig.ns(
-        me,
-        NsRequest::RnnId {
-            port_id: me,
-            node_name,
-        },
-    )
-    .unwrap();
-    rig.ns(
-        me,
-        NsRequest::RspnId {
-            port_id: me,
-            symbolic_name: (*b"port").into(),
-        },
-    )
-    .unwrap();
-    let [PeerUpdate::Object(entry)] = &rig.peers[..] else {
-        panic!("{:?}", rig.peers)
-    };
-    assert_eq!(
-        (entry.port_id, entry.port_name, entry.types),
-        (me, Wwpn(0x20), [0; 8])
-    );
+    rig.ns(me, NsRequest::RnnId { port_id: me, node_name }).unwrap();
+    rig.ns(me, NsRequest::RspnId { port_id: me, symbolic_name: (*b"port").into() }).unwrap();
+    let [PeerUpdate::Object(entry)] = &rig.peers[..] else { panic!("{:?}", rig.peers) };
+    assert_eq!((entry.port_id, entry.port_name, entry.types), (me, Wwpn(0x20), [0; 8]));
     rig.peers.clear();
-    rig.ns(
-        me,
-        NsRequest::RftId {
-            port_id: me,
-            types: one_type(8),
-        },
-    )
-    .unwrap();
-    let [PeerUpdate::Object(entry)] = &rig.peers[..] else {
-        panic!("{:?}", rig.peers)
-    };
-    assert_eq!(
-        (entry.node_name, entry.symbolic_port_name()),
-        (node_name, &b"port"[..])
-    );
+    rig.ns(me, NsRequest::RftId { port_id: me, types: one_type(8) }).unwrap();
+    let [PeerUpdate::Object(entry)] = &rig.peers[..] else { panic!("{:?}", rig.peers) };
+    assert_eq!((entry.node_name, entry.symbolic_port_name()), (node_name, &b"port"[..]));
     rig.peers.clear();
     // From now on with every change, but not with none.
-    rig.ns(
-        me,
-        NsRequest::RnnId {
-            port_id: me,
-            node_name,
-        },
-    )
-    .unwrap();
+    rig.ns(me, NsRequest::RnnId { port_id: me, node_name }).unwrap();
     assert_eq!(rig.peers, []);
-    rig.ns(
-        me,
-        NsRequest::RnnId {
-            port_id: me,
-            node_name: Wwnn(0x98),
-        },
-    )
-    .unwrap();
+    rig.ns(me, NsRequest::RnnId { port_id: me, node_name: Wwnn(0x98) }).unwrap();
     assert_eq!(rig.peers.len(), 1);
     rig.peers.clear();
     rig.down(2);
@@ -407,33 +278,15 @@ fn the_transition_table_of_a_port() {
     let events: [Step; 12] = [
         ("link up", |rig| rig.up(2)),
         ("link down", |rig| rig.down(2)),
-        ("FLOGI", |rig| {
-            offer(rig, FcId::ZERO, Els::Flogi(login(0x20)))
-        }),
-        ("FLOGI, other name", |rig| {
-            offer(rig, FcId::ZERO, Els::Flogi(login(0x29)))
-        }),
-        ("FLOGI with its id", |rig| {
-            offer(rig, id(2, 0), Els::Flogi(login(0x20)))
-        }),
-        ("FDISC, new name", |rig| {
-            offer(rig, FcId::ZERO, Els::Fdisc(login(0x22)))
-        }),
-        ("FDISC, virtual's name", |rig| {
-            offer(rig, FcId::ZERO, Els::Fdisc(login(0x21)))
-        }),
-        ("FDISC, base's name", |rig| {
-            offer(rig, FcId::ZERO, Els::Fdisc(login(0x20)))
-        }),
-        ("LOGO base", |rig| {
-            offer(rig, id(2, 0), logo(id(2, 0), 0x20))
-        }),
-        ("LOGO virtual", |rig| {
-            offer(rig, id(2, 1), logo(id(2, 1), 0x21))
-        }),
-        ("LOGO virtual by base", |rig| {
-            offer(rig, id(2, 0), logo(id(2, 1), 0x21))
-        }),
+        ("FLOGI", |rig| offer(rig, FcId::ZERO, Els::Flogi(login(0x20)))),
+        ("FLOGI, other name", |rig| offer(rig, FcId::ZERO, Els::Flogi(login(0x29)))),
+        ("FLOGI with its id", |rig| offer(rig, id(2, 0), Els::Flogi(login(0x20)))),
+        ("FDISC, new name", |rig| offer(rig, FcId::ZERO, Els::Fdisc(login(0x22)))),
+        ("FDISC, virtual's name", |rig| offer(rig, FcId::ZERO, Els::Fdisc(login(0x21)))),
+        ("FDISC, base's name", |rig| offer(rig, FcId::ZERO, Els::Fdisc(login(0x20)))),
+        ("LOGO base", |rig| offer(rig, id(2, 0), logo(id(2, 0), 0x20))),
+        ("LOGO virtual", |rig| offer(rig, id(2, 1), logo(id(2, 1), 0x21))),
+        ("LOGO virtual by base", |rig| offer(rig, id(2, 0), logo(id(2, 1), 0x21))),
         ("name elsewhere", |rig| {
             rig.flogi(7, 0x20);
         }),
@@ -447,22 +300,14 @@ fn the_transition_table_of_a_port() {
             happen(&mut rig);
             let to_port = rig.sent.iter().filter(|(port, _)| *port == 2);
             let replies: Vec<String> = to_port.map(|(_, frame)| summary(frame)).collect();
-            let reply = if replies.is_empty() {
-                "-".into()
-            } else {
-                replies.join("; ")
-            };
+            let reply = if replies.is_empty() { "-".into() } else { replies.join("; ") };
             let here: Vec<String> = rig
                 .switch
                 .logins()
                 .filter(|(_, port)| *port == 2)
                 .map(|(id, _)| format!("{id} {:02x}", rig.name_of(id)))
                 .collect();
-            let here = if here.is_empty() {
-                "nobody".into()
-            } else {
-                here.join(", ")
-            };
+            let here = if here.is_empty() { "nobody".into() } else { here.join(", ") };
             writeln!(table, "{state:14} | {event:21} | {reply:28} | {here}").unwrap();
         }
     }
@@ -473,10 +318,7 @@ fn summary(frame: &sanloom_wire::Frame) -> String {
     match &frame.payload {
         Payload::Typed(sanloom_wire::Message::Els(els)) => match &**els {
             Els::LsAcc(_) => format!("LS_ACC to {}", frame.header.d_id),
-            Els::LsRjt(r) => format!(
-                "LS_RJT {:02x}/{:02x} to {}",
-                r.reason.0, r.explanation.0, frame.header.d_id
-            ),
+            Els::LsRjt(r) => format!("LS_RJT {:02x}/{:02x} to {}", r.reason.0, r.explanation.0, frame.header.d_id),
             other => format!("{other:?}"),
         },
         other => format!("{other:?}"),

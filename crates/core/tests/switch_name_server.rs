@@ -14,20 +14,11 @@ const TARGET: u8 = 1;
 const INITIATOR: u8 = 2;
 
 fn gpn_ft() -> NsRequest {
-    NsRequest::GpnFt {
-        domain: 0,
-        area: 0,
-        fc4_type: 8,
-    }
+    NsRequest::GpnFt { domain: 0, area: 0, fc4_type: 8 }
 }
 
 fn gid_ff(features: u8) -> NsRequest {
-    NsRequest::GidFf {
-        domain: 0,
-        area: 0,
-        features,
-        fc4_type: 8,
-    }
+    NsRequest::GidFf { domain: 0, area: 0, features, fc4_type: 8 }
 }
 
 /// Every request that names the port `of`, its names, or what it registered.
@@ -35,12 +26,7 @@ fn requests(of: FcId, name: u64) -> Vec<(&'static str, NsRequest)> {
     let (domain, area, fc4_type) = (0, 0, 8);
     let node_name = node_of(name);
     vec![
-        (
-            "GA_NXT",
-            NsRequest::GaNxt {
-                port_id: FcId::new(of.to_u32() - 1),
-            },
-        ),
+        ("GA_NXT", NsRequest::GaNxt { port_id: FcId::new(of.to_u32() - 1) }),
         ("GPN_ID", NsRequest::GpnId { port_id: of }),
         ("GNN_ID", NsRequest::GnnId { port_id: of }),
         ("GCS_ID", NsRequest::GcsId { port_id: of }),
@@ -49,70 +35,16 @@ fn requests(of: FcId, name: u64) -> Vec<(&'static str, NsRequest)> {
         ("GPT_ID", NsRequest::GptId { port_id: of }),
         ("GFPN_ID", NsRequest::GfpnId { port_id: of }),
         ("GFF_ID", NsRequest::GffId { port_id: of }),
-        (
-            "GID_PN",
-            NsRequest::GidPn {
-                port_name: Wwpn(name),
-            },
-        ),
+        ("GID_PN", NsRequest::GidPn { port_name: Wwpn(name) }),
         ("GID_NN", NsRequest::GidNn { node_name }),
         ("GSNN_NN", NsRequest::GsnnNn { node_name }),
-        (
-            "GID_FT",
-            NsRequest::GidFt {
-                domain,
-                area,
-                fc4_type,
-            },
-        ),
-        (
-            "GPN_FT",
-            NsRequest::GpnFt {
-                domain,
-                area,
-                fc4_type,
-            },
-        ),
-        (
-            "GNN_FT",
-            NsRequest::GnnFt {
-                domain,
-                area,
-                fc4_type,
-            },
-        ),
-        (
-            "GID_FT, domain 9",
-            NsRequest::GidFt {
-                domain: 9,
-                area,
-                fc4_type,
-            },
-        ),
-        (
-            "GID_PT N_Port",
-            NsRequest::GidPt {
-                port_type: 1,
-                domain,
-                area,
-            },
-        ),
-        (
-            "GID_PT Nx_Port",
-            NsRequest::GidPt {
-                port_type: 0x7f,
-                domain,
-                area,
-            },
-        ),
-        (
-            "GID_PT NL_Port",
-            NsRequest::GidPt {
-                port_type: 2,
-                domain,
-                area,
-            },
-        ),
+        ("GID_FT", NsRequest::GidFt { domain, area, fc4_type }),
+        ("GPN_FT", NsRequest::GpnFt { domain, area, fc4_type }),
+        ("GNN_FT", NsRequest::GnnFt { domain, area, fc4_type }),
+        ("GID_FT, domain 9", NsRequest::GidFt { domain: 9, area, fc4_type }),
+        ("GID_PT N_Port", NsRequest::GidPt { port_type: 1, domain, area }),
+        ("GID_PT Nx_Port", NsRequest::GidPt { port_type: 0x7f, domain, area }),
+        ("GID_PT NL_Port", NsRequest::GidPt { port_type: 2, domain, area }),
         ("GID_FF target", gid_ff(TARGET)),
         ("GID_FF initiator", gid_ff(INITIATOR)),
         ("GID_FF both", gid_ff(TARGET | INITIATOR)),
@@ -120,25 +52,16 @@ fn requests(of: FcId, name: u64) -> Vec<(&'static str, NsRequest)> {
 }
 
 fn summary(answer: Result<NsAccept, (u8, u8)>) -> String {
-    let ids = |ids: &[FcId]| {
-        ids.iter()
-            .map(FcId::to_string)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
+    let ids = |ids: &[FcId]| ids.iter().map(FcId::to_string).collect::<Vec<_>>().join(" ");
     match answer {
         Err((reason, explanation)) => format!("reject {reason:02x}/{explanation:02x}"),
         Ok(NsAccept::PortIds(list)) => ids(&list),
-        Ok(NsAccept::PortNames(list)) => list
-            .iter()
-            .map(|(id, name)| format!("{id} {:x}", name.0))
-            .collect::<Vec<_>>()
-            .join(", "),
-        Ok(NsAccept::NodeNames(list)) => list
-            .iter()
-            .map(|(id, name)| format!("{id} {:x}", name.0))
-            .collect::<Vec<_>>()
-            .join(", "),
+        Ok(NsAccept::PortNames(list)) => {
+            list.iter().map(|(id, name)| format!("{id} {:x}", name.0)).collect::<Vec<_>>().join(", ")
+        }
+        Ok(NsAccept::NodeNames(list)) => {
+            list.iter().map(|(id, name)| format!("{id} {:x}", name.0)).collect::<Vec<_>>().join(", ")
+        }
         Ok(NsAccept::SymbolicName(name)) => format!("\"{}\"", String::from_utf8_lossy(&name)),
         Ok(NsAccept::Types(types)) => format!("types {types:x?}"),
         Ok(NsAccept::Features(map)) => format!("features {:x} of FCP", feature(&map, 8)),
@@ -157,22 +80,8 @@ fn every_query_in_every_situation() {
         ("a zone-mate that registered everything", |rig| {
             let (me, other) = (rig.join(1, 0x110, INITIATOR), rig.join(2, 0x220, TARGET));
             let node_name = node_of(0x220);
-            rig.ns(
-                other,
-                NsRequest::RspnId {
-                    port_id: other,
-                    symbolic_name: (*b"port").into(),
-                },
-            )
-            .unwrap();
-            rig.ns(
-                other,
-                NsRequest::RsnnNn {
-                    node_name,
-                    symbolic_name: (*b"node").into(),
-                },
-            )
-            .unwrap();
+            rig.ns(other, NsRequest::RspnId { port_id: other, symbolic_name: (*b"port").into() }).unwrap();
+            rig.ns(other, NsRequest::RsnnNn { node_name, symbolic_name: (*b"node").into() }).unwrap();
             (me, other, 0x220)
         }),
         ("a zone-mate that only logged in", |rig| {
@@ -208,49 +117,18 @@ fn a_registered_object_comes_back_as_it_was_registered() {
     rig.plogi(me);
     let mut types = [0; 8];
     (types[0], types[1], types[7]) = (0x100, 1, 0x8000_0000);
-    let (node_name, port_name, text): (_, _, Box<[u8]>) =
-        (Wwnn(0x77), Wwpn(0x110), [b'x'; 255].into());
+    let (node_name, port_name, text): (_, _, Box<[u8]>) = (Wwnn(0x77), Wwpn(0x110), [b'x'; 255].into());
     for request in [
-        NsRequest::RpnId {
-            port_id: me,
-            port_name,
-        },
-        NsRequest::RnnId {
-            port_id: me,
-            node_name,
-        },
-        NsRequest::RcsId {
-            port_id: me,
-            classes: 0x0c,
-        },
+        NsRequest::RpnId { port_id: me, port_name },
+        NsRequest::RnnId { port_id: me, node_name },
+        NsRequest::RcsId { port_id: me, classes: 0x0c },
         NsRequest::RftId { port_id: me, types },
-        NsRequest::RspnId {
-            port_id: me,
-            symbolic_name: text.clone(),
-        },
-        NsRequest::RptId {
-            port_id: me,
-            port_type: 2,
-        },
-        NsRequest::RffId {
-            port_id: me,
-            features: 0xf3,
-            fc4_type: 8,
-        },
-        NsRequest::RffId {
-            port_id: me,
-            features: 0x02,
-            fc4_type: 0x28,
-        },
-        NsRequest::RffId {
-            port_id: me,
-            features: 0x01,
-            fc4_type: 0x20,
-        },
-        NsRequest::RsnnNn {
-            node_name,
-            symbolic_name: (*b"node").into(),
-        },
+        NsRequest::RspnId { port_id: me, symbolic_name: text.clone() },
+        NsRequest::RptId { port_id: me, port_type: 2 },
+        NsRequest::RffId { port_id: me, features: 0xf3, fc4_type: 8 },
+        NsRequest::RffId { port_id: me, features: 0x02, fc4_type: 0x28 },
+        NsRequest::RffId { port_id: me, features: 0x01, fc4_type: 0x20 },
+        NsRequest::RsnnNn { node_name, symbolic_name: (*b"node").into() },
     ] {
         assert_eq!(rig.ns(me, request), Ok(NsAccept::Empty));
     }
@@ -266,35 +144,15 @@ fn a_registered_object_comes_back_as_it_was_registered() {
         fabric_port_name: Wwpn(0x2002_0000_c0ff_ee02),
         hard_address: FcId::ZERO,
     };
-    let all = rig.ns(
-        me,
-        NsRequest::GaNxt {
-            port_id: FcId::ZERO,
-        },
-    );
+    let all = rig.ns(me, NsRequest::GaNxt { port_id: FcId::ZERO });
     assert_eq!(all, Ok(NsAccept::Object(Box::new(object))));
-    let Ok(NsAccept::Features(map)) = rig.ns(me, NsRequest::GffId { port_id: me }) else {
-        panic!()
-    };
+    let Ok(NsAccept::Features(map)) = rig.ns(me, NsRequest::GffId { port_id: me }) else { panic!() };
     let of = |fc4_type| feature(&map, fc4_type);
     assert_eq!((of(8), of(0x28), of(0x20), of(9)), (3, 2, 1, 0));
     // A feature of another type is found by it, and goes when it is registered as none.
-    let nvme = NsRequest::GidFf {
-        domain: 0,
-        area: 0,
-        features: 2,
-        fc4_type: 0x28,
-    };
+    let nvme = NsRequest::GidFf { domain: 0, area: 0, features: 2, fc4_type: 0x28 };
     assert_eq!(rig.ns(me, nvme.clone()), Ok(NsAccept::PortIds(vec![me])));
-    rig.ns(
-        me,
-        NsRequest::RffId {
-            port_id: me,
-            features: 0,
-            fc4_type: 0x28,
-        },
-    )
-    .unwrap();
+    rig.ns(me, NsRequest::RffId { port_id: me, features: 0, fc4_type: 0x28 }).unwrap();
     assert_eq!(rig.ns(me, nvme), Err((0x09, 0x0f)));
 }
 
@@ -305,139 +163,69 @@ fn only_the_owner_of_an_address_registers_for_it() {
     let stranger = id(9, 0);
     for (port_id, why) in [(other, 0x10), (stranger, 0x11)] {
         for request in [
-            NsRequest::RpnId {
-                port_id,
-                port_name: Wwpn(0x110),
-            },
-            NsRequest::RnnId {
-                port_id,
-                node_name: Wwnn(1),
-            },
-            NsRequest::RcsId {
-                port_id,
-                classes: 8,
-            },
-            NsRequest::RftId {
-                port_id,
-                types: [0; 8],
-            },
-            NsRequest::RspnId {
-                port_id,
-                symbolic_name: (*b"x").into(),
-            },
-            NsRequest::RptId {
-                port_id,
-                port_type: 1,
-            },
-            NsRequest::RffId {
-                port_id,
-                features: 0,
-                fc4_type: 8,
-            },
+            NsRequest::RpnId { port_id, port_name: Wwpn(0x110) },
+            NsRequest::RnnId { port_id, node_name: Wwnn(1) },
+            NsRequest::RcsId { port_id, classes: 8 },
+            NsRequest::RftId { port_id, types: [0; 8] },
+            NsRequest::RspnId { port_id, symbolic_name: (*b"x").into() },
+            NsRequest::RptId { port_id, port_type: 1 },
+            NsRequest::RffId { port_id, features: 0, fc4_type: 8 },
             NsRequest::DaId { port_id },
         ] {
             assert_eq!(rig.ns(me, request.clone()), Err((0x09, why)), "{request:?}");
         }
     }
-    let rsnn = NsRequest::RsnnNn {
-        node_name: node_of(0x220),
-        symbolic_name: (*b"x").into(),
-    };
+    let rsnn = NsRequest::RsnnNn { node_name: node_of(0x220), symbolic_name: (*b"x").into() };
     assert_eq!(rig.ns(me, rsnn), Err((0x09, 0x03)));
-    let rpn = NsRequest::RpnId {
-        port_id: me,
-        port_name: Wwpn(0x111),
-    };
+    let rpn = NsRequest::RpnId { port_id: me, port_name: Wwpn(0x111) };
     assert_eq!(rig.ns(me, rpn), Err((0x09, 0x10)));
-    assert_eq!(
-        rig.ns(me, gid_ff(TARGET)),
-        Ok(NsAccept::PortIds(vec![other]))
-    );
+    assert_eq!(rig.ns(me, gid_ff(TARGET)), Ok(NsAccept::PortIds(vec![other])));
 }
 
 #[test]
 fn a_port_that_takes_itself_out_is_not_listed_but_still_logged_in() {
     let mut rig = Rig::new(config(1, open()));
     let (me, other) = (rig.join(1, 0x110, INITIATOR), rig.join(2, 0x220, TARGET));
-    assert_eq!(
-        rig.ns(other, NsRequest::DaId { port_id: other }),
-        Ok(NsAccept::Empty)
-    );
-    assert_eq!(
-        rig.ns(me, NsRequest::GpnId { port_id: other }),
-        Err((0x09, 0x01))
-    );
-    assert_eq!(
-        rig.ns(
-            me,
-            NsRequest::GidPn {
-                port_name: Wwpn(0x220)
-            }
-        ),
-        Err((0x09, 0x02))
-    );
+    assert_eq!(rig.ns(other, NsRequest::DaId { port_id: other }), Ok(NsAccept::Empty));
+    assert_eq!(rig.ns(me, NsRequest::GpnId { port_id: other }), Err((0x09, 0x01)));
+    assert_eq!(rig.ns(me, NsRequest::GidPn { port_name: Wwpn(0x220) }), Err((0x09, 0x02)));
     assert_eq!(rig.ns(me, gid_ff(TARGET)), Err((0x09, 0x0f)));
     assert_eq!(rig.fib.port_of(other), Some(2));
     // Registering again brings it back.
-    rig.ns(
-        other,
-        NsRequest::RftId {
-            port_id: other,
-            types: one_type(8),
-        },
-    )
-    .unwrap();
-    assert_eq!(
-        rig.ns(me, NsRequest::GpnId { port_id: other }),
-        Ok(NsAccept::PortName(Wwpn(0x220)))
-    );
+    rig.ns(other, NsRequest::RftId { port_id: other, types: one_type(8) }).unwrap();
+    assert_eq!(rig.ns(me, NsRequest::GpnId { port_id: other }), Ok(NsAccept::PortName(Wwpn(0x220))));
     // The only port of the fabric out of the name server: the database is empty.
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(1, 0x110);
     rig.plogi(me);
     rig.ns(me, NsRequest::DaId { port_id: me }).unwrap();
-    assert_eq!(
-        rig.ns(me, NsRequest::GaNxt { port_id: me }),
-        Err((0x09, 0x12))
-    );
+    assert_eq!(rig.ns(me, NsRequest::GaNxt { port_id: me }), Err((0x09, 0x12)));
 }
 
 #[test]
 fn get_all_next_visits_every_visible_port_once_and_wraps() {
     let zones = zone_set(&[&[0x110, 0x220, 0x440]], ZoneDefault::Closed);
     let mut rig = Rig::new(config(1, zones));
-    let ids = [
-        rig.flogi(1, 0x110),
-        rig.flogi(2, 0x220),
-        rig.flogi(3, 0x330),
-        rig.flogi(4, 0x440),
-    ];
+    let ids = [rig.flogi(1, 0x110), rig.flogi(2, 0x220), rig.flogi(3, 0x330), rig.flogi(4, 0x440)];
     rig.plogi(ids[0]);
     let mut at = FcId::ZERO;
     let mut seen = Vec::new();
     for _ in 0..4 {
-        let Ok(NsAccept::Object(object)) = rig.ns(ids[0], NsRequest::GaNxt { port_id: at }) else {
-            panic!()
-        };
+        let Ok(NsAccept::Object(object)) = rig.ns(ids[0], NsRequest::GaNxt { port_id: at }) else { panic!() };
         at = object.port_id;
         seen.push(at);
     }
     assert_eq!(seen, [ids[0], ids[1], ids[3], ids[0]]);
-    let last = NsRequest::GaNxt {
-        port_id: FcId::BROADCAST,
-    };
-    let Ok(NsAccept::Object(object)) = rig.ns(ids[0], last) else {
-        panic!()
-    };
+    let last = NsRequest::GaNxt { port_id: FcId::BROADCAST };
+    let Ok(NsAccept::Object(object)) = rig.ns(ids[0], last) else { panic!() };
     assert_eq!(object.port_id, ids[0]);
 }
 
 #[test]
 fn ports_in_no_zone_see_each_other_only_if_the_default_is_open() {
-    for (default, expected) in [
-        (ZoneDefault::Open, Ok(vec![id(3, 0), id(4, 0)])),
-        (ZoneDefault::Closed, Ok(vec![id(3, 0)])),
-    ] {
+    for (default, expected) in
+        [(ZoneDefault::Open, Ok(vec![id(3, 0), id(4, 0)])), (ZoneDefault::Closed, Ok(vec![id(3, 0)]))]
+    {
         let mut rig = Rig::new(config(1, zone_set(&[&[0x110, 0x220]], default)));
         rig.join(1, 0x110, TARGET);
         rig.join(2, 0x220, INITIATOR);
@@ -458,65 +246,16 @@ fn scopes_are_domains_and_areas() {
     rig.take_part(virtual_port, TARGET);
     let other = rig.join(2, 0x220, TARGET);
     let all = [me, virtual_port, other];
-    for (domain, area, expected) in [
-        (0, 0, &all[..]),
-        (1, 0, &all),
-        (1, 1, &all[..2]),
-        (1, 2, &all[2..]),
-    ] {
+    for (domain, area, expected) in [(0, 0, &all[..]), (1, 0, &all), (1, 1, &all[..2]), (1, 2, &all[2..])] {
         let expected = Ok(NsAccept::PortIds(expected.to_vec()));
-        assert_eq!(
-            rig.ns(
-                me,
-                NsRequest::GidFt {
-                    domain,
-                    area,
-                    fc4_type: 8
-                }
-            ),
-            expected
-        );
-        assert_eq!(
-            rig.ns(
-                me,
-                NsRequest::GidFf {
-                    domain,
-                    area,
-                    features: 1,
-                    fc4_type: 8
-                }
-            ),
-            expected
-        );
-        assert_eq!(
-            rig.ns(
-                me,
-                NsRequest::GidPt {
-                    port_type: 1,
-                    domain,
-                    area
-                }
-            ),
-            expected
-        );
+        assert_eq!(rig.ns(me, NsRequest::GidFt { domain, area, fc4_type: 8 }), expected);
+        assert_eq!(rig.ns(me, NsRequest::GidFf { domain, area, features: 1, fc4_type: 8 }), expected);
+        assert_eq!(rig.ns(me, NsRequest::GidPt { port_type: 1, domain, area }), expected);
     }
     for request in [
-        NsRequest::GpnFt {
-            domain: 1,
-            area: 3,
-            fc4_type: 8,
-        },
-        NsRequest::GidFf {
-            domain: 2,
-            area: 0,
-            features: 1,
-            fc4_type: 8,
-        },
-        NsRequest::GidPt {
-            port_type: 1,
-            domain: 2,
-            area: 1,
-        },
+        NsRequest::GpnFt { domain: 1, area: 3, fc4_type: 8 },
+        NsRequest::GidFf { domain: 2, area: 0, features: 1, fc4_type: 8 },
+        NsRequest::GidPt { port_type: 1, domain: 2, area: 1 },
     ] {
         assert_eq!(rig.ns(me, request), Err((0x09, 0x13)));
     }
@@ -524,10 +263,7 @@ fn scopes_are_domains_and_areas() {
 
 /// The accept to a request that takes at most `max` words: the records, and the words left out.
 fn limited(rig: &mut Rig, me: FcId, request: NsRequest, max: u16) -> (CtBody, u16) {
-    let ct = Ct {
-        max_or_residual_words: max,
-        ..Ct::ns_request(request)
-    };
+    let ct = Ct { max_or_residual_words: max, ..Ct::ns_request(request) };
     let port = rig.fib.port_of(me).unwrap();
     match rig.ask(port, me, FcId::NAME_SERVER, Message::Ct(Box::new(ct))) {
         Message::Ct(ct) => (ct.body, ct.max_or_residual_words),
@@ -538,52 +274,24 @@ fn limited(rig: &mut Rig, me: FcId, request: NsRequest, max: u16) -> (CtBody, u1
 #[test]
 fn an_answer_is_cut_at_a_record_and_says_what_is_left() {
     let mut rig = Rig::new(config(1, open()));
-    let ids: Vec<FcId> = (1..=5)
-        .map(|n| rig.join(n, 0x100 + 16 * u64::from(n), TARGET))
-        .collect();
+    let ids: Vec<FcId> = (1..=5).map(|n| rig.join(n, 0x100 + 16 * u64::from(n), TARGET)).collect();
     for (max, records) in [(0, 5), (20, 5), (19, 4), (16, 4), (4, 1)] {
         let (body, residual) = limited(&mut rig, ids[0], gpn_ft(), max);
-        let CtBody::NsAccept(NsAccept::PortNames(names)) = body else {
-            panic!("{body:?}")
-        };
-        assert_eq!(
-            (names.len(), residual),
-            (records, 20 - 4 * records as u16),
-            "{max} words"
-        );
+        let CtBody::NsAccept(NsAccept::PortNames(names)) = body else { panic!("{body:?}") };
+        assert_eq!((names.len(), residual), (records, 20 - 4 * records as u16), "{max} words");
     }
     for (max, records) in [(5, 5), (2, 2)] {
         let (body, residual) = limited(&mut rig, ids[0], gid_ff(TARGET), max);
         let expected = NsAccept::PortIds(ids[..records].to_vec());
-        assert_eq!(
-            (body, residual),
-            (CtBody::NsAccept(expected), 5 - records as u16)
-        );
+        assert_eq!((body, residual), (CtBody::NsAccept(expected), 5 - records as u16));
     }
     // Not even one record, and an answer that has no records.
-    for (request, max) in [
-        (gpn_ft(), 3),
-        (
-            NsRequest::GaNxt {
-                port_id: FcId::ZERO,
-            },
-            154,
-        ),
-    ] {
+    for (request, max) in [(gpn_ft(), 3), (NsRequest::GaNxt { port_id: FcId::ZERO }, 154)] {
         let (body, _) = limited(&mut rig, ids[0], request, max);
-        let CtBody::Reject(reject) = body else {
-            panic!("{body:?}")
-        };
+        let CtBody::Reject(reject) = body else { panic!("{body:?}") };
         assert_eq!((reject.reason.0, reject.explanation), (0x04, 0));
     }
-    let (body, _) = limited(
-        &mut rig,
-        ids[0],
-        NsRequest::GaNxt {
-            port_id: FcId::ZERO,
-        },
-        155,
-    );
+    let (body, _) = limited(&mut rig, ids[0], NsRequest::GaNxt { port_id: FcId::ZERO }, 155);
     assert!(matches!(body, CtBody::NsAccept(NsAccept::Object(_))));
 }
 
@@ -612,9 +320,7 @@ fn an_answer_of_many_frames_is_one_message() {
         rig.take_part(id, TARGET);
     }
     // `ask` encodes and parses it.
-    let Ok(NsAccept::PortNames(names)) = rig.ns(me, gpn_ft()) else {
-        panic!()
-    };
+    let Ok(NsAccept::PortNames(names)) = rig.ns(me, gpn_ft()) else { panic!() };
     assert_eq!(names.len(), 256);
     assert!(names.is_sorted());
 }

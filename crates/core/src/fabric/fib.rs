@@ -117,18 +117,12 @@ impl Fib {
                 Some(current) => std::mem::replace(current, mode) != mode,
                 None => false,
             },
-            FibDelta::OwnId { port, id } => {
-                usize::from(port) < self.modes.len() && self.set_owner(id, port)
-            }
+            FibDelta::OwnId { port, id } => usize::from(port) < self.modes.len() && self.set_owner(id, port),
             FibDelta::RemoveId { id } => self.set_owner(id, NOBODY),
             FibDelta::Permit { s, d } => self.count(|fib| fib.pairs.insert(pair(s, d))),
             FibDelta::Revoke { s, d } => self.count(|fib| fib.pairs.remove(pair(s, d))),
-            FibDelta::JoinDefaultZone { id } => {
-                self.count(|fib| fib.default_zone.insert(u64::from(id.to_u32())))
-            }
-            FibDelta::LeaveDefaultZone { id } => {
-                self.count(|fib| fib.default_zone.remove(u64::from(id.to_u32())))
-            }
+            FibDelta::JoinDefaultZone { id } => self.count(|fib| fib.default_zone.insert(u64::from(id.to_u32()))),
+            FibDelta::LeaveDefaultZone { id } => self.count(|fib| fib.default_zone.remove(u64::from(id.to_u32()))),
             FibDelta::ZoningOn => !std::mem::replace(&mut self.zoning, true),
             FibDelta::ZoningOff => {
                 self.pairs.clear();
@@ -184,8 +178,7 @@ impl Fib {
     pub fn permits(&self, s: FcId, d: FcId) -> bool {
         !self.zoning
             || self.pairs.contains(pair(s, d))
-            || (self.default_zone.contains(u64::from(d.to_u32()))
-                && self.default_zone.contains(u64::from(s.to_u32())))
+            || (self.default_zone.contains(u64::from(d.to_u32())) && self.default_zone.contains(u64::from(s.to_u32())))
     }
 
     /// The permitted (s_id, d_id) pairs, sorted; the default zone is not among them.

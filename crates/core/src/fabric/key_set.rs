@@ -167,9 +167,7 @@ mod tests {
     #[test]
     fn address_pairs_are_found_in_few_probes() {
         // One id per area on 32 switches, all pairs of 512 hosts and 64 targets: the regular keys of a real fabric.
-        let ids: Vec<u64> = (0..576u64)
-            .map(|n| (n % 32 + 1) << 16 | (n / 32) << 8)
-            .collect();
+        let ids: Vec<u64> = (0..576u64).map(|n| (n % 32 + 1) << 16 | (n / 32) << 8).collect();
         let mut set = KeySet::default();
         for &s in &ids[..512] {
             for &d in &ids[512..] {

@@ -51,11 +51,7 @@ pub fn routes(domains: &[u8], isls: &[Isl]) -> Vec<SwitchRoutes> {
             let on_path = |hop: &&Hop| distance[hop.to].saturating_add(hop.cost) == cheapest;
             let legs = match cheapest {
                 UNREACHABLE => Vec::new(),
-                _ => neighbours[switch]
-                    .iter()
-                    .filter(on_path)
-                    .map(|hop| hop.leg)
-                    .collect(),
+                _ => neighbours[switch].iter().filter(on_path).map(|hop| hop.leg).collect(),
             };
             routes.push((domains[target], legs));
         }
@@ -84,10 +80,7 @@ fn neighbours(switches: usize, isls: &[Isl]) -> Vec<Vec<Hop>> {
     let mut found: Vec<Vec<(u16, Hop)>> = vec![Vec::new(); switches];
     // By switch, neighbour and bundle: where the leg of a bundle stands in `found`.
     let mut bundles: BTreeMap<(usize, usize, u16), usize> = BTreeMap::new();
-    for isl in isls
-        .iter()
-        .filter(|isl| isl.up && isl.a.switch != isl.b.switch)
-    {
+    for isl in isls.iter().filter(|isl| isl.up && isl.a.switch != isl.b.switch) {
         if isl.a.switch.max(isl.b.switch) >= switches {
             continue;
         }
@@ -97,9 +90,7 @@ fn neighbours(switches: usize, isls: &[Isl]) -> Vec<Vec<Hop>> {
             let leg = match isl.bundle {
                 None => Leg::Port(from.port),
                 Some(bundle) => {
-                    let at = *bundles
-                        .entry((from.switch, to.switch, bundle))
-                        .or_insert(here.len());
+                    let at = *bundles.entry((from.switch, to.switch, bundle)).or_insert(here.len());
                     if let Some((lowest, hop)) = here.get_mut(at) {
                         *lowest = from.port.min(*lowest);
                         hop.cost = cost.min(hop.cost);
@@ -108,14 +99,7 @@ fn neighbours(switches: usize, isls: &[Isl]) -> Vec<Vec<Hop>> {
                     Leg::Bundle(bundle)
                 }
             };
-            here.push((
-                from.port,
-                Hop {
-                    to: to.switch,
-                    cost,
-                    leg,
-                },
-            ));
+            here.push((from.port, Hop { to: to.switch, cost, leg }));
         }
     }
     let by_port = |mut hops: Vec<(u16, Hop)>| {

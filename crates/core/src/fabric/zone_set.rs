@@ -39,10 +39,7 @@ impl Lists {
         pairs.sort_unstable();
         pairs.dedup();
         let start_of = |list: usize| pairs.partition_point(|(of, _)| (*of as usize) < list) as u32;
-        Lists {
-            starts: (0..=lists).map(start_of).collect(),
-            items: pairs.into_iter().map(|(_, item)| item).collect(),
-        }
+        Lists { starts: (0..=lists).map(start_of).collect(), items: pairs.into_iter().map(|(_, item)| item).collect() }
     }
 
     fn of(&self, list: u32) -> &[u32] {
@@ -54,11 +51,7 @@ impl Lists {
 impl ZoneSet {
     /// Indexes the zones. A member that a zone names twice counts once.
     pub fn new(zoning: &Zoning) -> ZoneSet {
-        let mut names: Vec<Wwpn> = zoning
-            .zones
-            .iter()
-            .flat_map(|zone| zone.members.iter().copied())
-            .collect();
+        let mut names: Vec<Wwpn> = zoning.zones.iter().flat_map(|zone| zone.members.iter().copied()).collect();
         names.sort_unstable();
         names.dedup();
         let mut pairs = Vec::new();
@@ -129,31 +122,17 @@ impl ZoneSet {
         mates.sort_unstable();
         mates.dedup();
         mates.retain(|&mate| mate != index);
-        (
-            mates
-                .into_iter()
-                .map(|mate| self.names[mate as usize])
-                .collect(),
-            looked_at,
-        )
+        (mates.into_iter().map(|mate| self.names[mate as usize]).collect(), looked_at)
     }
 
     /// The number of members that [`mates`](ZoneSet::mates) looks at, without looking at them.
     pub fn mates_bound(&self, port: Wwpn) -> usize {
-        let zones = self
-            .index(port)
-            .map_or(&[][..], |index| self.zones_of.of(index));
-        zones
-            .iter()
-            .map(|&zone| self.members_of.of(zone).len())
-            .sum()
+        let zones = self.index(port).map_or(&[][..], |index| self.zones_of.of(index));
+        zones.iter().map(|&zone| self.members_of.of(zone).len()).sum()
     }
 
     fn index(&self, port: Wwpn) -> Option<u32> {
-        self.names
-            .binary_search(&port)
-            .ok()
-            .map(|index| index as u32)
+        self.names.binary_search(&port).ok().map(|index| index as u32)
     }
 }
 
@@ -180,18 +159,13 @@ mod tests {
             name: format!("z{n}"),
             members: members.iter().copied().map(Wwpn).collect(),
         };
-        Zoning {
-            zones: zones.iter().enumerate().map(zone).collect(),
-            default,
-        }
+        Zoning { zones: zones.iter().enumerate().map(zone).collect(), default }
     }
 
     /// The rule in words, on the zones as they were written.
     fn permits(zones: &[Vec<u64>], open: bool, a: u64, b: u64) -> bool {
         let zoned = |port| zones.iter().any(|zone| zone.contains(&port));
-        let together = zones
-            .iter()
-            .any(|zone| zone.contains(&a) && zone.contains(&b));
+        let together = zones.iter().any(|zone| zone.contains(&a) && zone.contains(&b));
         a == b || together || (open && !zoned(a) && !zoned(b))
     }
 

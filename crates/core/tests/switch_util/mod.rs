@@ -9,9 +9,7 @@ use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::els::{Els, LsAcc, LsRjt, Rscn};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
 use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
-use sanloom_wire::{
-    FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn, frame::ReplyTo,
-};
+use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn, frame::ReplyTo};
 use std::sync::Arc;
 
 pub const RSCN_DELAY: Span = Span::from_ms(5);
@@ -20,14 +18,8 @@ pub const SWITCH_NAME: Wwnn = Wwnn(0x1000_0000_c0ff_ee02);
 pub const FABRIC_NAME: Wwnn = Wwnn(0x1000_0000_c0ff_ee01);
 
 pub fn zone_set(zones: &[&[u64]], default: ZoneDefault) -> Arc<ZoneSet> {
-    let zone = |members: &&[u64]| Zone {
-        name: "zone".into(),
-        members: members.iter().copied().map(Wwpn).collect(),
-    };
-    Arc::new(ZoneSet::new(&Zoning {
-        zones: zones.iter().map(zone).collect(),
-        default,
-    }))
+    let zone = |members: &&[u64]| Zone { name: "zone".into(), members: members.iter().copied().map(Wwpn).collect() };
+    Arc::new(ZoneSet::new(&Zoning { zones: zones.iter().map(zone).collect(), default }))
 }
 
 /// Everybody may talk to everybody.
@@ -70,10 +62,7 @@ pub fn login(port_name: u64) -> Login {
         node_name: node_of(port_name),
         class_1: ClassParameters::default(),
         class_2: ClassParameters::default(),
-        class_3: ClassParameters {
-            flags: 0x8800,
-            ..ClassParameters::default()
-        },
+        class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
     }
 }
 
@@ -98,11 +87,7 @@ pub fn header(s_id: FcId, d_id: FcId, message: &Message) -> Header {
         cs_ctl: 0,
         s_id,
         fc_type,
-        f_ctl: if r_ctl == RCtl::ELS_REPLY {
-            FCtl::REPLY
-        } else {
-            FCtl::REQUEST
-        },
+        f_ctl: if r_ctl == RCtl::ELS_REPLY { FCtl::REPLY } else { FCtl::REQUEST },
         seq_id: 0,
         df_ctl: 0,
         seq_cnt: 0,
@@ -138,14 +123,7 @@ impl Rig {
     pub fn new(config: SwitchConfig) -> Rig {
         let fib = Fib::new(config.domain, config.ports, IslChoice::Ingress);
         let switch = Switch::new(config);
-        let mut rig = Rig {
-            switch,
-            fib,
-            now: Instant::ZERO,
-            sent: vec![],
-            peers: vec![],
-            log: vec![],
-        };
+        let mut rig = Rig { switch, fib, now: Instant::ZERO, sent: vec![], peers: vec![], log: vec![] };
         rig.drain();
         rig
     }
@@ -177,10 +155,7 @@ impl Rig {
     }
 
     pub fn up(&mut self, port: u16) {
-        self.handle(Input::PortUp {
-            port,
-            kind: PortKind::F,
-        });
+        self.handle(Input::PortUp { port, kind: PortKind::F });
     }
 
     pub fn down(&mut self, port: u16) {
@@ -189,10 +164,7 @@ impl Rig {
 
     /// A way to each of these domains.
     pub fn reach(&mut self, domains: &[u8]) {
-        let routes = domains
-            .iter()
-            .map(|domain| (*domain, vec![Leg::Port(299)]))
-            .collect();
+        let routes = domains.iter().map(|domain| (*domain, vec![Leg::Port(299)])).collect();
         self.handle(Input::Routes(routes));
     }
 
@@ -202,10 +174,7 @@ impl Rig {
 
     /// Sends a message as a port would: the forwarding table says whether it reaches the service.
     pub fn offer(&mut self, port: u16, s_id: FcId, d_id: FcId, message: Message) -> Decision {
-        let frame = Frame {
-            header: header(s_id, d_id, &message),
-            payload: Payload::Typed(message),
-        };
+        let frame = Frame { header: header(s_id, d_id, &message), payload: Payload::Typed(message) };
         self.offer_frame(port, frame)
     }
 
@@ -226,18 +195,9 @@ impl Rig {
             _ => None,
         };
         self.sent.clear();
-        assert_eq!(
-            self.offer(port, s_id, d_id, message.clone()),
-            Decision::Local,
-            "{message:?}"
-        );
-        let [(out, frame)] = &self.sent[..] else {
-            panic!("{:?} to {message:?}", self.sent)
-        };
-        assert_eq!(
-            (*out, frame.header.s_id, frame.header.ox_id),
-            (port, d_id, 1)
-        );
+        assert_eq!(self.offer(port, s_id, d_id, message.clone()), Decision::Local, "{message:?}");
+        let [(out, frame)] = &self.sent[..] else { panic!("{:?} to {message:?}", self.sent) };
+        assert_eq!((*out, frame.header.s_id, frame.header.ox_id), (port, d_id, 1));
         assert_eq!(frame.header.f_ctl, FCtl::REPLY);
         assert_round_trip(frame, reply_to);
         match self.sent.remove(0).1.payload {
@@ -246,13 +206,7 @@ impl Rig {
         }
     }
 
-    pub fn ask_els(
-        &mut self,
-        port: u16,
-        s_id: FcId,
-        d_id: FcId,
-        request: Els,
-    ) -> Result<LsAcc, LsRjt> {
+    pub fn ask_els(&mut self, port: u16, s_id: FcId, d_id: FcId, request: Els) -> Result<LsAcc, LsRjt> {
         match self.ask(port, s_id, d_id, els(request)) {
             Message::Els(els) => match *els {
                 Els::LsAcc(accept) => Ok(accept),
@@ -288,26 +242,15 @@ impl Rig {
     }
 
     pub fn fdisc(&mut self, port: u16, name: u64) -> Result<FcId, LsRjt> {
-        self.ask_to_any(port, FcId::ZERO, Els::Fdisc(login(name)))
-            .map(|(id, _)| id)
+        self.ask_to_any(port, FcId::ZERO, Els::Fdisc(login(name))).map(|(id, _)| id)
     }
 
     /// A login: the address that the accept was sent to, and its parameters.
-    pub fn ask_to_any(
-        &mut self,
-        port: u16,
-        s_id: FcId,
-        request: Els,
-    ) -> Result<(FcId, Login), LsRjt> {
+    pub fn ask_to_any(&mut self, port: u16, s_id: FcId, request: Els) -> Result<(FcId, Login), LsRjt> {
         let reply_to = Some(ReplyTo::Els(request.command()));
         self.sent.clear();
-        assert_eq!(
-            self.offer(port, s_id, FcId::F_PORT, els(request)),
-            Decision::Local
-        );
-        let [(out, frame)] = &self.sent[..] else {
-            panic!("{:?}", self.sent)
-        };
+        assert_eq!(self.offer(port, s_id, FcId::F_PORT, els(request)), Decision::Local);
+        let [(out, frame)] = &self.sent[..] else { panic!("{:?}", self.sent) };
         assert_eq!(*out, port);
         assert_round_trip(frame, reply_to);
         match &frame.payload {
@@ -343,21 +286,8 @@ impl Rig {
     pub fn take_part(&mut self, id: FcId, features: u8) {
         let port = self.fib.port_of(id).expect("logged in");
         self.plogi(id);
-        assert_eq!(
-            self.ns(
-                id,
-                NsRequest::RftId {
-                    port_id: id,
-                    types: one_type(8)
-                }
-            ),
-            Ok(NsAccept::Empty)
-        );
-        let rff = NsRequest::RffId {
-            port_id: id,
-            features,
-            fc4_type: 8,
-        };
+        assert_eq!(self.ns(id, NsRequest::RftId { port_id: id, types: one_type(8) }), Ok(NsAccept::Empty));
+        let rff = NsRequest::RffId { port_id: id, features, fc4_type: 8 };
         assert_eq!(self.ns(id, rff), Ok(NsAccept::Empty));
         let scr = self.ask_els(port, id, FcId::FABRIC_CONTROLLER, Els::Scr { function: 3 });
         assert_eq!(scr, Ok(LsAcc::Empty));
@@ -383,8 +313,7 @@ impl Rig {
 
     /// The RSCNs among the frames sent since the last time, which may be logins as well.
     pub fn rscns_among_logins(&mut self) -> Vec<(FcId, u16, Rscn)> {
-        self.sent
-            .retain(|(_, frame)| frame.header.s_id == FcId::FABRIC_CONTROLLER);
+        self.sent.retain(|(_, frame)| frame.header.s_id == FcId::FABRIC_CONTROLLER);
         self.rscns()
     }
 
@@ -394,10 +323,7 @@ impl Rig {
         let message = els(reply);
         let mut h = header(id, FcId::FABRIC_CONTROLLER, &message);
         h.ox_id = ox_id;
-        let frame = Frame {
-            header: h,
-            payload: Payload::Typed(message),
-        };
+        let frame = Frame { header: h, payload: Payload::Typed(message) };
         assert_eq!(self.offer_frame(port, frame), Decision::Local);
     }
 
