@@ -1,6 +1,7 @@
 //! The labs of `examples/`, and the reference page.
 
 use sanloom_lab::{LoadedLab, Override};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -40,15 +41,51 @@ fn every_example_loads_and_says_what_it_shows() {
 #[test]
 fn every_key_is_used_by_an_example_or_a_bad_file() {
     let bad = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
-    let mut text: String = examples().into_iter().map(|(_, text)| text).collect();
+    let mut texts: Vec<String> = examples().into_iter().map(|(_, text)| text).collect();
     for entry in fs::read_dir(bad).unwrap() {
-        text.push_str(&fs::read_to_string(entry.unwrap().path()).unwrap());
+        texts.push(fs::read_to_string(entry.unwrap().path()).unwrap());
     }
-    let words: Vec<&str> = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).collect();
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    for table in texts.iter().filter_map(|text| text.parse::<toml::Table>().ok()) {
+        for (section, value) in &table {
+            for element in elements(value) {
+                collect_paths(section, element, &mut used);
+            }
+        }
+    }
+    let mut section = String::new();
+    let mut count = 0;
+    let mut unused: Vec<String> = Vec::new();
     for line in sanloom_lab::reference().lines() {
-        let Some(key) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next()) else { continue };
-        let last = key.rsplit('.').next().unwrap();
-        assert!(words.contains(&last), "no example uses `{key}`");
+        if let Some(heading) = line.strip_prefix("## `") {
+            section = heading.trim_matches(['[', ']', '`']).replace(".NAME", "");
+        }
+        if let Some(key) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next()) {
+            count += 1;
+            if !used.contains(&format!("{section}.{key}")) {
+                unused.push(format!("{section}.{key}"));
+            }
+        }
+    }
+    assert!(count > 90, "{count}");
+    assert_eq!(unused, [""; 0]);
+}
+
+/// The tables of a section: itself, its named tables, or its list.
+fn elements(value: &toml::Value) -> Vec<&toml::Value> {
+    match value {
+        toml::Value::Array(list) => list.iter().collect(),
+        toml::Value::Table(table) if table.values().all(toml::Value::is_table) => table.values().collect(),
+        other => vec![other],
+    }
+}
+
+fn collect_paths(path: &str, value: &toml::Value, used: &mut BTreeSet<String>) {
+    used.insert(path.to_owned());
+    if let toml::Value::Table(table) = value {
+        for (key, value) in table {
+            collect_paths(&format!("{path}.{key}"), value, used);
+        }
     }
 }
 

@@ -29,11 +29,7 @@ pub struct Place {
 impl Place {
     /// The element as a whole.
     pub const fn of(section: Section, index: usize) -> Place {
-        Place {
-            section,
-            index,
-            key: "",
-        }
+        Place { section, index, key: "" }
     }
     /// One key of the element.
     pub const fn key(self, key: &'static str) -> Place {

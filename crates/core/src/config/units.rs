@@ -175,10 +175,7 @@ mod tests {
     fn the_fraction_of_every_rate_is_its_bytes_per_second() {
         for rate in LineRate::ALL {
             let (ps, bytes) = rate.ps_per_byte();
-            assert_eq!(
-                rate.bytes_per_s() as u128 * ps as u128,
-                bytes as u128 * 1_000_000_000_000
-            );
+            assert_eq!(rate.bytes_per_s() as u128 * ps as u128, bytes as u128 * 1_000_000_000_000);
         }
     }
 

@@ -37,11 +37,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
                 problems.add(
                     ProblemKind::PortUsedTwice,
                     place.key(key),
-                    format!(
-                        "port {} of `{}` already carries the link `{first}`",
-                        end.port,
-                        node_name(lab, end.node)
-                    ),
+                    format!("port {} of `{}` already carries the link `{first}`", end.port, node_name(lab, end.node)),
                     "choose a free port, or leave the port number out",
                 );
             }
@@ -76,11 +72,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     }
     let known: BTreeSet<_> = (lab.hosts.iter())
         .flat_map(|h| h.hbas.iter().map(|hba| hba.wwpn))
-        .chain(
-            lab.storage
-                .iter()
-                .flat_map(|s| s.ports.iter().map(|p| p.wwpn)),
-        )
+        .chain(lab.storage.iter().flat_map(|s| s.ports.iter().map(|p| p.wwpn)))
         .collect();
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index).key("members");
@@ -89,10 +81,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
             problems.add(
                 ProblemKind::IdleZone,
                 place,
-                format!(
-                    "zone `{}` names a port that no node of the lab has",
-                    zone.name
-                ),
+                format!("zone `{}` names a port that no node of the lab has", zone.name),
                 "check the port name",
             );
         } else if present == 1 {
@@ -121,11 +110,7 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
     let is_switch = |node| matches!(node, Node::Switch(_));
     let bad = if a == b {
         Some((
-            format!(
-                "the link `{}` joins `{}` to itself",
-                link.name,
-                node_name(lab, a)
-            ),
+            format!("the link `{}` joins `{}` to itself", link.name, node_name(lab, a)),
             "let the two ends name different nodes",
         ))
     } else if !is_switch(a) && !is_switch(b) {
@@ -148,10 +133,7 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
         problems.add(
             ProblemKind::BadNumber,
             place.key("length"),
-            format!(
-                "light takes {} over the link `{}`",
-                link.propagation, link.name
-            ),
+            format!("light takes {} over the link `{}`", link.propagation, link.name),
             "choose a length up to 100000km",
         );
     }
@@ -173,10 +155,7 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
 
 fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems) {
     let ports = match end.node {
-        Node::Switch(i) => lab
-            .switches
-            .get(usize::from(i))
-            .map(|s| usize::from(s.ports)),
+        Node::Switch(i) => lab.switches.get(usize::from(i)).map(|s| usize::from(s.ports)),
         Node::Host(i) => lab.hosts.get(usize::from(i)).map(|h| h.hbas.len()),
         Node::Storage(i) => lab.storage.get(usize::from(i)).map(|s| s.ports.len()),
     };
@@ -186,10 +165,7 @@ fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems)
         Some(ports) => problems.add(
             ProblemKind::NoSuchPort,
             place,
-            format!(
-                "`{name}` has no port {}: it has {ports}, numbered from 0",
-                end.port
-            ),
+            format!("`{name}` has no port {}: it has {ports}, numbered from 0", end.port),
             match end.node {
                 Node::Switch(_) => format!("raise `ports` of switch `{name}`"),
                 Node::Host(_) => format!("raise `hbas` of host `{name}`"),
@@ -217,10 +193,7 @@ fn bundles(lab: &Lab, problems: &mut Problems) {
             problems.add(
                 ProblemKind::BadBundle,
                 place,
-                format!(
-                    "the link `{}` in a bundle does not join two switches",
-                    link.name
-                ),
+                format!("the link `{}` in a bundle does not join two switches", link.name),
                 "bundle ISLs only",
             );
             continue;
@@ -231,17 +204,11 @@ fn bundles(lab: &Lab, problems: &mut Problems) {
             nodes.sort_unstable();
             nodes
         };
-        if nodes(head) != nodes(link)
-            || head.rate != link.rate
-            || head.propagation != link.propagation
-        {
+        if nodes(head) != nodes(link) || head.rate != link.rate || head.propagation != link.propagation {
             problems.add(
                 ProblemKind::BadBundle,
                 place,
-                format!(
-                    "the links `{}` and `{}` of one bundle differ",
-                    head.name, link.name
-                ),
+                format!("the links `{}` and `{}` of one bundle differ", head.name, link.name),
                 "give all links of a bundle the same switches, rate and length",
             );
         }

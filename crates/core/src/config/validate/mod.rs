@@ -3,6 +3,8 @@
 mod fabric;
 mod nodes;
 mod reach;
+#[cfg(test)]
+mod tests;
 mod traffic;
 
 use super::{Lab, Picos, Place, Problem, ProblemKind, Section};
@@ -30,10 +32,7 @@ impl Lab {
         let sound = !problems.list.iter().any(|p| {
             matches!(
                 p.kind,
-                ProblemKind::NoSuchPort
-                    | ProblemKind::BadLink
-                    | ProblemKind::DuplicateWwn
-                    | ProblemKind::TooLarge
+                ProblemKind::NoSuchPort | ProblemKind::BadLink | ProblemKind::DuplicateWwn | ProblemKind::TooLarge
             )
         });
         traffic::validate(self, &mut problems);
@@ -76,10 +75,7 @@ impl Lab {
             problems.add(
                 ProblemKind::TimeOrder,
                 place.key("warmup"),
-                format!(
-                    "the warm-up of {} leaves nothing of a run of {}",
-                    run.warmup, run.duration
-                ),
+                format!("the warm-up of {} leaves nothing of a run of {}", run.warmup, run.duration),
                 "make `warmup` shorter than `duration`",
             );
         }
@@ -88,14 +84,8 @@ impl Lab {
             problems.add(
                 ProblemKind::BadTime,
                 place.key("sample_interval"),
-                format!(
-                    "a sample every {} gives more than {MAX_SAMPLES} samples",
-                    run.sample_interval
-                ),
-                format!(
-                    "make `sample_interval` at least {}",
-                    Picos(run.duration.0.div_ceil(MAX_SAMPLES))
-                ),
+                format!("a sample every {} gives more than {MAX_SAMPLES} samples", run.sample_interval),
+                format!("make `sample_interval` at least {}", Picos(run.duration.0.div_ceil(MAX_SAMPLES))),
             );
         }
         if let Some(stop) = run.stop_issuing
@@ -105,40 +95,21 @@ impl Lab {
                 ProblemKind::TimeOrder,
                 place.key("stop_issuing"),
                 format!("the workloads cannot stop at {stop}"),
-                format!(
-                    "choose a time between the warm-up ({}) and the end ({})",
-                    run.warmup, run.duration
-                ),
+                format!("choose a time between the warm-up ({}) and the end ({})", run.warmup, run.duration),
             );
         }
         let timers = &self.timers;
         let place = Place::of(Section::Timers, 0);
-        for (key, value) in [
-            ("e_d_tov", timers.e_d_tov),
-            ("r_a_tov", timers.r_a_tov),
-            ("hold_time", timers.hold_time),
-        ] {
-            problems.time(
-                place.key(key),
-                value,
-                Picos::from_us(1),
-                Picos::from_secs(3600),
-            );
+        for (key, value) in [("e_d_tov", timers.e_d_tov), ("r_a_tov", timers.r_a_tov), ("hold_time", timers.hold_time)]
+        {
+            problems.time(place.key(key), value, Picos::from_us(1), Picos::from_secs(3600));
         }
-        problems.time(
-            place.key("rscn_delay"),
-            timers.rscn_delay,
-            Picos::ZERO,
-            Picos::from_secs(3600),
-        );
+        problems.time(place.key("rscn_delay"), timers.rscn_delay, Picos::ZERO, Picos::from_secs(3600));
         if timers.r_a_tov < timers.e_d_tov {
             problems.add(
                 ProblemKind::TimeOrder,
                 place.key("r_a_tov"),
-                format!(
-                    "R_A_TOV ({}) is below E_D_TOV ({})",
-                    timers.r_a_tov, timers.e_d_tov
-                ),
+                format!("R_A_TOV ({}) is below E_D_TOV ({})", timers.r_a_tov, timers.e_d_tov),
                 "make `r_a_tov` at least as long as `e_d_tov`; usual are \"10s\" and \"2s\"",
             );
         }
@@ -152,19 +123,8 @@ struct Problems {
 }
 
 impl Problems {
-    fn add(
-        &mut self,
-        kind: ProblemKind,
-        place: Place,
-        reason: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
-        self.list.push(Problem {
-            kind,
-            place,
-            reason: reason.into(),
-            remedy: remedy.into(),
-        });
+    fn add(&mut self, kind: ProblemKind, place: Place, reason: impl Into<String>, remedy: impl Into<String>) {
+        self.list.push(Problem { kind, place, reason: reason.into(), remedy: remedy.into() });
     }
 
     fn time(&mut self, place: Place, value: Picos, min: Picos, max: Picos) {

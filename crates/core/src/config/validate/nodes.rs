@@ -23,11 +23,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 
 /// Nodes that no link reaches.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
-    let mut linked: Vec<Node> = lab
-        .links
-        .iter()
-        .flat_map(|l| l.ends.iter().map(|e| e.node))
-        .collect();
+    let mut linked: Vec<Node> = lab.links.iter().flat_map(|l| l.ends.iter().map(|e| e.node)).collect();
     linked.sort_unstable();
     linked.dedup();
     let mut check = |node: Node, place: Place, name: &str| {
@@ -41,21 +37,13 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
         }
     };
     for (i, s) in lab.switches.iter().enumerate().take(MAX_NODES) {
-        check(
-            Node::Switch(i as u16),
-            Place::of(Section::Switch, i),
-            &s.name,
-        );
+        check(Node::Switch(i as u16), Place::of(Section::Switch, i), &s.name);
     }
     for (i, h) in lab.hosts.iter().enumerate().take(MAX_NODES) {
         check(Node::Host(i as u16), Place::of(Section::Host, i), &h.name);
     }
     for (i, s) in lab.storage.iter().enumerate().take(MAX_NODES) {
-        check(
-            Node::Storage(i as u16),
-            Place::of(Section::Storage, i),
-            &s.name,
-        );
+        check(Node::Storage(i as u16), Place::of(Section::Storage, i), &s.name);
     }
 }
 
@@ -64,10 +52,7 @@ fn limits(lab: &Lab, problems: &mut Problems) {
         problems.add(
             ProblemKind::TooLarge,
             Place::of(Section::Switch, MAX_SWITCHES),
-            format!(
-                "{} switches need as many domains, a fabric has {MAX_SWITCHES}",
-                lab.switches.len()
-            ),
+            format!("{} switches need as many domains, a fabric has {MAX_SWITCHES}", lab.switches.len()),
             "use fewer and larger switches",
         );
     }
@@ -110,16 +95,16 @@ fn noun(section: Section) -> &'static str {
 }
 
 fn world_wide_names(lab: &Lab, problems: &mut Problems) {
-    let hbas = lab.hosts.iter().enumerate().flat_map(|(i, h)| {
-        h.hbas
-            .iter()
-            .map(move |hba| (Section::Host, i, &h.name, hba.wwpn))
-    });
-    let ports = lab.storage.iter().enumerate().flat_map(|(i, s)| {
-        s.ports
-            .iter()
-            .map(move |port| (Section::Storage, i, &s.name, port.wwpn))
-    });
+    let hbas = lab
+        .hosts
+        .iter()
+        .enumerate()
+        .flat_map(|(i, h)| h.hbas.iter().map(move |hba| (Section::Host, i, &h.name, hba.wwpn)));
+    let ports = lab
+        .storage
+        .iter()
+        .enumerate()
+        .flat_map(|(i, s)| s.ports.iter().map(move |port| (Section::Storage, i, &s.name, port.wwpn)));
     let mut seen: BTreeMap<Wwpn, &str> = BTreeMap::new();
     for (section, index, name, wwpn) in hbas.chain(ports) {
         let first = seen.insert(wwpn, name);
@@ -150,10 +135,7 @@ fn domains(lab: &Lab, problems: &mut Problems) {
             problems.add(
                 ProblemKind::DuplicateDomain,
                 Place::of(Section::Switch, index).key("domain"),
-                format!(
-                    "switch `{}` has domain {}, as has `{first}`",
-                    switch.name, switch.domain
-                ),
+                format!("switch `{}` has domain {}, as has `{first}`", switch.name, switch.domain),
                 "give every switch a domain of its own, or leave `domain` out",
             );
         }
@@ -163,12 +145,7 @@ fn domains(lab: &Lab, problems: &mut Problems) {
 fn validate_switch(switch: &Switch, place: Place, problems: &mut Problems) {
     problems.number(place.key("domain"), switch.domain.into(), 1, 239);
     problems.number(place.key("ports"), switch.ports.into(), 1, 65_535);
-    problems.time(
-        place.key("latency"),
-        switch.latency,
-        Picos::ZERO,
-        Picos::SECOND,
-    );
+    problems.time(place.key("latency"), switch.latency, Picos::ZERO, Picos::SECOND);
 }
 
 fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
@@ -180,42 +157,19 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
         }
     }
     let queue = &host.queue;
-    problems.number(
-        place.key("queue_depth"),
-        queue.max_outstanding.into(),
-        1,
-        65_535,
-    );
+    problems.number(place.key("queue_depth"), queue.max_outstanding.into(), 1, 65_535);
     if queue.merge_up_to_bytes % 512 != 0 {
         problems.add(
             ProblemKind::BadSize,
             place.key("merge_up_to"),
-            format!(
-                "requests cannot be merged up to {} bytes",
-                queue.merge_up_to_bytes
-            ),
+            format!("requests cannot be merged up to {} bytes", queue.merge_up_to_bytes),
             "choose a multiple of 512B",
         );
     }
     if let Some(interrupt) = &host.interrupt {
-        problems.number(
-            place.key("interrupt.max_frames"),
-            interrupt.max_frames.into(),
-            1,
-            65_535,
-        );
-        problems.time(
-            place.key("interrupt.cost"),
-            interrupt.cost,
-            Picos::ZERO,
-            Picos::SECOND,
-        );
-        problems.time(
-            place.key("interrupt.max_wait"),
-            interrupt.max_wait,
-            Picos::ZERO,
-            Picos::SECOND,
-        );
+        problems.number(place.key("interrupt.max_frames"), interrupt.max_frames.into(), 1, 65_535);
+        problems.time(place.key("interrupt.cost"), interrupt.cost, Picos::ZERO, Picos::SECOND);
+        problems.time(place.key("interrupt.max_wait"), interrupt.max_wait, Picos::ZERO, Picos::SECOND);
     }
     if let Some(bus) = &host.bus {
         if !matches!(bus.bits, 8 | 16 | 32 | 64 | 128 | 256) {
@@ -236,27 +190,14 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
         }
         problems.number(place.key("bus.shared_by"), bus.shared_by.into(), 1, 256);
     }
-    problems.time(
-        place.key("cpu_per_io"),
-        host.cpu_per_io,
-        Picos::ZERO,
-        Picos::SECOND,
-    );
-    problems.time(
-        place.key("command_timeout"),
-        host.command_timeout,
-        Picos::from_us(1),
-        Picos::from_secs(3600),
-    );
+    problems.time(place.key("cpu_per_io"), host.cpu_per_io, Picos::ZERO, Picos::SECOND);
+    problems.time(place.key("command_timeout"), host.command_timeout, Picos::from_us(1), Picos::from_secs(3600));
     let multipath = &host.multipath;
     if multipath.fast_io_fail > multipath.dev_loss {
         problems.add(
             ProblemKind::TimeOrder,
             place.key("multipath.fast_io_fail"),
-            format!(
-                "`fast_io_fail` ({}) comes after `dev_loss` ({})",
-                multipath.fast_io_fail, multipath.dev_loss
-            ),
+            format!("`fast_io_fail` ({}) comes after `dev_loss` ({})", multipath.fast_io_fail, multipath.dev_loss),
             "make `fast_io_fail` at most as long as `dev_loss`",
         );
     }
@@ -266,12 +207,7 @@ fn validate_storage(storage: &Storage, place: Place, problems: &mut Problems) {
     problems.number(place.key("ports"), storage.ports.len() as u64, 1, 256);
     for port in &storage.ports {
         receive_size(place, port.receive_size_bytes, problems);
-        problems.time(
-            place.key("sequence_overhead"),
-            port.sequence_overhead,
-            Picos::ZERO,
-            Picos::SECOND,
-        );
+        problems.time(place.key("sequence_overhead"), port.sequence_overhead, Picos::ZERO, Picos::SECOND);
     }
     let service = &storage.service;
     if service.time == Picos::ZERO || service.time > Picos::from_secs(1000) {
@@ -283,12 +219,7 @@ fn validate_storage(storage: &Storage, place: Place, problems: &mut Problems) {
         );
     }
     problems.number(place.key("servers"), service.servers.into(), 1, 65_535);
-    problems.time(
-        place.key("media_latency"),
-        service.media_latency,
-        Picos::ZERO,
-        Picos::from_secs(60),
-    );
+    problems.time(place.key("media_latency"), service.media_latency, Picos::ZERO, Picos::from_secs(60));
     problems.number(place.key("luns"), storage.luns.len() as u64, 1, 16_384);
     let mut luns = storage.luns.clone();
     luns.dedup();

@@ -13,13 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     let keys = Keys::of(lab);
     for (index, workload) in lab.workloads.iter().enumerate() {
-        check_workload(
-            lab,
-            &keys,
-            workload,
-            Place::of(Section::Workload, index),
-            problems,
-        );
+        check_workload(lab, &keys, workload, Place::of(Section::Workload, index), problems);
     }
 }
 
@@ -55,10 +49,7 @@ impl Keys {
             let (access, wwpn) = match node.node {
                 Node::Host(i) => (
                     keys.hosts.get_mut(usize::from(i)),
-                    lab.hosts
-                        .get(usize::from(i))
-                        .and_then(|h| h.hbas.get(usize::from(node.port)))
-                        .map(|hba| hba.wwpn),
+                    lab.hosts.get(usize::from(i)).and_then(|h| h.hbas.get(usize::from(node.port))).map(|hba| hba.wwpn),
                 ),
                 Node::Storage(i) => (
                     keys.storage.get_mut(usize::from(i)),
@@ -69,8 +60,7 @@ impl Keys {
                 ),
                 Node::Switch(_) => continue,
             };
-            let (Some(access), Some(wwpn), Some(&fabric)) =
-                (access, wwpn, fabric_of_switch.get(usize::from(switch)))
+            let (Some(access), Some(wwpn), Some(&fabric)) = (access, wwpn, fabric_of_switch.get(usize::from(switch)))
             else {
                 continue;
             };
@@ -110,9 +100,7 @@ fn fabrics(lab: &Lab) -> Vec<u16> {
             parent[usize::from(a.max(b))] = a.min(b);
         }
     }
-    (0..parent.len() as u16)
-        .map(|i| root(&mut parent, i))
-        .collect()
+    (0..parent.len() as u16).map(|i| root(&mut parent, i)).collect()
 }
 
 fn zones_of(lab: &Lab) -> BTreeMap<Wwpn, Vec<u32>> {
@@ -125,13 +113,7 @@ fn zones_of(lab: &Lab) -> BTreeMap<Wwpn, Vec<u32>> {
     zones
 }
 
-fn check_workload(
-    lab: &Lab,
-    keys: &Keys,
-    workload: &Workload,
-    place: Place,
-    problems: &mut Problems,
-) {
+fn check_workload(lab: &Lab, keys: &Keys, workload: &Workload, place: Place, problems: &mut Problems) {
     // Groups of equal access, each with one example.
     let mut hosts: BTreeMap<&Access, u16> = BTreeMap::new();
     for &host in &workload.hosts {
@@ -153,11 +135,8 @@ fn check_workload(
         }
     }
     for (access, host) in hosts {
-        let allowed: BTreeSet<usize> = (access.keys.iter())
-            .filter_map(|key| by_key.get(key))
-            .flatten()
-            .copied()
-            .collect();
+        let allowed: BTreeSet<usize> =
+            (access.keys.iter()).filter_map(|key| by_key.get(key)).flatten().copied().collect();
         if allowed.len() == targets.len() {
             continue;
         }

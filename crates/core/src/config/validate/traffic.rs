@@ -2,8 +2,8 @@
 
 use super::Problems;
 use crate::config::{
-    Arrival, Fault, FaultKind, Lab, Load, Location, Lun, Picos, Place, ProblemKind, Rate, Section,
-    SizeDistribution, Workload,
+    Arrival, Fault, FaultKind, Lab, Load, Location, Lun, Picos, Place, ProblemKind, Rate, Section, SizeDistribution,
+    Workload,
 };
 use std::collections::BTreeSet;
 
@@ -28,13 +28,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     }
     let mut down: BTreeSet<u16> = BTreeSet::new();
     for (index, fault) in lab.faults.iter().enumerate() {
-        validate_fault(
-            lab,
-            fault,
-            Place::of(Section::Fault, index),
-            &mut down,
-            problems,
-        );
+        validate_fault(lab, fault, Place::of(Section::Fault, index), &mut down, problems);
     }
     for (index, expectation) in lab.expectations.iter().enumerate() {
         let place = Place::of(Section::Expectation, index);
@@ -108,10 +102,7 @@ fn validate_workload(lab: &Lab, workload: &Workload, place: Place, problems: &mu
         problems.add(
             ProblemKind::TimeOrder,
             place.key("stop"),
-            format!(
-                "the workload `{name}` stops at {end}, before it starts at {}",
-                workload.start
-            ),
+            format!("the workload `{name}` stops at {end}, before it starts at {}", workload.start),
             "let it stop later than it starts",
         );
     }
@@ -122,12 +113,7 @@ fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
     let arrivals = match load {
         Load::Closed { depth, think_time } => {
             problems.number(place.key("depth"), (*depth).into(), 1, 1 << 20);
-            problems.time(
-                place.key("think_time"),
-                *think_time,
-                Picos::ZERO,
-                Picos::from_secs(3600),
-            );
+            problems.time(place.key("think_time"), *think_time, Picos::ZERO, Picos::from_secs(3600));
             return;
         }
         Load::Open(arrivals) => arrivals,
@@ -138,16 +124,11 @@ fn validate_load(load: &Load, place: Place, problems: &mut Problems) {
             Arrival::Poisson { rate: Rate(rate) } | Arrival::Constant { rate: Rate(rate) } => {
                 bad_rate(rate).then(|| format!("requests cannot come at {rate}/s"))
             }
-            Arrival::Uniform { min, max } => (max == Picos::ZERO || min > max)
-                .then(|| format!("no time lies between {min} and {max}")),
-            Arrival::Normal { mean, .. } => {
-                (mean == Picos::ZERO).then(|| "a mean of 0s would never end".to_owned())
+            Arrival::Uniform { min, max } => {
+                (max == Picos::ZERO || min > max).then(|| format!("no time lies between {min} and {max}"))
             }
-            Arrival::OnOff {
-                rate: Rate(rate),
-                on,
-                off,
-            } => (bad_rate(rate) || on == Picos::ZERO || off == Picos::ZERO)
+            Arrival::Normal { mean, .. } => (mean == Picos::ZERO).then(|| "a mean of 0s would never end".to_owned()),
+            Arrival::OnOff { rate: Rate(rate), on, off } => (bad_rate(rate) || on == Picos::ZERO || off == Picos::ZERO)
                 .then(|| format!("requests cannot come at {rate}/s for {on} and pause for {off}")),
         };
         if let Some(reason) = reason {
@@ -183,11 +164,7 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
                 problems.add(
                     ProblemKind::NoTarget,
                     place.key("targets"),
-                    format!(
-                        "`{}` has no LUN {}",
-                        storage.map_or("(no such storage)", |s| s.name.as_str()),
-                        target.lun
-                    ),
+                    format!("`{}` has no LUN {}", storage.map_or("(no such storage)", |s| s.name.as_str()), target.lun),
                     "name a LUN that exists, or raise `luns`; numbers begin at 0",
                 );
                 return;
@@ -197,11 +174,7 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
     luns.sort_unstable_by_key(|l| (l.blocks, l.block_bytes));
     luns.dedup();
     let sizes = sizes(&workload.size);
-    if sizes.is_empty()
-        || sizes
-            .iter()
-            .any(|&(_, weight)| !(0.0..=1e12).contains(&weight))
-    {
+    if sizes.is_empty() || sizes.iter().any(|&(_, weight)| !(0.0..=1e12).contains(&weight)) {
         problems.add(
             ProblemKind::BadNumber,
             place.key("size"),
@@ -232,17 +205,10 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
         let block = u64::from(lun.block_bytes.max(1));
         for &(size, _) in &sizes {
             let reason = if size == 0 || size % block != 0 {
-                format!(
-                    "a request of {size} bytes is no multiple of the block size of {block} bytes"
-                )
+                format!("a request of {size} bytes is no multiple of the block size of {block} bytes")
             } else if size / block > MAX_BLOCKS {
                 format!("a request of {size} bytes has more blocks than READ(10) can ask for")
-            } else if size
-                > workload
-                    .span_bytes
-                    .unwrap_or(u64::MAX)
-                    .min(lun.blocks.saturating_mul(block))
-            {
+            } else if size > workload.span_bytes.unwrap_or(u64::MAX).min(lun.blocks.saturating_mul(block)) {
                 format!("a request of {size} bytes does not fit into the LUN or `span`")
             } else {
                 continue;
@@ -251,10 +217,7 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
                 ProblemKind::BadSize,
                 place.key("size"),
                 reason,
-                format!(
-                    "choose multiples of {block}B that fit, up to {}B",
-                    MAX_BLOCKS * block
-                ),
+                format!("choose multiples of {block}B that fit, up to {}B", MAX_BLOCKS * block),
             );
             return;
         }
@@ -290,28 +253,17 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
 fn sizes(size: &SizeDistribution) -> Vec<(u64, f64)> {
     match size {
         SizeDistribution::Fixed(bytes) => vec![(u64::from(*bytes), 1.0)],
-        SizeDistribution::Weighted(list) => list
-            .iter()
-            .map(|&(bytes, weight)| (u64::from(bytes), weight))
-            .collect(),
-        SizeDistribution::Uniform { min, max, step } => vec![
-            (u64::from(*step), 1.0),
-            (u64::from(*min), 1.0),
-            (u64::from(*max), 1.0),
-        ],
+        SizeDistribution::Weighted(list) => list.iter().map(|&(bytes, weight)| (u64::from(bytes), weight)).collect(),
+        SizeDistribution::Uniform { min, max, step } => {
+            vec![(u64::from(*step), 1.0), (u64::from(*min), 1.0), (u64::from(*max), 1.0)]
+        }
         // Rounded up to 512 bytes, so this is the smallest.
         SizeDistribution::Exponential { max, .. } => vec![(512, 1.0), (u64::from(*max), 1.0)],
     }
 }
 
 /// A request starts only when the frames of its data fit into what its HBA may have on the way.
-fn in_flight(
-    lab: &Lab,
-    workload: &Workload,
-    sizes: &[(u64, f64)],
-    place: Place,
-    problems: &mut Problems,
-) {
+fn in_flight(lab: &Lab, workload: &Workload, sizes: &[(u64, f64)], place: Place, problems: &mut Problems) {
     let largest = sizes.iter().map(|&(size, _)| size).max().unwrap_or(0);
     for &host in &workload.hosts {
         let Some(host) = lab.hosts.get(usize::from(host)) else {
@@ -337,13 +289,7 @@ fn in_flight(
     }
 }
 
-fn validate_fault(
-    lab: &Lab,
-    fault: &Fault,
-    place: Place,
-    down: &mut BTreeSet<u16>,
-    problems: &mut Problems,
-) {
+fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u16>, problems: &mut Problems) {
     let end = lab.run.duration;
     if fault.at >= end {
         problems.add(
@@ -357,10 +303,7 @@ fn validate_fault(
             problems.add(
                 ProblemKind::TimeOrder,
                 place.key("until"),
-                format!(
-                    "the fault ends at {until}, not after its beginning at {}",
-                    fault.at
-                ),
+                format!("the fault ends at {until}, not after its beginning at {}", fault.at),
                 "let it end later than it begins",
             );
         } else if until > end {
@@ -380,10 +323,7 @@ fn validate_fault(
         }
         FaultKind::LinkUp { link } => {
             if !down.remove(&link) {
-                let name = lab
-                    .links
-                    .get(usize::from(link))
-                    .map_or("(no such link)", |l| &l.name);
+                let name = lab.links.get(usize::from(link)).map_or("(no such link)", |l| &l.name);
                 problems.add(
                     ProblemKind::LinkNotDown,
                     place,

@@ -1,0 +1,172 @@
+//! What only values can say, not lab files, and the properties of [`Lab::validate`].
+
+use crate::config::*;
+use sanloom_wire::{Wwnn, Wwpn};
+
+/// One host, two switches with two links between them, one disk.
+fn lab() -> Lab {
+    let switch = |name: &str, domain| Switch {
+        name: name.into(),
+        domain,
+        ports: 8,
+        forwarding: Forwarding::CutThrough,
+        queueing: Queueing::Fifo,
+        arbitration: Arbitration::RoundRobin,
+        latency: Picos::from_ns(700),
+        isl_choice: IslChoice::Exchange,
+    };
+    let link = |name: &str, a: (Node, u16), b: (Node, u16), bundle| Link {
+        name: name.into(),
+        ends: [a, b].map(|(node, port)| LinkEnd { node, port, bb_credit: 16 }),
+        rate: LineRate::Fc16,
+        propagation: Picos::from_ns(50),
+        bundle,
+    };
+    let (sw1, sw2) = (Node::Switch(0), Node::Switch(1));
+    Lab {
+        name: "lab".into(),
+        description: String::new(),
+        run: Run {
+            duration: Picos::SECOND,
+            warmup: Picos::ZERO,
+            seed: 1,
+            sample_interval: Picos::from_ms(10),
+            stop_issuing: None,
+        },
+        timers: Timers::default(),
+        switches: vec![switch("sw1", 1), switch("sw2", 2)],
+        hosts: vec![Host {
+            name: "server1".into(),
+            wwnn: Wwnn(1),
+            hbas: vec![Hba { wwpn: Wwpn(2), receive_size_bytes: 2048, data_frames_in_flight: None }],
+            queue: IoQueue {
+                max_outstanding: 32,
+                max_waiting: None,
+                scheduler: IoScheduler::Fifo,
+                merge_up_to_bytes: 0,
+            },
+            cpu_per_io: Picos::ZERO,
+            interrupt: None,
+            bus: None,
+            multipath: Multipath {
+                policy: PathPolicy::RoundRobin,
+                fast_io_fail: Picos::from_secs(5),
+                dev_loss: Picos::from_secs(30),
+                no_path_timeout: Picos::from_secs(60),
+            },
+            command_timeout: Picos::from_secs(5),
+            retries: 5,
+        }],
+        storage: vec![Storage {
+            name: "disk1".into(),
+            wwnn: Wwnn(3),
+            ports: vec![StoragePort { wwpn: Wwpn(4), receive_size_bytes: 2048, sequence_overhead: Picos::ZERO }],
+            service: Service { time: Picos::from_us(10), servers: 1, max_queued: 100, media_latency: Picos::ZERO },
+            luns: vec![Lun { blocks: 1000, block_bytes: 512 }],
+            max_burst_bytes: 65_536,
+        }],
+        links: vec![
+            link("a", (Node::Host(0), 0), (sw1, 0), None),
+            link("b", (Node::Storage(0), 0), (sw2, 0), None),
+            link("ISL1", (sw1, 1), (sw2, 1), Some(1)),
+            link("ISL2", (sw2, 2), (sw1, 2), Some(1)),
+        ],
+        zoning: Zoning { zones: vec![], default: ZoneDefault::Open },
+        workloads: vec![Workload {
+            name: "reads".into(),
+            hosts: vec![0],
+            targets: vec![Target { storage: 0, lun: 0 }],
+            load: Load::Closed { depth: 1, think_time: Picos::ZERO },
+            size: SizeDistribution::Fixed(4096),
+            read_share: 1.0,
+            location: Location::Random,
+            hot_set: None,
+            span_bytes: None,
+            start: Picos::ZERO,
+            stop: None,
+        }],
+        faults: vec![],
+        expectations: vec![],
+    }
+}
+
+fn kinds(lab: &Lab) -> Vec<ProblemKind> {
+    lab.validate().into_iter().map(|p| p.kind).collect()
+}
+
+#[test]
+fn accepts_a_good_lab_without_advice() {
+    assert_eq!(lab().validate(), []);
+    assert_eq!(lab().advice(), []);
+}
+
+#[test]
+fn rejects_a_bundle_of_unlike_links() {
+    let mut unlike = lab();
+    unlike.links[3].rate = LineRate::Fc8;
+    assert_eq!(kinds(&unlike), [ProblemKind::BadBundle]);
+    let mut to_a_node = lab();
+    to_a_node.links[0].bundle = Some(7);
+    assert_eq!(kinds(&to_a_node), [ProblemKind::BadBundle]);
+}
+
+#[test]
+fn rejects_a_link_without_credit() {
+    let mut dry = lab();
+    dry.links[0].ends[1].bb_credit = 0;
+    assert_eq!(kinds(&dry), [ProblemKind::BadNumber]);
+}
+
+#[test]
+fn rejects_indices_that_lead_nowhere_without_a_panic() {
+    let mut wild = lab();
+    wild.links[0].ends[0].node = Node::Host(9);
+    wild.links[1].ends[1].node = Node::Switch(9);
+    wild.workloads[0].hosts = vec![9];
+    wild.workloads[0].targets = vec![Target { storage: 9, lun: 9 }];
+    wild.faults = vec![Fault { at: Picos::ZERO, until: None, kind: FaultKind::LinkUp { link: 99 } }];
+    let found = kinds(&wild);
+    assert!(found.contains(&ProblemKind::NoSuchPort) && found.contains(&ProblemKind::NoTarget));
+    wild.advice();
+}
+
+#[test]
+fn rejects_rates_and_weights_that_are_no_numbers() {
+    for bad in [f64::NAN, f64::INFINITY, -1.0, 0.0] {
+        let mut odd = lab();
+        odd.workloads[0].load = Load::Open(vec![Arrival::Poisson { rate: Rate(bad) }]);
+        assert_eq!(kinds(&odd), [ProblemKind::BadNumber], "{bad}");
+    }
+    let mut odd = lab();
+    odd.workloads[0].size = SizeDistribution::Weighted(vec![(4096, f64::NAN)]);
+    assert_eq!(kinds(&odd), [ProblemKind::BadNumber]);
+    odd.workloads[0].size = SizeDistribution::Weighted(vec![]);
+    assert_eq!(kinds(&odd), [ProblemKind::BadNumber]);
+    odd = lab();
+    odd.workloads[0].read_share = f64::NAN;
+    assert_eq!(kinds(&odd), [ProblemKind::BadNumber]);
+}
+
+#[test]
+fn a_closed_default_zone_needs_zones() {
+    let mut closed = lab();
+    closed.zoning.default = ZoneDefault::Closed;
+    assert_eq!(kinds(&closed), [ProblemKind::NotZoned]);
+    closed.zoning.zones = vec![Zone { name: "z".into(), members: vec![Wwpn(2), Wwpn(4)] }];
+    assert_eq!(kinds(&closed), []);
+}
+
+#[test]
+fn reachability_needs_the_isl() {
+    let mut cut = lab();
+    cut.links.truncate(2);
+    assert_eq!(kinds(&cut), [ProblemKind::Unreachable]);
+}
+
+#[test]
+fn the_limits_of_a_lab_itself_hold() {
+    let mut long = lab();
+    long.run.duration = Picos(u64::MAX);
+    long.run.sample_interval = Picos::SECOND;
+    assert_eq!(kinds(&long)[0], ProblemKind::BadTime);
+}
