@@ -175,7 +175,7 @@ fn own_names(element: &Element<'_>, total: usize, budget: &mut Budget, sink: &mu
             RANGE_MISMATCH,
             origin,
             format!("{} names cannot name {total} link{plural}", names.len()),
-            format!("give as many names as links, or leave `name` out"),
+            "give as many names as links, or leave `name` out",
         );
         return None;
     }

@@ -4,12 +4,15 @@ use super::network::{Attachment, Network};
 use sanloom_core::config::Lab;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Switch and bytes per second of each linked port.
+type Ports = Vec<(u16, u64)>;
+
 /// Hosts, or storage systems, that cannot be told apart by what they are linked to and work with.
 pub(super) struct Class {
     /// Indices of its nodes.
     pub members: Vec<u16>,
     /// Switch and bytes per second of each linked port, in the order of the ports.
-    pub ports: Vec<(u16, u64)>,
+    pub ports: Ports,
     /// The workloads that use it.
     workloads: Vec<u32>,
 }
@@ -70,7 +73,7 @@ impl Classes {
 }
 
 fn group(ports: &[Vec<Attachment>], workloads: Vec<Vec<u32>>) -> Vec<Class> {
-    let mut classes: BTreeMap<(Vec<(u16, u64)>, Vec<u32>), Vec<u16>> = BTreeMap::new();
+    let mut classes: BTreeMap<(Ports, Vec<u32>), Vec<u16>> = BTreeMap::new();
     for (index, (ports, mut workloads)) in ports.iter().zip(workloads).enumerate() {
         workloads.sort_unstable();
         workloads.dedup();

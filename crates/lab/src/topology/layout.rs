@@ -42,7 +42,10 @@ pub(super) struct Layout {
 /// More nodes than this of one sort are drawn as groups.
 const MAX_SINGLE: usize = 48;
 const MARGIN: f64 = 24.0;
+/// Least distance of rows; wide drawings get more, so that lines do not lie flat.
 const ROW_HEIGHT: f64 = 130.0;
+/// Rows of more boxes than this are drawn tight.
+const MANY: usize = 16;
 pub(super) const BOX_HEIGHT: f64 = 34.0;
 /// Width of a letter of the label's font.
 const LETTER: f64 = 7.2;
@@ -98,10 +101,12 @@ impl Layout {
 
     /// Puts the shapes of each row side by side, all rows centred.
     fn spread(&mut self, order: &[Vec<usize>]) {
-        let gap = 18.0;
+        let most = order.iter().map(Vec::len).max().unwrap_or(0);
+        let gap = if most > MANY { 8.0 } else { 18.0 };
         let width_of = |row: &Vec<usize>| -> f64 { row.iter().map(|&s| self.shapes[s].width + gap).sum::<f64>() - gap };
         let widest = order.iter().map(width_of).fold(200.0, f64::max);
         let widths: Vec<f64> = order.iter().map(width_of).collect();
+        let row_height = ROW_HEIGHT.max(widest / 14.0);
         for (number, (row, width)) in order.iter().zip(widths).enumerate() {
             // Stretched a little, so that few boxes do not huddle below many.
             let free = ((widest - width) / (row.len() as f64 + 1.0)).min(widest / 6.0).max(0.0);
@@ -110,12 +115,12 @@ impl Layout {
             for &shape in row {
                 let shape = &mut self.shapes[shape];
                 shape.x = left + shape.width / 2.0;
-                shape.y = MARGIN + BOX_HEIGHT / 2.0 + number as f64 * ROW_HEIGHT;
+                shape.y = MARGIN + BOX_HEIGHT / 2.0 + number as f64 * row_height;
                 left += shape.width + gap + free;
             }
         }
         self.width = widest + 2.0 * MARGIN;
-        self.height = 2.0 * MARGIN + BOX_HEIGHT + (order.len().max(1) - 1) as f64 * ROW_HEIGHT;
+        self.height = 2.0 * MARGIN + BOX_HEIGHT + (order.len().max(1) - 1) as f64 * row_height;
     }
 }
 
@@ -160,13 +165,18 @@ fn collect(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize> {
             near.sort_unstable();
             groups.entry(near).or_default().push((node, name));
         }
+        let tight = groups.len() > MANY;
         for members in groups.into_values() {
             let names = compress(members.iter().map(|&(_, name)| name));
             let noun = if kind == Kind::Host { "hosts" } else { "storage systems" };
             for &(node, _) in &members {
                 shape_of.insert(node, shapes.len());
             }
-            let label = if names.len() <= 24 { names.clone() } else { format!("{} {noun}", members.len()) };
+            let short = if kind == Kind::Host { "hosts" } else { "storage" };
+            let label = match names.len() {
+                0..=24 if !tight => names.clone(),
+                _ => format!("{} {short}", members.len()),
+            };
             shapes.push(shape(kind, &label, &format!("{} {noun}: {names}", members.len())));
         }
     }

@@ -197,11 +197,19 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
         .collect()
 }
 
+/// Hosts and storage whose pairs have equal numbers of paths.
+#[derive(Default)]
+struct Alike {
+    hosts: BTreeSet<u16>,
+    storage: BTreeSet<u16>,
+    pairs: u64,
+}
+
 fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
     let mut routes: BTreeMap<u16, Vec<(u64, u32)>> = BTreeMap::new();
     let mut flows: BTreeMap<(Vec<u16>, Vec<u16>), u32> = BTreeMap::new();
-    // Key: disjoint, port pairs, shortest, links.
-    let mut found: BTreeMap<(u32, u32, u64, u32), (BTreeSet<u16>, BTreeSet<u16>, u64)> = BTreeMap::new();
+    // By disjoint, port pairs, shortest, links.
+    let mut found: BTreeMap<(u32, u32, u64, u32), Alike> = BTreeMap::new();
     for &(h, s) in &classes.pairs {
         let (hosts, storage) = (&classes.hosts[h], &classes.storage[s]);
         let (mut port_pairs, mut shortest, mut links) = (0, 0_u64, u32::MAX);
@@ -224,13 +232,13 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
         };
         let links = if port_pairs == 0 { 0 } else { links };
         let entry = found.entry((disjoint, port_pairs, shortest, links)).or_default();
-        entry.0.extend(&hosts.members);
-        entry.1.extend(&storage.members);
-        entry.2 += hosts.members.len() as u64 * storage.members.len() as u64;
+        entry.hosts.extend(&hosts.members);
+        entry.storage.extend(&storage.members);
+        entry.pairs += hosts.members.len() as u64 * storage.members.len() as u64;
     }
     found
         .into_iter()
-        .map(|((disjoint, port_pairs, shortest, links), (hosts, storage, pairs))| Paths {
+        .map(|((disjoint, port_pairs, shortest, links), Alike { hosts, storage, pairs })| Paths {
             host_names: compress(hosts.iter().map(|&h| lab.hosts[usize::from(h)].name.as_str())),
             storage_names: compress(storage.iter().map(|&s| lab.storage[usize::from(s)].name.as_str())),
             hosts: hosts.into_iter().collect(),

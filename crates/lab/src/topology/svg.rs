@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 /// So many parallel links are drawn one by one.
 const MAX_PARALLEL: usize = 8;
+/// In drawings with more cables than this, parallel links are one line.
+const MANY_CABLES: usize = 60;
 /// Distance of parallel lines.
 const SPACING: f64 = 8.0;
 
@@ -23,7 +25,8 @@ pub fn svg(lab: &Lab, colour: Option<&dyn Fn(usize) -> f64>) -> String {
     );
     out.push_str("<g class=\"links\">\n");
     for cable in &layout.cables {
-        draw_cable(lab, &layout.shapes, cable, colour, &mut out);
+        let is_single = cable.links.len() <= if layout.cables.len() > MANY_CABLES { 1 } else { MAX_PARALLEL };
+        draw_cable(lab, &layout.shapes, cable, is_single, colour, &mut out);
     }
     out.push_str("</g>\n<g class=\"nodes\">\n");
     for shape in &layout.shapes {
@@ -74,10 +77,16 @@ fn draw_shape(shape: &Shape, out: &mut String) {
     );
 }
 
-fn draw_cable(lab: &Lab, shapes: &[Shape], cable: &Cable, colour: Option<&dyn Fn(usize) -> f64>, out: &mut String) {
+fn draw_cable(
+    lab: &Lab,
+    shapes: &[Shape],
+    cable: &Cable,
+    single: bool,
+    colour: Option<&dyn Fn(usize) -> f64>,
+    out: &mut String,
+) {
     let [a, b] = cable.shapes.map(|s| &shapes[s]);
     let (top, bottom) = if a.y <= b.y { (a, b) } else { (b, a) };
-    let single = cable.links.len() <= MAX_PARALLEL;
     let lines: Vec<&[usize]> = match single {
         true => cable.links.chunks(1).collect(),
         false => vec![&cable.links],
@@ -104,7 +113,7 @@ fn draw_cable(lab: &Lab, shapes: &[Shape], cable: &Cable, colour: Option<&dyn Fn
         let _ =
             writeln!(out, "<path{style} d=\"{}\"><title>{}</title></path>", path(top, bottom, shift), escape(&title));
     }
-    if !single {
+    if !single && top.kind == Kind::Switch && bottom.kind == Kind::Switch {
         let _ = writeln!(
             out,
             "<text class=\"count\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",

@@ -158,7 +158,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
     }
     let queue = &host.queue;
     problems.number(place.key("queue_depth"), queue.max_outstanding.into(), 1, 65_535);
-    if queue.merge_up_to_bytes % 512 != 0 {
+    if !queue.merge_up_to_bytes.is_multiple_of(512) {
         problems.add(
             ProblemKind::BadSize,
             place.key("merge_up_to"),
@@ -242,7 +242,7 @@ fn validate_storage(storage: &Storage, place: Place, problems: &mut Problems) {
         }
     }
     let burst = storage.max_burst_bytes;
-    if burst < 512 || burst % 512 != 0 {
+    if burst < 512 || !burst.is_multiple_of(512) {
         problems.add(
             ProblemKind::BadSize,
             place.key("max_burst"),

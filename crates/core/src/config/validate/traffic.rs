@@ -222,7 +222,7 @@ fn validate_sizes(lab: &Lab, workload: &Workload, place: Place, problems: &mut P
             return;
         }
         let bytes = lun.blocks.saturating_mul(block);
-        let aligned = |value: u64| value > 0 && value % block == 0 && value <= bytes;
+        let aligned = |value: u64| value > 0 && value.is_multiple_of(block) && value <= bytes;
         if let Location::Strided { stride_bytes } = workload.location
             && !aligned(stride_bytes)
         {
