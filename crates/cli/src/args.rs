@@ -1,6 +1,6 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{check, completions, reference, reproduce, sim, sweep, whatif};
+use crate::commands::{bench, check, completions, reference, reproduce, sim, sweep, whatif};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and study storage area networks.
@@ -32,6 +32,8 @@ pub enum Command {
     Whatif(whatif::Args),
     /// Repeat what a paper measured and hold the results against it
     Reproduce(reproduce::Args),
+    /// Measure how fast sanloom is
+    Bench(bench::Args),
     /// Print the reference of the lab file: every section, key, unit and default
     Reference(reference::Args),
     /// Print completions for a shell

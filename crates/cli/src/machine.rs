@@ -26,18 +26,24 @@ pub fn rss_bytes() -> u64 {
 pub struct Stopwatch {
     cpu: Duration,
     wall: Instant,
+    taken: (Duration, Duration),
 }
 
 impl Stopwatch {
     /// Starts now.
     pub fn start() -> Stopwatch {
-        Stopwatch { cpu: thread_cpu(), wall: Instant::now() }
+        Stopwatch { cpu: thread_cpu(), wall: Instant::now(), taken: (Duration::ZERO, Duration::ZERO) }
     }
 
-    /// Fills in what depends on real time and on the machine; `frame_hops` and `events` must be there already.
+    /// The time up to now is what counts, unless there is another lap.
+    pub fn lap(&mut self) {
+        self.taken = (thread_cpu().saturating_sub(self.cpu), self.wall.elapsed());
+    }
+
+    /// Fills in what depends on real time and on the machine; `frame_hops` must be there already.
     pub fn fill(&self, engine: &mut Engine) {
-        engine.cpu_s = thread_cpu().saturating_sub(self.cpu).as_secs_f64();
-        engine.wall_s = self.wall.elapsed().as_secs_f64();
+        engine.cpu_s = self.taken.0.as_secs_f64();
+        engine.wall_s = self.taken.1.as_secs_f64();
         engine.frame_hops_per_cpu_s = if engine.cpu_s > 0.0 { engine.frame_hops as f64 / engine.cpu_s } else { 0.0 };
         engine.rss_bytes = rss_bytes();
     }

@@ -59,7 +59,7 @@ struct Watcher<'a> {
 impl Observer for Watcher<'_> {
     fn progress(&mut self, progress: &Progress) -> Control {
         if !progress.logging_in {
-            self.stopwatch.get_or_insert_with(Stopwatch::start);
+            self.stopwatch.get_or_insert_with(Stopwatch::start).lap();
         }
         if let Some(bar) = &mut self.bar {
             bar.show(progress);

@@ -1,5 +1,6 @@
 //! The commands, one in each file: parse, call, print.
 
+pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod reference;
@@ -22,6 +23,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Reference(args) => reference::run(args),
         Command::Completions(args) => completions::run(args),
     }

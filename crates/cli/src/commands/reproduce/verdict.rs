@@ -45,9 +45,7 @@ impl Verdict {
     /// With a tolerance, as a share.
     pub fn within(mut self, tolerance: f64) -> Verdict {
         self.tolerance = Some(tolerance);
-        self.ok = self
-            .ours
-            .is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper);
+        self.ok = self.ours.is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper);
         self
     }
 
@@ -105,16 +103,7 @@ pub fn table(verdicts: &[Verdict], width: usize) -> String {
             }
         };
         let [paper, ours, ratio, tolerance, word] = verdict.cells();
-        grid.row(vec![
-            verdict.what.clone(),
-            paper,
-            ours,
-            verdict.unit.to_owned(),
-            ratio,
-            tolerance,
-            word,
-            note,
-        ]);
+        grid.row(vec![verdict.what.clone(), paper, ours, verdict.unit.to_owned(), ratio, tolerance, word, note]);
     }
     let mut out = grid.render(width);
     for (number, note) in (1..).zip(notes) {

@@ -1,5 +1,6 @@
 //! `sanloom sim`: one lab, simulated frame by frame.
 
+mod recorder;
 mod replications;
 
 use crate::exit::Failure;
@@ -7,6 +8,7 @@ use crate::input::{self, LabFile, Threads};
 use crate::output::{self, shell_word};
 use crate::report::{self, csv, file, folder, json};
 use crate::run::{self, View};
+use recorder::Recorder;
 use sanloom_api::results::{ExpectationResult, Metrics, Results};
 use sanloom_core::config::Lab;
 use sanloom_lab::{LoadedLab, Override, topology};
@@ -42,7 +44,20 @@ pub struct Args {
     /// Write no report folder
     #[arg(long, conflicts_with = "report")]
     no_report: bool,
-    /// Repeat the run with this many consecutive seeds and give means with 95 % confidence intervals
+    /// Write the frames of the links of `--capture` into this pcapng file, with real bytes and CRC; `-` for standard output
+    #[arg(long, value_name = "FILE", requires = "capture")]
+    pcap: Option<PathBuf>,
+    /// Links to capture by name, or `all`
+    #[arg(long, value_name = "LINK,…", value_delimiter = ',', requires = "pcap")]
+    capture: Vec<String>,
+    /// Write every frame and primitive signal of this link, with credits, as a text timeline
+    #[arg(long, value_name = "LINK")]
+    trace: Option<String>,
+    /// File for the timeline; `-` for standard output [default: trace.txt in the report folder, or standard output if
+    /// there is none]
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    trace_file: Option<PathBuf>,
+    /// Run the lab with this many seeds, all of which follow from the first, and give means with 95 % confidence intervals
     #[arg(long, value_name = "N", default_value = "1", hide_default_value = false)]
     replications: NonZeroU32,
     #[command(flatten)]
@@ -64,14 +79,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         // Better now than after a long run.
         file::make_folder(folder)?;
     }
-    let view = View { bar: !args.quiet, tap: None };
+    let mut recorder = args.recorder(&lab, report_folder.as_deref())?;
+    let view = View { bar: !args.quiet, tap: Some((recorder.links(), &mut recorder)) };
     let finished = run::run(&lab, view);
     let mut results = finished.results;
+    if !recorder.finish()? {
+        return Ok(());
+    }
     if let Err(broken) = finished.world.check() {
         return Err(Failure::bug(format_args!("the books of the simulation do not balance: {broken}")));
     }
     if args.replications.get() > 1 && !results.lab.interrupted {
-        results.replications = replications::run(&lab, &results, args.replications, args.threads)?;
+        results.replications = replications::run(&lab, args.replications, args.threads, args.quiet);
     }
     args.describe(&mut results, &loaded);
     judge(&lab, &mut results);
@@ -104,6 +123,28 @@ impl Args {
         }
         let default = || PathBuf::from(format!("{}.sanloom-report", file_name(&lab.name)));
         Some(self.report.clone().unwrap_or_else(default))
+    }
+
+    fn recorder(&self, lab: &Lab, report_folder: Option<&Path>) -> Result<Recorder, Failure> {
+        let mut recorder = Recorder::default();
+        if let Some(path) = &self.pcap {
+            recorder.capture(lab, &recorder::links(lab, &self.capture)?, path)?;
+        }
+        if let Some(name) = &self.trace {
+            let path = self.trace_path(report_folder);
+            for link in recorder::links(lab, std::slice::from_ref(name))?.into_iter().take(1) {
+                recorder.trace(lab, link, &path)?;
+            }
+        }
+        Ok(recorder)
+    }
+
+    fn trace_path(&self, report_folder: Option<&Path>) -> PathBuf {
+        match (&self.trace_file, report_folder) {
+            (Some(path), _) => path.clone(),
+            (None, Some(folder)) => folder.join("trace.txt"),
+            (None, None) => "-".into(),
+        }
     }
 
     /// What the simulation cannot know: program, lab file, and the command that gives the same numbers.
@@ -160,7 +201,11 @@ impl Args {
 
     fn uses_stdout(&self) -> bool {
         let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-        stdout(&self.json) || stdout(&self.series)
+        let trace = self.trace.is_some().then(|| match &self.trace_file {
+            None if self.no_report => "-".into(),
+            other => other.clone().unwrap_or_default(),
+        });
+        stdout(&self.json) || stdout(&self.series) || stdout(&self.pcap) || stdout(&trace)
     }
 }
 

@@ -1,52 +1,36 @@
 //! The same lab with several seeds.
 
-use crate::exit::Failure;
 use crate::input::Threads;
-use crate::pool;
-use crate::run::{self, View};
-use sanloom_api::results::{Interval, Metrics, Replications, Results};
+use crate::interrupt;
+use crate::output;
+use crate::run::style;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use sanloom_api::results::Replications;
 use sanloom_core::config::Lab;
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+use sanloom_sim::replicate::replicate;
+use sanloom_sim::run::Control;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
-/// Runs the seeds behind that of `first`, and gives the means over all of them; `None` if Ctrl-C left no second one.
-///
-/// # Errors
-/// When threads cannot be made.
-pub fn run(lab: &Lab, first: &Results, count: NonZeroU32, threads: Threads) -> Result<Option<Replications>, Failure> {
-    let seeds: Vec<u64> = (1..u64::from(count.get())).map(|n| lab.run.seed.wrapping_add(n)).collect();
-    let finished = pool::all(threads, "replications", &seeds, |_, seed| {
-        let mut lab = lab.clone();
-        lab.run.seed = *seed;
-        let results = run::run(&Arc::new(lab), View::default()).results;
-        (!results.lab.interrupted).then(|| numbers(&results))
-    })?;
-    let mut replications = Replications { seeds: vec![lab.run.seed], confidence: 0.95, metrics: BTreeMap::new() };
-    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let first = std::iter::once((lab.run.seed, Some(numbers(first))));
-    for (seed, numbers) in first.chain(seeds.into_iter().zip(finished)) {
-        let Some(numbers) = numbers else {
-            continue;
-        };
-        if seed != lab.run.seed {
-            replications.seeds.push(seed);
-        }
-        for (path, value) in numbers {
-            values.entry(path).or_default().push(value);
-        }
+/// Means and confidence intervals over `count` seeds; of fewer after Ctrl-C.
+pub fn run(lab: &Arc<Lab>, count: NonZeroU32, threads: Threads, quiet: bool) -> Option<Replications> {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) };
+    let bar = ProgressBar::with_draw_target(Some(u64::from(count.get())), target);
+    bar.set_style(style("{bar:30} {pos} of {len} replications, {elapsed} real, {eta} to go"));
+    let workers = threads.threads.map_or_else(cores, NonZeroUsize::get);
+    let results = replicate(lab, count.get(), workers, &|done| {
+        bar.set_position(u64::from(done));
+        if interrupt::requested() { Control::Stop } else { Control::Continue }
+    });
+    bar.finish_and_clear();
+    let replications = results.replications?;
+    let finished = replications.seeds.len();
+    if finished < count.get() as usize {
+        output::note(&format!("interrupted: intervals are of {finished} of {count} replications"));
     }
-    if replications.seeds.len() < 2 {
-        return Ok(None);
-    }
-    replications.metrics = values.into_iter().map(|(path, values)| (path, Interval::of(&values))).collect();
-    Ok(Some(replications))
+    (finished > 1).then_some(replications)
 }
 
-/// What has a meaning as a mean: no settings, no verdicts, nothing that real time decides.
-fn numbers(results: &Results) -> Vec<(String, f64)> {
-    const PARTS: [&str; 6] = ["totals.", "hosts.", "streams.", "links.", "storage.", "drops."];
-    let mut numbers = Metrics::new(results).all();
-    numbers.retain(|(path, _)| PARTS.iter().any(|part| path.starts_with(part)));
-    numbers
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         output::written(file::write_text(path, &page))?;
     }
     if !args.quiet && !to_stdout && args.html.as_deref() != Some(Path::new("-")) {
-        output::print(&table(&name, &rows, total, output::width()))?;
+        output::print(&table(&name, &rows, &metrics, total, output::width()))?;
     }
     if (rows.len() as u64) < total {
         let remedy = match rows_path {
@@ -187,31 +187,47 @@ fn lab_name(args: &Args, text: &str, grid: &Grid) -> String {
         .map_or_else(|_| args.file.label(), |loaded| loaded.lab.name)
 }
 
-fn table(name: &str, rows: &[SweepRow], total: u64, width: usize) -> String {
+fn table(name: &str, rows: &[SweepRow], metrics: &[String], total: u64, width: usize) -> String {
     let mut columns = vec![Column::right("Point")];
     let settings = rows.first().map_or(&[][..], |row| &row.settings);
     columns.extend(settings.iter().map(|setting| Column::left(&setting.key)));
-    let mut paths: Vec<&String> = rows.iter().flat_map(|row| row.metrics.keys()).collect();
-    paths.sort();
-    paths.dedup();
-    columns.extend(paths.iter().zip(1..).map(|(path, rank)| {
-        let unit = format::unit_of(path).0;
-        let short = path.strip_prefix("totals.").unwrap_or(path);
-        let head = if unit.is_empty() { short.to_owned() } else { format!("{short}, {unit}") };
-        Column::right(&head).rank(rank)
-    }));
+    // Those named first stay longest when the terminal is narrow.
+    columns.extend(metrics.iter().zip(1..=u8::MAX).map(|(path, rank)| Column::right(&head(path)).rank(rank)));
     let mut grid = Table::new(columns);
     for row in rows.iter().take(TABLE_ROWS) {
         let mut cells = vec![row.point.to_string()];
         cells.extend(row.settings.iter().map(|setting| setting.value.clone()));
-        cells.extend(paths.iter().map(|path| match row.metrics.get(*path) {
+        cells.extend(metrics.iter().take(usize::from(u8::MAX)).map(|path| match row.metrics.get(path) {
             Some(value) => format::plain(value * format::unit_of(path).1),
             None => "–".into(),
         }));
         grid.row(cells);
     }
     grid.more(rows.len().saturating_sub(TABLE_ROWS));
-    format!("Sweep of {}: {} of {total} points\n\n{}", format::clean(name), rows.len(), grid.render(width))
+    let mut out =
+        format!("Sweep of {}: {} of {total} points\n\n{}", format::clean(name), rows.len(), grid.render(width));
+    for path in metrics.iter().filter(|path| rows.iter().all(|row| !row.metrics.contains_key(*path))) {
+        out.push_str(&format!("\nNo results have a single number {}.\n", format::clean(path)));
+    }
+    out
+}
+
+/// `throughput, MB/s` for `totals.throughput_bytes_per_s`.
+fn head(path: &str) -> String {
+    let unit = format::unit_of(path).0;
+    let short = path.strip_prefix("totals.").unwrap_or(path);
+    let name = ["_bytes_per_s", "_us", "_s"]
+        .iter()
+        .find_map(|suffix| short.strip_suffix(suffix))
+        .filter(|_| !unit.is_empty())
+        .unwrap_or(short);
+    if unit.is_empty() {
+        name.to_owned()
+    } else if name.eq_ignore_ascii_case(unit) {
+        unit.to_owned()
+    } else {
+        format!("{name}, {unit}")
+    }
 }
 
 impl Args {

@@ -14,13 +14,13 @@ const CORE_EDGE: &str = include_str!("../../../../../../examples/core-edge.toml"
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Case {
     /// None.
-    I,
+    Healthy,
     /// ISL1.
-    II,
+    Isl1,
     /// ISL8.
-    III,
+    Isl8,
     /// ISL1 and ISL8.
-    IV,
+    Both,
 }
 
 /// How the fabric is modelled.
@@ -71,34 +71,34 @@ pub struct Measured {
 
 impl Case {
     /// All, in the paper's order.
-    pub const ALL: [Case; 4] = [Case::I, Case::II, Case::III, Case::IV];
+    pub const ALL: [Case; 4] = [Case::Healthy, Case::Isl1, Case::Isl8, Case::Both];
 
     /// The paper's number.
     pub fn numeral(self) -> &'static str {
         match self {
-            Case::I => "I",
-            Case::II => "II",
-            Case::III => "III",
-            Case::IV => "IV",
+            Case::Healthy => "I",
+            Case::Isl1 => "II",
+            Case::Isl8 => "III",
+            Case::Both => "IV",
         }
     }
 
     /// What fails, in words.
     pub fn words(self) -> &'static str {
         match self {
-            Case::I => "no link failure",
-            Case::II => "ISL1 failure",
-            Case::III => "ISL8 failure",
-            Case::IV => "ISL1 and ISL8 failure",
+            Case::Healthy => "no link failure",
+            Case::Isl1 => "ISL1 failure",
+            Case::Isl8 => "ISL8 failure",
+            Case::Both => "ISL1 and ISL8 failure",
         }
     }
 
     fn failed(self) -> &'static [&'static str] {
         match self {
-            Case::I => &[],
-            Case::II => &["ISL1"],
-            Case::III => &["ISL8"],
-            Case::IV => &["ISL1", "ISL8"],
+            Case::Healthy => &[],
+            Case::Isl1 => &["ISL1"],
+            Case::Isl8 => &["ISL8"],
+            Case::Both => &["ISL1", "ISL8"],
         }
     }
 }
@@ -123,12 +123,7 @@ const DEVICE_OVERHEAD: (&str, &str) = ("storage.*.sequence_overhead", "23.7us");
 impl Setup {
     /// The paper's reading, saturated.
     pub fn saturated(case: Case, size_kib: u32) -> Setup {
-        Setup {
-            case,
-            size_kib,
-            model: Model::Sansim,
-            ask: Ask::Saturated,
-        }
+        Setup { case, size_kib, model: Model::Sansim, ask: Ask::Saturated }
     }
 
     /// The lab of this run. Runs under an offered load are half as long, because there are so many of them.
@@ -150,13 +145,8 @@ impl Setup {
                 set.push((DEVICE_OVERHEAD.0, DEVICE_OVERHEAD.1.into()));
             }
         }
-        let overrides: Vec<Override> = set
-            .into_iter()
-            .map(|(key, value)| Override {
-                key: key.to_owned(),
-                value,
-            })
-            .collect();
+        let overrides: Vec<Override> =
+            set.into_iter().map(|(key, value)| Override { key: key.to_owned(), value }).collect();
         let mut lab = sanloom_lab::load("core-edge.toml", CORE_EDGE, &overrides)?.lab;
         self.edit(&mut lab);
         Ok(Arc::new(lab))
@@ -177,11 +167,7 @@ impl Setup {
         lab.run.warmup = Picos(lab.run.duration.0 / 10);
         for (link, index) in lab.links.iter().zip(0..) {
             if self.case.failed().contains(&link.name.as_str()) {
-                lab.faults.push(Fault {
-                    at: Picos::ZERO,
-                    until: None,
-                    kind: FaultKind::LinkDown { link: index },
-                });
+                lab.faults.push(Fault { at: Picos::ZERO, until: None, kind: FaultKind::LinkDown { link: index } });
             }
         }
     }

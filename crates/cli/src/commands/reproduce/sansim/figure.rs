@@ -1,7 +1,7 @@
 //! Figure 9 of document 001: throughput against offered load.
 
 use super::cases::{Ask, Case, Measured, Setup};
-use crate::report::figure9::{Curve, PaperPoint, Panel};
+use crate::report::figure9::{Curve, Panel, PaperPoint};
 use serde_json::{Value, json};
 
 /// Offered loads of a server in MB/s of 1000 * 1024 bytes, for requests of 32 KB.
@@ -13,20 +13,20 @@ const LONG_RESPONSE_MS: f64 = 2.0;
 
 /// Case, size in KB, group of servers and throughput: what the text says about the figure's right ends.
 const LEVELS: [(Case, u32, usize, f64); 14] = [
-    (Case::I, 32, 0, 80.0),
-    (Case::I, 2, 0, 45.0),
-    (Case::II, 32, 0, 46.0),
-    (Case::II, 32, 1, 58.0),
-    (Case::II, 2, 0, 44.0),
-    (Case::III, 32, 0, 50.0),
-    (Case::III, 2, 0, 45.0),
-    (Case::IV, 32, 0, 40.0),
-    (Case::IV, 32, 1, 42.0),
-    (Case::IV, 2, 0, 35.0),
-    (Case::IV, 2, 1, 46.0),
-    (Case::I, 32, 1, 80.0),
-    (Case::III, 32, 1, 50.0),
-    (Case::I, 2, 1, 45.0),
+    (Case::Healthy, 32, 0, 80.0),
+    (Case::Healthy, 2, 0, 45.0),
+    (Case::Isl1, 32, 0, 46.0),
+    (Case::Isl1, 32, 1, 58.0),
+    (Case::Isl1, 2, 0, 44.0),
+    (Case::Isl8, 32, 0, 50.0),
+    (Case::Isl8, 2, 0, 45.0),
+    (Case::Both, 32, 0, 40.0),
+    (Case::Both, 32, 1, 42.0),
+    (Case::Both, 2, 0, 35.0),
+    (Case::Both, 2, 1, 46.0),
+    (Case::Healthy, 32, 1, 80.0),
+    (Case::Isl8, 32, 1, 50.0),
+    (Case::Healthy, 2, 1, 45.0),
 ];
 
 /// The runs of the whole figure.
@@ -42,24 +42,20 @@ pub fn setups() -> Vec<Setup> {
 
 /// The runs that [`load_of_long_response`] needs.
 pub fn response_setups() -> Vec<Setup> {
-    LOADS_2.map(|load| offered(Case::IV, 2, load)).to_vec()
+    LOADS_2.map(|load| offered(Case::Both, 2, load)).to_vec()
 }
 
 fn offered(case: Case, size_kib: u32, load: f64) -> Setup {
-    Setup {
-        ask: Ask::Offered(load),
-        ..Setup::saturated(case, size_kib)
-    }
+    Setup { ask: Ask::Offered(load), ..Setup::saturated(case, size_kib) }
 }
 
 /// The offered load of a server, in MB/s of 1000 * 1024 bytes, above which servers 1 to 4 wait longer than 2 ms in case
 /// IV at 2 KB, between two points on a straight line.
 pub fn load_of_long_response(loaded: &[(Setup, Measured)]) -> Option<f64> {
-    let points: Vec<(f64, f64)> = points(loaded, Case::IV, 2, |measured| measured.response_ms[0]);
+    let points: Vec<(f64, f64)> = points(loaded, Case::Both, 2, |measured| measured.response_ms[0]);
     points.windows(2).find_map(|pair| {
         let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
-        (y0 <= LONG_RESPONSE_MS && y1 > LONG_RESPONSE_MS)
-            .then(|| x0 + (x1 - x0) * (LONG_RESPONSE_MS - y0) / (y1 - y0))
+        (y0 <= LONG_RESPONSE_MS && y1 > LONG_RESPONSE_MS).then(|| x0 + (x1 - x0) * (LONG_RESPONSE_MS - y0) / (y1 - y0))
     })
 }
 
@@ -68,10 +64,7 @@ pub fn panels(loaded: &[(Setup, Measured)]) -> Vec<Panel> {
     Case::ALL
         .iter()
         .map(|&case| {
-            let mut panel = Panel {
-                title: format!("Case {}: {}", case.numeral(), case.words()),
-                ..Panel::default()
-            };
+            let mut panel = Panel { title: format!("Case {}: {}", case.numeral(), case.words()), ..Panel::default() };
             for size_kib in [32, 2] {
                 for (group, name) in ["servers 1–4", "servers 5–8"].into_iter().enumerate() {
                     let curve = panel.curves.len();
@@ -80,15 +73,14 @@ pub fn panels(loaded: &[(Setup, Measured)]) -> Vec<Panel> {
                         points: points(loaded, case, size_kib, |measured| measured.servers[group]),
                     });
                     panel.paper.extend(
-                        LEVELS
-                            .iter()
-                            .filter(|level| (level.0, level.1, level.2) == (case, size_kib, group))
-                            .map(|level| PaperPoint {
+                        LEVELS.iter().filter(|level| (level.0, level.1, level.2) == (case, size_kib, group)).map(
+                            |level| PaperPoint {
                                 name: format!("paper: {} MB/s", level.3),
                                 offered: None,
                                 throughput: level.3,
                                 curve,
-                            }),
+                            },
+                        ),
                     );
                 }
             }

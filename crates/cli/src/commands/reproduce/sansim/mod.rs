@@ -59,15 +59,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut setups = numbers::setups();
     let saturated = setups.len();
-    setups.extend(if wants_figure {
-        figure::setups()
-    } else {
-        figure::response_setups()
-    });
-    let labs = setups
-        .iter()
-        .map(|setup| setup.lab(&args.duration, args.seed))
-        .collect::<Result<Vec<_>, _>>()?;
+    setups.extend(if wants_figure { figure::setups() } else { figure::response_setups() });
+    let labs = setups.iter().map(|setup| setup.lab(&args.duration, args.seed)).collect::<Result<Vec<_>, _>>()?;
     let finished = pool::all(args.threads, "runs", &labs, |_, lab| cases::measure(lab))?;
     let measured: Vec<(Setup, Measured)> = setups
         .into_iter()
@@ -79,11 +72,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let judged = numbers::judged(saturated, loaded);
     let shown = numbers::realistic(saturated);
     write(args, &judged, &shown, wants_figure.then(|| figure::panels(loaded)))?;
-    if judged.iter().all(|verdict| verdict.ok) {
-        Ok(())
-    } else {
-        Err(Failure::expectation())
-    }
+    if judged.iter().all(|verdict| verdict.ok) { Ok(()) } else { Err(Failure::expectation()) }
 }
 
 fn write(
@@ -160,11 +149,7 @@ fn page(args: &Args, judged: &[Verdict], shown: &[Verdict], panels: &[figure9::P
         vec![
             ("numbers", "Numbers of the paper", verdict::html_table("numbers", judged)),
             ("figure9", "Figure 9: throughput against offered load", figure),
-            (
-                "default",
-                "The same fabric with the realistic default preset",
-                verdict::html_table("realistic", shown),
-            ),
+            ("default", "The same fabric with the realistic default preset", verdict::html_table("realistic", shown)),
             ("command", "Command", format!("<pre class=\"command\">{}</pre>\n", args.command())),
         ],
     )

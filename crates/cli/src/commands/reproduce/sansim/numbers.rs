@@ -6,21 +6,21 @@ use super::{UNIT, figure};
 
 /// A number for one group of servers: case, size in KB, group (0: servers 1 to 4, 1: 5 to 8), value, tolerance.
 const STATED: [(Case, u32, usize, f64, f64); 14] = [
-    (Case::I, 32, 0, 80.0, 0.05),
-    (Case::I, 32, 1, 80.0, 0.05),
-    (Case::II, 32, 0, 46.0, 0.10),
-    (Case::II, 32, 1, 58.0, 0.10),
-    (Case::III, 32, 0, 50.0, 0.05),
-    (Case::III, 32, 1, 50.0, 0.05),
-    (Case::IV, 32, 0, 40.0, 0.10),
-    (Case::IV, 32, 1, 42.0, 0.10),
-    (Case::I, 2, 0, 45.0, 0.03),
-    (Case::I, 2, 1, 45.0, 0.03),
-    (Case::II, 2, 0, 44.0, 0.03),
-    (Case::III, 2, 0, 45.0, 0.03),
-    (Case::III, 2, 1, 45.0, 0.03),
+    (Case::Healthy, 32, 0, 80.0, 0.05),
+    (Case::Healthy, 32, 1, 80.0, 0.05),
+    (Case::Isl1, 32, 0, 46.0, 0.10),
+    (Case::Isl1, 32, 1, 58.0, 0.10),
+    (Case::Isl8, 32, 0, 50.0, 0.05),
+    (Case::Isl8, 32, 1, 50.0, 0.05),
+    (Case::Both, 32, 0, 40.0, 0.10),
+    (Case::Both, 32, 1, 42.0, 0.10),
+    (Case::Healthy, 2, 0, 45.0, 0.03),
+    (Case::Healthy, 2, 1, 45.0, 0.03),
+    (Case::Isl1, 2, 0, 44.0, 0.03),
+    (Case::Isl8, 2, 0, 45.0, 0.03),
+    (Case::Isl8, 2, 1, 45.0, 0.03),
     // "servers 1~4 is only 35MB/s, and servers 5~8 is 46MB/s": the mean, because the split is open.
-    (Case::IV, 2, 2, 40.5, 0.05),
+    (Case::Both, 2, 2, 40.5, 0.05),
 ];
 
 /// The saturated runs, for [`judged`] and [`realistic`].
@@ -29,10 +29,7 @@ pub fn setups() -> Vec<Setup> {
     for model in [Model::Sansim, Model::Realistic] {
         for size_kib in [32, 2] {
             for case in Case::ALL {
-                setups.push(Setup {
-                    model,
-                    ..Setup::saturated(case, size_kib)
-                });
+                setups.push(Setup { model, ..Setup::saturated(case, size_kib) });
             }
         }
     }
@@ -43,10 +40,7 @@ pub fn setups() -> Vec<Setup> {
 }
 
 fn one_device(size_kib: u32) -> Setup {
-    Setup {
-        ask: Ask::OneDevice,
-        ..Setup::saturated(Case::I, size_kib)
-    }
+    Setup { ask: Ask::OneDevice, ..Setup::saturated(Case::Healthy, size_kib) }
 }
 
 /// Every number of the paper, from the saturated runs and those under an offered load.
@@ -69,10 +63,7 @@ pub fn realistic(saturated: &[(Setup, Measured)]) -> Vec<Verdict> {
     STATED
         .iter()
         .map(|&(case, size_kib, group, paper, _)| {
-            let setup = Setup {
-                model: Model::Realistic,
-                ..Setup::saturated(case, size_kib)
-            };
+            let setup = Setup { model: Model::Realistic, ..Setup::saturated(case, size_kib) };
             let mut verdict = stated(case, size_kib, group, paper, find(saturated, setup));
             verdict.id.push_str("-default");
             verdict.what.push_str(", default preset");
@@ -112,10 +103,16 @@ fn links(saturated: &[(Setup, Measured)]) -> Vec<Verdict> {
         Some(loads.iter().sum::<f64>() / loads.len() as f64)
     };
     vec![
-        Verdict::new("case-i-32k-isl", "case I, 32 KB, one ISL (mean of ISL1–4)", 160.0, load(Case::I, 32, 0..4), UNIT)
-            .within(0.05)
-            .note("Data in the direction of the servers. The line itself carries 201.6 MB/s in this unit."),
-        Verdict::new("case-ii-2k-isl2", "case II, 2 KB, ISL2", 176.0, load(Case::II, 2, 1..2), UNIT).within(0.03),
+        Verdict::new(
+            "case-i-32k-isl",
+            "case I, 32 KB, one ISL (mean of ISL1–4)",
+            160.0,
+            load(Case::Healthy, 32, 0..4),
+            UNIT,
+        )
+        .within(0.05)
+        .note("Data in the direction of the servers. The line itself carries 201.6 MB/s in this unit."),
+        Verdict::new("case-ii-2k-isl2", "case II, 2 KB, ISL2", 176.0, load(Case::Isl1, 2, 1..2), UNIT).within(0.03),
     ]
 }
 
@@ -149,13 +146,13 @@ fn devices(saturated: &[(Setup, Measured)]) -> Vec<Verdict> {
 
 /// Numbers that our reading of the paper does not produce.
 fn open(saturated: &[(Setup, Measured)], loaded: &[(Setup, Measured)]) -> Vec<Verdict> {
-    let measured = find(saturated, Setup::saturated(Case::IV, 2));
+    let measured = find(saturated, Setup::saturated(Case::Both, 2));
     let split = "Open: both groups have 32 requests under way and wait in the same device queues, so in our reading they get \
                  the same rate, whatever the choice of inter-switch links, the queueing, the arbitration or the buffers. \
                  46 MB/s is also above the 45 MB/s that the paper gives as the limit of its devices.";
     let mut verdicts: Vec<Verdict> = [(0, 35.0), (1, 46.0)]
         .iter()
-        .map(|&(group, paper)| stated(Case::IV, 2, group, paper, measured).note(split))
+        .map(|&(group, paper)| stated(Case::Both, 2, group, paper, measured).note(split))
         .collect();
     verdicts.push(
         Verdict::new(

@@ -1,0 +1,36 @@
+//! `sanloom bench`: how fast sanloom is.
+
+mod ns3;
+mod rate;
+mod work;
+
+use crate::exit::Failure;
+use clap::Subcommand;
+
+/// Options of `sanloom bench`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What can be measured.
+#[derive(Subcommand, Debug)]
+pub enum What {
+    /// Frame-hops per second of processor time, and memory, on a core/edge fabric under saturated 32 KB reads
+    Sim(rate::Args),
+    /// The same fabric in ns-3 (without credits and arbitration) and in sanloom (with them), and the ratio
+    Ns3(ns3::Args),
+}
+
+/// Measures.
+///
+/// # Errors
+/// When something cannot be run or written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.what {
+        What::Sim(args) => rate::run(args),
+        What::Ns3(args) => ns3::run(args),
+    }
+}
