@@ -23,7 +23,13 @@ impl Net {
             lane.fed(now);
             lane.restart_credits(0, None);
             lane.receiver.keep(now, 0);
+            lane.receiver.last_ps = 0;
             let from = lane.from;
+            // A link that comes up again starts with all credits: none is missing any more.
+            if let Some(fault) = &mut self.faults[number as usize] {
+                fault.credits_missing = 0;
+            }
+            let lane = &mut self.lanes[number as usize];
             let flight: Vec<FrameRef> = lane.flight.drain(..).map(|f| f.frame).collect();
             self.queue.cancel(number);
             self.queue.cancel(self.lanes.len() as u32 + number);
@@ -49,7 +55,6 @@ impl Net {
             let credits = lane.bb_credit - held.min(lane.bb_credit);
             lane.restart_credits(credits, None);
             lane.restart_zero_credit(self.now);
-            lane.free_at_ps = lane.free_at_ps.max(self.now);
             lane.not_before_ps = 0;
         }
         self.try_send(2 * u32::from(link));

@@ -18,6 +18,7 @@ impl Net {
     pub fn step(&mut self, limit_ps: u64) -> Option<NetEvent> {
         let lanes = self.lanes.len() as u32;
         while let Some((time, source)) = self.queue.pop_until(limit_ps) {
+            debug_assert!(time >= self.now, "source {source} was due at {time}, it is {}", self.now);
             self.now = time;
             if source < lanes {
                 if let Some(event) = self.arrive(source) {
