@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// What the caller of a run wants to see while it goes on.
 pub trait Observer {
-    /// Called at the beginning, about two hundred times on the way, and at the end. `Stop` ends the run early; its results
+    /// Called at the beginning, at least two hundred times on the way (every 10 ms of simulated time in longer runs, so that
+    /// they can be stopped soon), and at the end. `Stop` ends the run early; its results
     /// then cover what was simulated.
     fn progress(&mut self, progress: &Progress) -> Control {
         let _ = progress;
@@ -57,6 +58,9 @@ pub struct Options {
     pub watch: Vec<u16>,
 }
 
+/// The longest simulated time between two calls of [`Observer::progress`]: 10 ms.
+const MAX_STEP_PS: u64 = 10_000_000_000;
+
 /// A finished run.
 pub struct Finished {
     /// What it measured. `engine` is left at zero but for its counts: only the caller has a clock.
@@ -79,7 +83,7 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     world.start();
     let start_hops = world.net.fate.frame_hops;
     let start_events = world.net.events();
-    let step = (duration_ps / 200).max(1);
+    let step = (duration_ps / 200).clamp(1, MAX_STEP_PS);
     let warmup_ps = lab.run.warmup.0.min(duration_ps);
     let mut measuring = warmup_ps == 0;
     while !stopped && world.run_ps() < duration_ps {
