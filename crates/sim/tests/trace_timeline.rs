@@ -1,0 +1,82 @@
+//! The timeline of a link.
+
+mod labs;
+
+use labs::{FABRIC, TINY, lab_with, link, watched};
+use sanloom_core::config::Lab;
+use sanloom_sim::trace::Trace;
+use std::sync::Arc;
+
+fn trace(lab: &Arc<Lab>, name: &str) -> String {
+    let mut out = String::new();
+    let mut trace = Trace::new(lab, link(lab, name), &mut out);
+    watched(lab, &mut |world, observed| trace.add(world, observed, &mut out));
+    trace.finish(&mut out);
+    out
+}
+
+#[test]
+fn a_login_and_the_first_read() {
+    let lab = lab_with(TINY, "", &["run.duration=200us"]);
+    let text = trace(&lab, "server-edge");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_write_asks_for_its_data_burst_by_burst() {
+    let sets = ["run.duration=300us", "workload.reads.read_share=0", "storage.*.max_burst=2KiB"];
+    let text = trace(&lab_with(TINY, "", &sets), "server-edge");
+    let from = text.find("FCP_CMND").expect("a command");
+    let whats = [
+        "FCP_CMND WRITE(10)",
+        "FCP_XFER_RDY offset 0",
+        "FCP_DATA 1/2 offset 0",
+        "FCP_XFER_RDY offset 2048",
+        "FCP_DATA 2/2 offset 2048",
+        "FCP_RSP GOOD",
+    ];
+    let mut at = from;
+    for what in whats {
+        at += text[at..].find(what).unwrap_or_else(|| panic!("no {what} behind\n{}", &text[at..]));
+    }
+}
+
+#[test]
+fn lines_are_in_order_and_words_fill_the_time() {
+    let lab = lab_with(FABRIC, "", &["run.duration=3ms", "run.warmup=0s"]);
+    let text = trace(&lab, "ISL");
+    let word_ps = 4e12 / 425e6;
+    // By direction: when the line was free, and the words and frame bytes since the beginning.
+    let mut filled = [0.0, 0.0];
+    let (mut last, mut lines) = ([0.0, 0.0], 0);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split_whitespace();
+        let time: f64 = words.next().unwrap().parse().unwrap();
+        let way = usize::from(words.next() == Some("<"));
+        let idle = line.split("IDLE x ").nth(1).map(|n| n.trim().parse::<f64>().unwrap());
+        if let Some(idle) = idle {
+            filled[way] = time * 1000.0 + idle * word_ps;
+        } else if line.contains(" B  credits ") {
+            assert!(time >= last[way], "{line}");
+            last[way] = time;
+            // The fill in front of a frame ends where it begins, but for less than a word.
+            assert!(
+                time * 1000.0 - filled[way] < 2.0 * word_ps || filled[way] == 0.0 || time * 1000.0 < filled[way] + 1e9
+            );
+            lines += 1;
+        }
+    }
+    assert!(lines > 100, "{lines} frames");
+}
+
+#[test]
+fn credits_fall_with_each_frame_and_never_below_zero() {
+    let lab = lab_with(FABRIC, "", &["run.duration=3ms", "run.warmup=0s"]);
+    let text = trace(&lab, "ISL");
+    let credits: Vec<u32> = text
+        .lines()
+        .filter_map(|line| line.split(" credits ").nth(1))
+        .filter_map(|c| c.split_whitespace().next()?.parse().ok())
+        .collect();
+    assert!(credits.len() > 100 && credits.iter().all(|&c| c < 16), "{:?}", credits.iter().max());
+}
