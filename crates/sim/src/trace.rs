@@ -1,4 +1,5 @@
 //! A watched link as a text timeline: a line for each frame and each R_RDY of both directions, and the fill words between.
+//! A run of fill words stands in front of what ends it, with the time at which it began.
 
 use crate::capture::{DataPlace, part_header};
 use crate::net::{FrameRef, Observed, ObservedKind};

@@ -42,31 +42,29 @@ fn a_write_asks_for_its_data_burst_by_burst() {
 }
 
 #[test]
-fn lines_are_in_order_and_words_fill_the_time() {
+fn lines_are_in_order_and_fill_ends_where_the_next_thing_begins() {
     let lab = lab_with(FABRIC, "", &["run.duration=3ms", "run.warmup=0s"]);
     let text = trace(&lab, "ISL");
-    let word_ps = 4e12 / 425e6;
-    // By direction: when the line was free, and the words and frame bytes since the beginning.
-    let mut filled = [0.0, 0.0];
-    let (mut last, mut lines) = ([0.0, 0.0], 0);
+    let word_ns = 4e9 / 425e6;
+    // By direction: where the last run of fill words ended.
+    let mut filled = [None, None];
+    let (mut last, mut runs) = (0.0, 0);
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let time: f64 = words.next().unwrap().parse().unwrap();
         let way = usize::from(words.next() == Some("<"));
-        let idle = line.split("IDLE x ").nth(1).map(|n| n.trim().parse::<f64>().unwrap());
-        if let Some(idle) = idle {
-            filled[way] = time * 1000.0 + idle * word_ps;
-        } else if line.contains(" B  credits ") {
-            assert!(time >= last[way], "{line}");
-            last[way] = time;
-            // The fill in front of a frame ends where it begins, but for less than a word.
-            assert!(
-                time * 1000.0 - filled[way] < 2.0 * word_ps || filled[way] == 0.0 || time * 1000.0 < filled[way] + 1e9
-            );
-            lines += 1;
+        if let Some(count) = line.split("IDLE x ").nth(1) {
+            filled[way] = Some(time + count.trim().parse::<f64>().unwrap() * word_ns);
+            continue;
+        }
+        assert!(time >= last, "{line}");
+        last = time;
+        if let Some(end) = filled[way].take() {
+            assert!((-0.01..word_ns).contains(&(time - end)), "{line}: fill ends at {end}");
+            runs += 1;
         }
     }
-    assert!(lines > 100, "{lines} frames");
+    assert!(runs > 100, "{runs} runs of fill words");
 }
 
 #[test]

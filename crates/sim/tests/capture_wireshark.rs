@@ -1,0 +1,255 @@
+//! A second opinion on captures: Wireshark's dissectors.
+
+mod labs;
+
+use labs::{FABRIC, check, lab_with, link, watched};
+use sanloom_core::config::Lab;
+use sanloom_sim::capture::Capture;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+/// Writes of several bursts, and login frames of the whole session.
+const BURSTS: &[&str] = &[
+    "run.duration=6ms",
+    "run.warmup=0s",
+    "workload.mixed.size=24KiB",
+    "workload.mixed.depth=2",
+    "storage.*.max_burst=8KiB",
+    "host.server1.receive_size=1024B",
+    "host.server2.receive_size=2112B",
+];
+
+const FAULTS: &str = r#"
+[[fault]]
+at = "1ms"
+until = "4ms"
+kind = "frame-loss"
+link = "ISL"
+probability = 0.01
+[[fault]]
+at = "1ms"
+until = "4ms"
+kind = "crc-errors"
+link = "server1-edge1"
+probability = 0.02
+"#;
+
+/// A capture of some links of a lab; none: of all.
+fn capture(lab: &Arc<Lab>, names: &[&str]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut links: Vec<u16> = names.iter().map(|name| link(lab, name)).collect();
+    if names.is_empty() {
+        links.extend(0..lab.links.len() as u16);
+    }
+    let mut capture = Capture::new(lab, &links, &mut out);
+    let finished = watched(lab, &mut |world, observed| capture.add(world, observed, &mut out));
+    check(&finished);
+    capture.finish(&mut out);
+    out
+}
+
+#[test]
+fn a_healthy_session_is_well_formed_and_every_crc_is_good() {
+    let file = capture(&lab_with(FABRIC, "", BURSTS), &[]);
+    let Some(tshark) = Tshark::find() else { return };
+    assert_well_formed(&tshark, "healthy", &file);
+    let crcs = tshark.fields("healthy-crc", &file, &["fc.crc.status"]);
+    assert!(crcs.len() > 1_000);
+    assert!(crcs.iter().all(|crc| crc == "1"), "{:?}", crcs.iter().position(|crc| crc != "1"));
+}
+
+#[test]
+fn a_session_with_losses_is_well_formed_and_only_the_broken_crcs_are_bad() {
+    let file = capture(&lab_with(FABRIC, FAULTS, BURSTS), &[]);
+    let Some(tshark) = Tshark::find() else { return };
+    assert_well_formed(&tshark, "lossy", &file);
+    let rows = tshark.fields("lossy-crc", &file, &["fc.crc.status", "frame.packet_flags", "frame.interface_name"]);
+    let mut broken = 0;
+    for row in &rows {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let flagged = columns[1].ends_with("1000001") || columns[1].ends_with("1000002");
+        assert_eq!(columns[0] == "0", flagged, "{row}");
+        broken += u32::from(flagged);
+        if flagged {
+            // What server1 sends, or gets; the ISL and the other server links see only what passes cut-through.
+            assert!(!columns[2].starts_with("server2"), "{row}");
+        }
+    }
+    assert!(broken > 0);
+}
+
+/// By address and exchange, as Wireshark 4.0 reads them: its own request and response numbers (`fcp.request_in`) stay empty
+/// on native Fibre Channel, whatever the RX_ID is.
+#[test]
+fn every_response_ends_a_command_and_every_exchange_moves_its_data() {
+    let file = capture(&lab_with(FABRIC, "", BURSTS), &["server3-edge1"]);
+    let Some(tshark) = Tshark::find() else { return };
+    let fields =
+        ["fc.r_ctl", "fc.s_id", "fc.d_id", "fc.ox_id", "frame.len", "fcp.dl", "fcp.status", "fcp.burstlen", "fc.type"];
+    let mut open = std::collections::BTreeMap::new();
+    let mut responses = 0;
+    for row in tshark.fields("fcp", &file, &fields) {
+        let c: Vec<&str> = row.split('\t').collect();
+        if c[8] != "0x08" {
+            continue;
+        }
+        let (there, back) = ((c[1], c[2], c[3]), (c[2], c[1], c[3]));
+        let key = |(a, b, x): (&str, &str, &str)| format!("{a} {b} {x}");
+        match c[0] {
+            "0x06" => {
+                let wanted: u64 = c[5].parse().unwrap();
+                assert_eq!(open.insert(key(there), (wanted, 0, 0)), None, "{row}");
+            }
+            "0x01" => {
+                let name = if open.contains_key(&key(there)) { key(there) } else { key(back) };
+                let entry = open.get_mut(&name).unwrap_or_else(|| panic!("data of no command: {row}"));
+                entry.1 += c[4].parse::<u64>().unwrap() - 36;
+            }
+            "0x05" => {
+                let entry = open.get_mut(&key(back)).unwrap_or_else(|| panic!("XFER_RDY of no command: {row}"));
+                assert_eq!(entry.1, entry.2, "the burst before is complete: {row}");
+                entry.2 += c[7].parse::<u64>().unwrap();
+            }
+            "0x07" => {
+                let entry = open.remove(&key(back)).unwrap_or_else(|| panic!("response to no command: {row}"));
+                assert_eq!((entry.0, c[6]), (entry.1, "0x00"), "{row}");
+                responses += 1;
+            }
+            other => panic!("R_CTL {other}: {row}"),
+        }
+    }
+    assert!(responses > 10);
+}
+
+#[test]
+fn frames_come_in_the_order_of_their_time() {
+    let file = capture(&lab_with(FABRIC, FAULTS, BURSTS), &[]);
+    let Some(tshark) = Tshark::find() else { return };
+    let times = tshark.fields("order", &file, &["frame.time_delta"]);
+    assert!(times.iter().all(|delta| !delta.starts_with('-')));
+}
+
+#[test]
+fn offsets_follow_each_other_over_all_bursts() {
+    let file = capture(&lab_with(FABRIC, "", BURSTS), &[]);
+    let Some(tshark) = Tshark::find() else { return };
+    let filter = "fc.r_ctl == 0x01 && frame.interface_name matches \"^server\"";
+    let rows = tshark.read(
+        "offsets",
+        &file,
+        &[
+            "-Y",
+            filter,
+            "-T",
+            "fields",
+            "-e",
+            "frame.interface_name",
+            "-e",
+            "frame.packet_flags",
+            "-e",
+            "fc.ox_id",
+            "-e",
+            "fc.rx_id",
+            "-e",
+            "fc.relative_offset",
+            "-e",
+            "frame.len",
+            "-e",
+            "fc.sof",
+            "-e",
+            "fc.eof",
+            "-e",
+            "fc.fctl.last_data_frame",
+            "-e",
+            "fc.seq_cnt",
+        ],
+    );
+    let mut next = std::collections::BTreeMap::new();
+    let mut bursts = 0;
+    for row in rows.lines() {
+        let c: Vec<&str> = row.split('\t').collect();
+        let key = (c[0].to_owned(), c[1].to_owned(), c[2].to_owned());
+        let number = |text: &str| match text.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).unwrap_or(u64::MAX),
+            None => text.parse().unwrap_or(u64::MAX),
+        };
+        let (offset, len) = (number(c[4]), number(c[5]) - 36);
+        let expected = next.get(&key).copied().unwrap_or(0);
+        assert!(offset == 0 || offset == expected, "{row}: expected {expected}");
+        bursts += u32::from(offset > 0 && c[1].ends_with('2') && offset % 8192 == 0);
+        next.insert(key, offset + len);
+    }
+    assert!(bursts > 4, "writes of several bursts are in the capture");
+}
+
+#[test]
+fn the_same_lab_gives_the_same_bytes() {
+    let lab = lab_with(FABRIC, FAULTS, BURSTS);
+    let file = capture(&lab, &[]);
+    assert!(file.len() > 1_000_000);
+    assert!(file == capture(&lab, &[]), "two captures of the same lab differ");
+    let other = lab_with(FABRIC, FAULTS, &[BURSTS, &["run.seed=2"]].concat());
+    assert!(file != capture(&other, &[]), "the seed has no effect");
+}
+
+#[test]
+fn links_that_are_not_there_are_left_out() {
+    let lab = lab_with(FABRIC, "", BURSTS);
+    let (mut once, mut often) = (Vec::new(), Vec::new());
+    Capture::new(&lab, &[0], &mut once).finish(&mut once);
+    Capture::new(&lab, &[0, 0, 999], &mut often).finish(&mut often);
+    assert_eq!(once, often);
+}
+
+fn assert_well_formed(tshark: &Tshark, name: &str, file: &[u8]) {
+    let text = tshark.read(name, file, &["-V"]);
+    for bad in ["Malformed", "Dissector bug", "[incorrect"] {
+        let at = text.find(bad).unwrap_or(0);
+        assert!(!text.contains(bad), "{bad:?} in\n{}", &text[at.saturating_sub(3000)..(at + 500).min(text.len())]);
+    }
+    for expected in ["FLOGI", "PLOGI", "PRLI", "GID_FF", "Read(10)", "Write(10)", "XFER_RDY"] {
+        assert!(text.contains(expected), "no {expected}");
+    }
+}
+
+struct Tshark;
+
+impl Tshark {
+    /// Without tshark the test passes with a note, unless the environment demands the peers.
+    fn find() -> Option<Tshark> {
+        let version = Command::new("tshark").arg("--version").output();
+        if version.is_ok_and(|output| output.status.success()) {
+            return Some(Tshark);
+        }
+        assert!(
+            std::env::var_os("SANLOOM_REQUIRE_PEERS").is_none_or(|value| value != "1"),
+            "tshark is not installed, but SANLOOM_REQUIRE_PEERS=1"
+        );
+        println!("skipped: tshark is not installed");
+        None
+    }
+
+    fn fields(&self, name: &str, file: &[u8], fields: &[&str]) -> Vec<String> {
+        let mut arguments = vec!["-T", "fields"];
+        for field in fields {
+            arguments.extend(["-e", *field]);
+        }
+        self.read(name, file, &arguments).lines().map(str::to_owned).collect()
+    }
+
+    fn read(&self, name: &str, file: &[u8], arguments: &[&str]) -> String {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("sim-{name}.pcapng"));
+        std::fs::write(&path, file).expect("a file in the target directory");
+        // Its reassembly takes all frames for equally long, by a setting, and an exchange number for used only once.
+        let output = Command::new("tshark")
+            .args(["-o", "fc.reassemble:FALSE"])
+            .arg("-r")
+            .arg(&path)
+            .args(arguments)
+            .output()
+            .expect("tshark runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
