@@ -28,6 +28,8 @@ pub struct Fib {
     page_ids: Vec<u16>,
     /// Legs by domain.
     legs: Vec<Box<[Leg]>>,
+    /// The port that stands for an ingress port when that decides about the leg: the first of its bundle.
+    ingress: Box<[u16]>,
     /// Permitted (s_id, d_id), as one key.
     pairs: KeySet,
     /// Ids in the open default zone.
@@ -60,6 +62,7 @@ impl Fib {
             owners: vec![[NOBODY; 256]],
             page_ids: vec![0],
             legs: vec![Box::default(); 256],
+            ingress: (0..ports).collect(),
             pairs: KeySet::default(),
             default_zone: KeySet::default(),
             work: FibWork::default(),
@@ -193,6 +196,14 @@ impl Fib {
         ids.into_iter().map(|key| FcId::new(key as u32)).collect()
     }
 
+    /// Frames that come in through `port` take the leg of those that come in through `first`: both belong to one bundle,
+    /// and frames of one exchange come over all of its links. Ports that do not exist are ignored.
+    pub fn join_ingress(&mut self, port: u16, first: u16) {
+        if let Some(ingress) = self.ingress.get_mut(usize::from(port)) {
+            *ingress = first;
+        }
+    }
+
     /// What was done to the table since its beginning.
     pub fn work(&self) -> FibWork {
         self.work
@@ -224,7 +235,7 @@ impl Fib {
             [] => return Decision::Drop(DropReason::NoRoute),
             [only] => only,
             _ => match self.isl_choice {
-                IslChoice::Ingress => legs[usize::from(ingress) % legs.len()],
+                IslChoice::Ingress => legs[usize::from(self.ingress[usize::from(ingress)]) % legs.len()],
                 IslChoice::DevicePair => legs[below(mix(pair(s_id, d_id)), legs.len())],
                 IslChoice::Exchange => {
                     let key = pair(s_id, d_id) ^ u64::from(ox_id) << 48;

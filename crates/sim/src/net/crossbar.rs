@@ -22,6 +22,8 @@ pub struct Crossbar {
     out: Vec<Output>,
     /// `words` words for each output.
     masks: Vec<u64>,
+    /// The inputs at which the other links of a trunk end, by input; empty without trunks.
+    trunks: Vec<Vec<u16>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +169,22 @@ impl Crossbar {
             inputs: vec![Input::default(); inputs],
             out: vec![Output { last: inputs as u16 - 1, ..Output::default() }; outputs],
             masks: vec![0; outputs * words],
+            trunks: Vec::new(),
         }
+    }
+
+    /// Frames that came over the links of one trunk leave through an output in the order in which they came, whichever
+    /// of the trunk's inputs they are in. `groups`: the ports that belong together.
+    pub fn with_trunks(mut self, groups: &[Vec<u16>]) -> Crossbar {
+        if groups.iter().any(|group| group.len() > 1) {
+            self.trunks = vec![Vec::new(); self.inputs.len()];
+            for group in groups {
+                for &port in group {
+                    self.trunks[usize::from(port)] = group.iter().copied().filter(|&other| other != port).collect();
+                }
+            }
+        }
+        self
     }
 
     /// The input of the switch's own processor.
@@ -234,6 +251,9 @@ impl Crossbar {
     pub fn choose(&self, now: u64, output: u16) -> Option<u16> {
         let masks = &self.masks[usize::from(output) * self.words..][..self.words];
         let last = usize::from(self.out[usize::from(output)].last);
+        if !self.trunks.is_empty() {
+            return self.choose_in_order(now, output);
+        }
         match self.arbitration {
             Arbitration::RoundRobin if self.queueing != Queueing::Voq => next_bit(masks, last + 1).map(|i| i as u16),
             Arbitration::RoundRobin => {
@@ -248,21 +268,44 @@ impl Crossbar {
                 Some(input as u16)
             }
             Arbitration::OldestFirst => {
-                let mut best: Option<(u64, usize)> = None;
-                for (w, &word) in masks.iter().enumerate() {
-                    let mut bits = word;
-                    while bits != 0 {
-                        let i = w * 64 + bits.trailing_zeros() as usize;
-                        bits &= bits - 1;
-                        let key = (self.head(i as u16, output).at_ps, i);
-                        if self.may_send(i, now) && best.is_none_or(|b| key < b) {
-                            best = Some(key);
-                        }
-                    }
-                }
-                best.map(|(_, i)| i as u16)
+                let waited = |i: usize| (self.head(i as u16, output).at_ps, i);
+                bits(masks).filter(|&i| self.may_send(i, now)).min_by_key(|&i| waited(i)).map(|i| i as u16)
             }
         }
+    }
+
+    /// The same for a switch with trunks: a frame waits until those that came before it over its trunk, and are for the
+    /// same output, have left.
+    fn choose_in_order(&self, now: u64, output: u16) -> Option<u16> {
+        let masks = &self.masks[usize::from(output) * self.words..][..self.words];
+        let ready = bits(masks).filter(|&i| self.may_send(i, now) && self.is_next_of_trunk(i, output));
+        let inputs = self.inputs.len();
+        let turn = |i: usize| (i + inputs - 1 - usize::from(self.out[usize::from(output)].last)) % inputs;
+        let chosen = match self.arbitration {
+            Arbitration::RoundRobin => ready.min_by_key(|&i| turn(i)),
+            Arbitration::OldestFirst => ready.min_by_key(|&i| (self.head(i as u16, output).at_ps, i)),
+        };
+        chosen.map(|i| i as u16)
+    }
+
+    fn is_next_of_trunk(&self, input: usize, output: u16) -> bool {
+        let others = &self.trunks[input];
+        let came = |input: u16| self.first_for(input, output).map(|slot| slot.at_ps);
+        others.is_empty() || {
+            let mine = came(input as u16);
+            others.iter().all(|&other| came(other).is_none_or(|at_ps| Some(at_ps) > mine))
+        }
+    }
+
+    /// The oldest frame of an input for an output, wherever it stands in its queue.
+    fn first_for(&self, input: u16, output: u16) -> Option<&Slot> {
+        let index = Self::queue_index(self.queueing, self.outputs, self.inputs.len(), input, output);
+        let slots = &self.inputs[usize::from(input)].slots;
+        let mut slot = slots.get(self.queues[index].head as usize)?;
+        while slot.output != output {
+            slot = slots.get(slot.next as usize)?;
+        }
+        Some(slot)
     }
 
     /// Time until which the last bit of the frame at the head is not there.
@@ -470,6 +513,19 @@ impl Crossbar {
     fn clear(&mut self, output: u16, input: u16) {
         self.masks[usize::from(output) * self.words + usize::from(input) / 64] &= !(1 << (input % 64));
     }
+}
+
+/// The set bits, lowest first.
+#[inline]
+fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
+    words.iter().enumerate().flat_map(|(number, &word)| {
+        let mut word = word;
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then(|| number * 64 + word.trailing_zeros() as usize);
+            word &= word.wrapping_sub(1);
+            bit
+        })
+    })
 }
 
 /// The first bit at or after `from`, going round.

@@ -113,15 +113,19 @@ impl Net {
             }
         }
         if !lost.is_empty() {
-            let outputs = self.switches[usize::from(switch)].members.len() as u16;
-            for output in 0..outputs {
-                let plane = &self.switches[usize::from(switch)];
-                if plane.crossbar.waits(output) {
-                    self.wake_output(switch, output);
-                }
-            }
+            self.wake_all(switch);
         }
         lost.len()
+    }
+
+    /// Frames have left the buffers of a switch out of turn: others may go now.
+    pub(super) fn wake_all(&mut self, switch: u16) {
+        let outputs = self.switches[usize::from(switch)].members.len() as u16;
+        for output in 0..outputs {
+            if self.switches[usize::from(switch)].crossbar.waits(output) {
+                self.wake_output(switch, output);
+            }
+        }
     }
 
     fn forget_waiting(&mut self, nport: u16) {

@@ -446,9 +446,11 @@ impl SwitchPlane {
             members[usize::from(output)].push(port as u16);
         }
         let isl_choice: IslChoice = config.isl_choice;
+        let mut fib = Fib::new(config.domain, config.ports, isl_choice);
+        output_of.iter().zip(0..).for_each(|(&first, port)| fib.join_ingress(port, first));
         SwitchPlane {
-            fib: Fib::new(config.domain, config.ports, isl_choice),
-            crossbar: Crossbar::new(config.ports, config.queueing, config.arbitration),
+            fib,
+            crossbar: Crossbar::new(config.ports, config.queueing, config.arbitration).with_trunks(&members),
             tx: vec![NO_LANE; ports],
             rx: vec![NO_LANE; ports],
             output_of,

@@ -53,6 +53,9 @@ impl Net {
             for frame in &lost {
                 self.lose(frame, Loss::LinkReset, Place::Receiver(number));
             }
+            if !lost.is_empty() {
+                self.wake_all(switch);
+            }
         }
         let in_flight = self.lanes[number as usize].flight.len() as u32 + self.held_by_receiver(number);
         if let Some(fault) = &mut self.faults[number as usize] {

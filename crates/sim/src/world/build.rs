@@ -236,7 +236,9 @@ fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {
     let mut lanes = Vec::new();
     for link in &lab.links {
         let [a, b] = &link.ends;
-        for (from, to, direction) in [(a, b, 0), (b, a, 1)] {
+        for (from, to) in [(a, b), (b, a)] {
+            // Not by the order of the ends: links of one bundle may name them either way.
+            let direction = u16::from(from.node > to.node);
             let credit = u32::from(to.bb_credit);
             let mut lane = Lane::new(end(from), end(to), link.rate, link.propagation.0, credit);
             lane.bundle = link.bundle.map(|bundle| 2 * bundle + direction);

@@ -66,7 +66,7 @@ impl World {
         }
         for link in 0..self.lab.links.len() as u16 {
             self.faults.down[usize::from(link)] = 0;
-            self.raise_link(link);
+            self.follow_link(link);
         }
         self.arm_faults();
     }
@@ -82,7 +82,7 @@ impl World {
             }
             FaultKind::LinkUp { link } => {
                 self.faults.down[usize::from(link)] = 0;
-                self.raise_link(link);
+                self.follow_link(link);
             }
             FaultKind::SwitchReset { switch } => self.switch_power(switch, ends),
             FaultKind::FrameLoss { link, direction, probability } => {
@@ -115,27 +115,33 @@ impl World {
     }
 
     fn hold_down(&mut self, link: u16) {
-        let down = &mut self.faults.down[usize::from(link)];
-        *down += 1;
-        if *down == 1 {
-            self.net.link_down(link);
-            self.link_changed(link, false);
-        }
+        self.faults.down[usize::from(link)] += 1;
+        self.follow_link(link);
     }
 
     fn release_link(&mut self, link: u16) {
         let down = &mut self.faults.down[usize::from(link)];
         *down = down.saturating_sub(1);
-        if *down == 0 {
-            self.raise_link(link);
-        }
+        self.follow_link(link);
     }
 
-    fn raise_link(&mut self, link: u16) {
-        if !self.net.link_is_up(link) {
-            self.net.link_up(link);
-            self.link_changed(link, true);
+    /// A link is up when no fault keeps it down and the switches at its ends run.
+    fn follow_link(&mut self, link: u16) {
+        let runs = |node: Node| match node {
+            Node::Switch(switch) => self.switches[usize::from(switch)].up,
+            Node::Host(_) | Node::Storage(_) => true,
+        };
+        let ends = &self.lab.links[usize::from(link)].ends;
+        let up = self.faults.down[usize::from(link)] == 0 && ends.iter().all(|end| runs(end.node));
+        if up == self.net.link_is_up(link) {
+            return;
         }
+        if up {
+            self.net.link_up(link);
+        } else {
+            self.net.link_down(link);
+        }
+        self.link_changed(link, up);
     }
 
     fn link_changed(&mut self, link: u16, up: bool) {
@@ -190,16 +196,13 @@ impl World {
             self.switches[usize::from(switch)].machine = Switch::new(self.switch_config(switch));
             self.switches[usize::from(switch)].up = true;
             self.note(NoteKind::Switch { switch, up });
-            for link in links {
-                self.release_link(link);
-            }
         } else {
             self.note(NoteKind::Switch { switch, up });
             self.net.reset_switch(switch);
-            for link in links {
-                self.hold_down(link);
-            }
             self.switches[usize::from(switch)].up = false;
+        }
+        for link in links {
+            self.follow_link(link);
         }
         self.recompute_routes();
     }

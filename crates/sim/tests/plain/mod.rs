@@ -199,7 +199,7 @@ impl Engine {
             return only;
         }
         match switch.isl_choice {
-            IslChoice::Ingress => legs[port % legs.len()],
+            IslChoice::Ingress => legs[switch.together[port][0] % legs.len()],
             IslChoice::Spray => {
                 let leg = legs[switch.turn[group] % legs.len()];
                 switch.turn[group] += 1;
@@ -292,7 +292,13 @@ impl Engine {
                 }
             }
         };
-        let since = |input: usize| plane.inputs[input].iter().find(|b| b.2 == output).unwrap().0;
+        let first_for_output = |input: usize| plane.inputs[input].iter().find(|b| b.2 == output);
+        let since = |input: usize| first_for_output(input).unwrap().0;
+        // What came over a bundle leaves in the order in which it came.
+        let shows = |input: usize| {
+            let bundle = plane.together[input].iter().filter(|&&other| other != input);
+            shows(input) && bundle.flat_map(|&other| first_for_output(other)).all(|b| b.0 > since(input))
+        };
         match plane.arbitration {
             Arbitration::RoundRobin => {
                 let last = plane.served_last[output];
