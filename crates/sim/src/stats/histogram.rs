@@ -51,6 +51,13 @@ impl LatencyHistogram {
         }
     }
 
+    /// The same with memory for latencies up to `longest_ps` taken at once.
+    pub fn reserved(mut self, longest_ps: u64) -> LatencyHistogram {
+        self.record_ps(longest_ps);
+        self.clear();
+        self
+    }
+
     /// Takes one latency in picoseconds, rounded to the nearest nanosecond for the buckets.
     pub fn record_ps(&mut self, latency_ps: u64) {
         self.exact.add(latency_ps);

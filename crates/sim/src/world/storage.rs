@@ -68,7 +68,8 @@ impl Controller {
             begins: VecDeque::new(),
             depth: TimeWeighted::new(0),
             latency: LatencyHistogram::new(),
-            waiting: LatencyHistogram::new(),
+            // Coarser than response times, because there may be a thousand of these: 10 KiB each.
+            waiting: LatencyHistogram::with_digits(2).reserved(1_000_000_000_000),
             given_ps: 0,
             depth_before: 0,
             refused: 0,

@@ -36,7 +36,7 @@ fn explanation(view: &View<'_>, stall: &Stall) -> Option<usize> {
         let (at, until) = (start_ps + fault.at.0, fault.until.map(|until| start_ps + until.0));
         at <= soon_ps && until.is_none_or(|until| until + stall.length_ps / 10 >= stall.began_ps)
     });
-    explains.last().map(|(number, _)| number)
+    explains.map(|(number, _)| number).next_back()
 }
 
 fn finding(view: &View<'_>, results: &Results, fault: Option<usize>, stalls: &[Stall]) -> Finding {
