@@ -1,24 +1,45 @@
 //! Long campaigns, before a release or before an issue is called resolved.
 
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Runs each campaign with many more cases than CI does.
+const USAGE: &str = "usage: cargo xtask soak [MINUTES] [SEED]";
+const MINUTES: u64 = 10;
+
+/// Runs each campaign for MINUTES (10), the random labs from SEED on; without SEED they begin where no campaign has
+/// begun before. Assertions and overflow checks are on, optimisation too.
 ///
 /// # Errors
 ///
-/// A campaign found something.
-pub fn soak(_args: &[String]) -> Result<(), String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    for (package, test) in [("sanloom-sim", "frame_path"), ("sanloom-sim", "random_labs")] {
-        eprintln!("soak: {package}, {test}");
-        let status = Command::new(&cargo)
-            .args(["test", "--release", "-p", package, "--test", test])
-            .env("PROPTEST_CASES", "20000")
-            .env("SANLOOM_SEEDS", "20000")
-            .status();
-        if !status.map_err(|e| format!("cargo: {e}"))?.success() {
-            return Err(format!("{test} found something"));
-        }
+/// A campaign found something, or the arguments are wrong.
+pub fn soak(args: &[String]) -> Result<(), String> {
+    let number = |at: usize| match args.get(at) {
+        Some(text) => text.parse::<u64>().map(Some).map_err(|_| format!("`{text}` is no number; {USAGE}")),
+        None => Ok(None),
+    };
+    let (minutes, seed) = (number(0)?.unwrap_or(MINUTES), number(1)?);
+    if args.len() > 2 || minutes == 0 {
+        return Err(USAGE.to_owned());
     }
-    Ok(())
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let seed = seed.unwrap_or(now << 20);
+    eprintln!("soak: {minutes} min, random labs from seed {seed}");
+    let cases = (minutes * 20_000).to_string();
+    campaign("frame_path", &[("PROPTEST_CASES", &cases)])?;
+    let (minutes, seed) = (minutes.to_string(), seed.to_string());
+    campaign("random_labs", &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])
+}
+
+fn campaign(test: &str, environment: &[(&str, &str)]) -> Result<(), String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    eprintln!("soak: {test}");
+    let profile = ["inherits=\"release\"", "debug-assertions=true", "overflow-checks=true"];
+    let mut command = Command::new(cargo);
+    command.args(["test", "--package", "sanloom-sim", "--test", test, "--profile", "soak"]);
+    for setting in profile {
+        command.args(["--config", &format!("profile.soak.{setting}")]);
+    }
+    command.args(["--", "--nocapture"]).envs(environment.iter().copied());
+    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{test} found something")) }
 }

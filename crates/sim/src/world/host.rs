@@ -24,7 +24,9 @@ use std::collections::BinaryHeap;
 /// After TASK SET FULL or BUSY a command is sent again this much later, in ps.
 const BUSY_RETRY_PS: u64 = 1_000_000_000;
 /// Marks the tag of a path's test command.
-const PROBE: u64 = 1 << 63;
+pub(super) const PROBE: u64 = 1 << 63;
+/// Marks the tag of a test command that is counted; see [`World::try_path`].
+pub(super) const TRIAL: u64 = 1 << 62;
 
 /// One host.
 pub struct HostNode {
@@ -687,6 +689,10 @@ impl World {
         let now = self.net.now();
         let (system, path) = ((tag >> 16) as u16, tag as u16);
         let entry = self.hosts[usize::from(host)].paths.system(system);
+        if tag & TRIAL != 0 {
+            let good = [status::GOOD, status::TASK_SET_FULL, status::BUSY];
+            entry.tried(path, matches!(outcome, Outcome::Completed { status, .. } if good.contains(&status)));
+        }
         let input = match outcome {
             Outcome::Completed { .. } => MultipathInput::Done(path),
             Outcome::Aborted(_) | Outcome::PortGone => MultipathInput::Failed(path),

@@ -13,6 +13,7 @@ mod ledger;
 mod node;
 mod path;
 mod storage;
+mod try_path;
 
 pub use host::{HostMeasure, HostNode};
 pub use ledger::{Books, LaneStep, Ledger, Note, NoteKind, WorkloadHost, WorkloadMeasure};

@@ -40,6 +40,8 @@ pub struct Path {
     pub bytes: u64,
     /// Commands that did not.
     pub failed: u64,
+    /// Requests of [`super::World::try_path`] that were answered, and those that were not.
+    pub tried: [u32; 2],
     failed_in_a_row: u32,
 }
 
@@ -131,6 +133,11 @@ impl System {
         let path = &mut self.paths[usize::from(path)];
         path.failed += 1;
         path.failed_in_a_row += 1;
+    }
+
+    /// A request of [`super::World::try_path`] has ended.
+    pub(super) fn tried(&mut self, path: u16, answered: bool) {
+        self.paths[usize::from(path)].tried[usize::from(!answered)] += 1;
     }
 
     /// State of a path.

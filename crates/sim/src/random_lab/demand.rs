@@ -1,0 +1,124 @@
+//! What must be true of a healed world in which nobody asks for anything.
+
+use super::reach;
+use crate::host::PathState;
+use crate::world::{Owner, World};
+use sanloom_core::config::{Fault, FaultKind, Lab};
+
+/// Each path from a host to a storage system that it uses, as host, storage system and path number (HBA * ports + port),
+/// and whether it must be usable when nothing is broken.
+pub fn expected_paths(world: &World) -> Vec<(u16, u16, u16, bool)> {
+    let mut paths = Vec::new();
+    for (host, node) in world.hosts.iter().enumerate() {
+        let host = host as u16;
+        for system in node.paths.systems() {
+            for path in 0..system.paths().len() as u16 {
+                let (hba, port) = (path / system.ports, path % system.ports);
+                let usable = reach::may_talk(&world.lab, (host, hba), (system.storage, port));
+                paths.push((host, system.storage, path, usable));
+            }
+        }
+    }
+    paths
+}
+
+/// The first thing that shows that the world is not at rest, in words: a request, a frame, a message, a credit or an
+/// exchange that has not come back, or a path that is not what it should be. `None`: everything has come to its end.
+pub fn first_unrest(world: &mut World) -> Option<String> {
+    (requests(world).or_else(|| frames(world)))
+        .or_else(|| credits(world))
+        .or_else(|| exchanges(world))
+        .or_else(|| paths(world))
+}
+
+fn requests(world: &World) -> Option<String> {
+    let books = world.books;
+    if world.busy() {
+        let busy: Vec<usize> = (0..world.hosts.len()).filter(|&host| world.hosts[host].busy()).collect();
+        return Some(format!("hosts {busy:?} are busy; {books:?}"));
+    }
+    if books.issued != books.completed + books.failed {
+        return Some(format!("requests have not ended: {books:?}"));
+    }
+    let storage = world.storage.iter().position(|storage| storage.controller.next_end().is_some());
+    storage.map(|storage| format!("storage {storage} is at work"))
+}
+
+fn frames(world: &World) -> Option<String> {
+    let net = &world.net;
+    if net.frames_under_way() > 0 {
+        return Some(format!("{} frames are under way", net.frames_under_way()));
+    }
+    let waiting = (0..world.nodes.len() as u16).find(|&nport| net.waiting(nport) > 0);
+    if let Some(nport) = waiting {
+        return Some(format!("N_Port {nport} has {} items to send", net.waiting(nport)));
+    }
+    (!net.messages.is_empty()).then(|| format!("{} messages are in the pool", net.messages.len()))
+}
+
+fn credits(world: &mut World) -> Option<String> {
+    let now = world.net.now();
+    // An R_RDY that a fault has lost is made up for when its sender has no credit left, not before.
+    let lost = |fault: &Fault| matches!(fault.kind, FaultKind::LostRRdy { .. });
+    let may_miss = world.lab.faults.iter().any(lost);
+    for number in 0..world.net.lanes().len() as u32 {
+        let lane = world.net.lane_mut(number);
+        if !lane.up {
+            return Some(format!("lane {number} is down"));
+        }
+        lane.has_credit(now);
+        let back = lane.credits == lane.bb_credit || (may_miss && lane.count.credits_lost > 0);
+        if !back || lane.credits_returning() > 0 || lane.receiver.withheld > 0 {
+            return Some(format!("lane {number} has {} of {} credits: {lane:?}", lane.credits, lane.bb_credit));
+        }
+    }
+    None
+}
+
+fn exchanges(world: &World) -> Option<String> {
+    for (nport, node) in world.nodes.iter().enumerate() {
+        let open = node.initiator.as_ref().map_or(0, |initiator| initiator.in_flight());
+        if open > 0 {
+            return Some(format!("the initiator of N_Port {nport} has {open} exchanges"));
+        }
+        let open = node.target.as_ref().map_or(0, |target| target.exchanges_in_use());
+        if open > 0 {
+            return Some(format!("the target of N_Port {nport} has {open} exchanges"));
+        }
+    }
+    None
+}
+
+fn paths(world: &World) -> Option<String> {
+    let state_of = |host: u16, storage: u16, path: u16| {
+        let systems = world.hosts[usize::from(host)].paths.systems();
+        systems.iter().find(|system| system.storage == storage).map(|system| system.state(path))
+    };
+    for (host, storage, path, usable) in expected_paths(world) {
+        let state = state_of(host, storage, path);
+        let wanted = if usable { PathState::Active } else { PathState::Gone };
+        if state != Some(wanted) {
+            let what = format!("path {path} from host {host} to storage {storage} is {state:?}, not {wanted:?}");
+            return Some(format!("{what}\n{}", logins(world)));
+        }
+    }
+    None
+}
+
+/// The logins of all N_Ports, to see why a path is not there.
+fn logins(world: &World) -> String {
+    let mut lines = Vec::new();
+    for (nport, node) in world.nodes.iter().enumerate() {
+        let name = name_of(&world.lab, node.owner);
+        let remotes: Vec<_> = node.login.remotes().collect();
+        lines.push(format!("  N_Port {nport} {name} {:?} {:?} {remotes:?}", node.port_id, node.login.state()));
+    }
+    lines.join("\n")
+}
+
+fn name_of(lab: &Lab, owner: Owner) -> String {
+    match owner {
+        Owner::Host { host, hba } => format!("{}.{hba}", lab.hosts[usize::from(host)].name),
+        Owner::Storage { storage, port } => format!("{}.{port}", lab.storage[usize::from(storage)].name),
+    }
+}
