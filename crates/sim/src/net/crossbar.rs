@@ -3,9 +3,6 @@
 use super::frame_ref::FrameRef;
 use sanloom_core::config::{Arbitration, Queueing};
 
-/// No slot, no frame.
-const NIL: u32 = u32::MAX;
-
 /// A crossbar with buffers at its inputs. Input and output numbers are port numbers; the last input is the switch's own
 /// processor, whose buffer has no limit.
 ///
@@ -14,10 +11,7 @@ const NIL: u32 = u32::MAX;
 pub struct Crossbar {
     queueing: Queueing,
     arbitration: Arbitration,
-    outputs: usize,
     words: usize,
-    /// Queues by input and output; with [`Queueing::Fifo`] only the first of each input is used.
-    queues: Vec<Queue>,
     inputs: Vec<Input>,
     out: Vec<Output>,
     /// `words` words for each output.
@@ -26,30 +20,26 @@ pub struct Crossbar {
     trunks: Vec<Vec<u16>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    head: u32,
-    tail: u32,
-}
-
-const EMPTY: Queue = Queue { head: NIL, tail: NIL };
-
+/// An input buffer. Frames stand in the order they came; a buffer holds few of them, so looking through it is cheaper than
+/// a queue for each output.
 #[derive(Clone, Debug, Default)]
 struct Input {
     slots: Vec<Slot>,
-    free: Vec<u32>,
     /// The input sends one frame at a time until then ([`Queueing::Fifo`], [`Queueing::Voq`]).
     busy_until_ps: u64,
     count: InputCount,
 }
 
+/// A frame in a buffer.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    frame: FrameRef,
-    at_ps: u64,
-    tail_ps: u64,
+pub struct Slot {
+    /// The frame.
+    pub frame: FrameRef,
+    /// Since when it might leave.
+    pub at_ps: u64,
+    /// When its last bit has arrived.
+    pub tail_ps: u64,
     output: u16,
-    next: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,21 +48,6 @@ struct Output {
     frames: u32,
     /// Input that was served last.
     last: u16,
-    /// Frames that have left, and how long they waited.
-    count: OutputCount,
-}
-
-/// Counters of an output.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OutputCount {
-    /// Frames that left.
-    pub frames: u64,
-    /// Sum of their waiting times in ps.
-    pub wait_ps: u64,
-    /// Longest waiting time in ps.
-    pub max_wait_ps: u64,
-    /// Most frames that waited at once.
-    pub max_frames: u32,
 }
 
 /// Number of buckets of [`WaitCount`].
@@ -163,11 +138,9 @@ impl Crossbar {
         Crossbar {
             queueing,
             arbitration,
-            outputs,
             words,
-            queues: vec![EMPTY; inputs * outputs],
             inputs: vec![Input::default(); inputs],
-            out: vec![Output { last: inputs as u16 - 1, ..Output::default() }; outputs],
+            out: vec![Output { frames: 0, last: inputs as u16 - 1 }; outputs],
             masks: vec![0; outputs * words],
             trunks: Vec::new(),
         }
@@ -202,33 +175,13 @@ impl Crossbar {
     #[inline]
     pub fn enqueue(&mut self, now: u64, buffered: Buffered) {
         let Buffered { frame, at_ps, tail_ps, input, output } = buffered;
-        let slot = Slot { frame, at_ps, tail_ps, output, next: NIL };
+        let waits_its_turn = self.queueing == Queueing::Fifo && input != self.processor();
         let buffer = &mut self.inputs[usize::from(input)];
-        let index = match buffer.free.pop() {
-            Some(index) => {
-                buffer.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                buffer.slots.push(slot);
-                buffer.slots.len() as u32 - 1
-            }
-        };
-        let occupied = (buffer.slots.len() - buffer.free.len()) as u32;
-        buffer.count.max_frames = buffer.count.max_frames.max(occupied);
-        let free = buffer.busy_until_ps <= now;
-        let queue = &mut self.queues[Self::queue_index(self.queueing, self.outputs, self.inputs.len(), input, output)];
-        let first = queue.head == NIL;
-        if first {
-            queue.head = index;
-        } else {
-            self.inputs[usize::from(input)].slots[queue.tail as usize].next = index;
-        }
-        queue.tail = index;
-        let out = &mut self.out[usize::from(output)];
-        out.frames += 1;
-        out.count.max_frames = out.count.max_frames.max(out.frames);
-        if first && (self.queueing != Queueing::Fifo || free || input == self.processor()) {
+        let hidden = waits_its_turn && (!buffer.slots.is_empty() || buffer.busy_until_ps > now);
+        buffer.slots.push(Slot { frame, at_ps, tail_ps, output });
+        buffer.count.max_frames = buffer.count.max_frames.max(buffer.slots.len() as u32);
+        self.out[usize::from(output)].frames += 1;
+        if !hidden {
             self.set(output, input);
         }
     }
@@ -268,8 +221,8 @@ impl Crossbar {
                 Some(input as u16)
             }
             Arbitration::OldestFirst => {
-                let waited = |i: usize| (self.head(i as u16, output).at_ps, i);
-                bits(masks).filter(|&i| self.may_send(i, now)).min_by_key(|&i| waited(i)).map(|i| i as u16)
+                let oldest = |i: usize| (self.since(i, output), i);
+                bits(masks).filter(|&i| self.may_send(i, now)).min_by_key(|&i| oldest(i)).map(|i| i as u16)
             }
         }
     }
@@ -283,76 +236,51 @@ impl Crossbar {
         let turn = |i: usize| (i + inputs - 1 - usize::from(self.out[usize::from(output)].last)) % inputs;
         let chosen = match self.arbitration {
             Arbitration::RoundRobin => ready.min_by_key(|&i| turn(i)),
-            Arbitration::OldestFirst => ready.min_by_key(|&i| (self.head(i as u16, output).at_ps, i)),
+            Arbitration::OldestFirst => ready.min_by_key(|&i| (self.since(i, output), i)),
         };
         chosen.map(|i| i as u16)
     }
 
     fn is_next_of_trunk(&self, input: usize, output: u16) -> bool {
         let others = &self.trunks[input];
-        let came = |input: u16| self.first_for(input, output).map(|slot| slot.at_ps);
         others.is_empty() || {
-            let mine = came(input as u16);
-            others.iter().all(|&other| came(other).is_none_or(|at_ps| Some(at_ps) > mine))
+            let mine = self.since(input, output);
+            others.iter().all(|&other| self.since(usize::from(other), output) > mine)
         }
     }
 
-    /// The oldest frame of an input for an output, wherever it stands in its queue.
-    fn first_for(&self, input: u16, output: u16) -> Option<&Slot> {
-        let index = Self::queue_index(self.queueing, self.outputs, self.inputs.len(), input, output);
-        let slots = &self.inputs[usize::from(input)].slots;
-        let mut slot = slots.get(self.queues[index].head as usize)?;
-        while slot.output != output {
-            slot = slots.get(slot.next as usize)?;
-        }
-        Some(slot)
-    }
-
-    /// Time until which the last bit of the frame at the head is not there.
+    /// Takes the frame that was chosen out of its buffer.
     #[inline]
-    pub fn peek(&self, input: u16, output: u16) -> (FrameRef, u64) {
-        let slot = self.head(input, output);
-        (slot.frame, slot.tail_ps)
-    }
-
-    /// Takes the frame that was chosen out of its buffer; the output sends it from `start` to `end`. Returns true if
-    /// the input has more frames that must wait for `end`.
-    #[inline]
-    pub fn take(&mut self, input: u16, output: u16, start: u64, end: u64) -> bool {
-        let index = Self::queue_index(self.queueing, self.outputs, self.inputs.len(), input, output);
-        let queue = &mut self.queues[index];
-        let at = queue.head;
+    pub fn take(&mut self, input: u16, output: u16) -> Slot {
         let buffer = &mut self.inputs[usize::from(input)];
-        let slot = buffer.slots[at as usize];
-        queue.head = slot.next;
-        let empty = slot.next == NIL;
-        if empty {
-            queue.tail = NIL;
+        let at = buffer.slots.iter().position(|slot| slot.output == output).unwrap_or(0);
+        let slot = buffer.slots[at];
+        buffer.slots.copy_within(at + 1.., at);
+        buffer.slots.truncate(buffer.slots.len() - 1);
+        let again = self.queueing != Queueing::Fifo || input == self.processor();
+        let buffer = &self.inputs[usize::from(input)];
+        if !(again && buffer.slots[at..].iter().any(|slot| slot.output == output)) {
+            self.clear(output, input);
         }
-        buffer.free.push(at);
-        let wait = start.saturating_sub(slot.at_ps);
-        buffer.count.wait.add(wait);
-        buffer.count.bytes += slot.frame.wire_bytes();
-        buffer.count.held_ps += end as i64 - slot.at_ps as i64;
         let out = &mut self.out[usize::from(output)];
         out.frames -= 1;
         out.last = input;
-        out.count.frames += 1;
-        out.count.wait_ps += wait;
-        out.count.max_wait_ps = out.count.max_wait_ps.max(wait);
-        if self.queueing == Queueing::Any || input == self.processor() {
-            if empty {
-                self.clear(output, input);
-            }
-            return false;
-        }
+        slot
+    }
+
+    /// The frame that was taken leaves from `start` to `end`. Returns true if the input has more frames, which must wait
+    /// for `end`.
+    #[inline]
+    pub fn leaves(&mut self, input: u16, slot: &Slot, start: u64, end: u64) -> bool {
+        let serial = self.queueing != Queueing::Any && input != self.processor();
         let buffer = &mut self.inputs[usize::from(input)];
-        buffer.busy_until_ps = end;
-        let more = buffer.free.len() < buffer.slots.len();
-        if self.queueing == Queueing::Fifo || empty {
-            self.clear(output, input);
+        buffer.count.wait.add(start.saturating_sub(slot.at_ps));
+        buffer.count.bytes += slot.frame.wire_bytes();
+        buffer.count.held_ps += end as i64 - slot.at_ps as i64;
+        if serial {
+            buffer.busy_until_ps = end;
         }
-        more
+        serial && !buffer.slots.is_empty()
     }
 
     /// The input has sent its frame: its next one may leave. Calls `wake` with each output that it may want.
@@ -360,20 +288,13 @@ impl Crossbar {
         match self.queueing {
             Queueing::Any => {}
             Queueing::Fifo => {
-                let queue = self.queues[usize::from(input) * self.outputs];
-                if queue.head != NIL {
-                    let output = self.inputs[usize::from(input)].slots[queue.head as usize].output;
+                if let Some(slot) = self.inputs[usize::from(input)].slots.first() {
+                    let output = slot.output;
                     self.set(output, input);
                     wake(output);
                 }
             }
-            Queueing::Voq => {
-                for output in 0..self.outputs {
-                    if self.queues[usize::from(input) * self.outputs + output].head != NIL {
-                        wake(output as u16);
-                    }
-                }
-            }
+            Queueing::Voq => (0..self.out.len() as u16).filter(|&output| self.is_set(output, input)).for_each(wake),
         }
     }
 
@@ -402,38 +323,18 @@ impl Crossbar {
 
     /// The frames in the buffer of an input, oldest first.
     pub fn frames_of(&self, input: u16) -> Vec<Buffered> {
-        let mut held = Vec::new();
-        for output in 0..self.outputs {
-            let index = usize::from(input) * self.outputs + output;
-            let mut at = self.queues[index].head;
-            while at != NIL {
-                let slot = self.inputs[usize::from(input)].slots[at as usize];
-                let Slot { frame, at_ps, tail_ps, output, next } = slot;
-                held.push(Buffered { frame, at_ps, tail_ps, input, output });
-                at = next;
-            }
-        }
-        held.sort_by_key(|buffered| buffered.at_ps);
-        held
+        let slots = self.inputs[usize::from(input)].slots.iter();
+        slots.map(|&Slot { frame, at_ps, tail_ps, output }| Buffered { frame, at_ps, tail_ps, input, output }).collect()
     }
 
     /// Number of frames in the buffer of an input.
     pub fn occupancy(&self, input: u16) -> u32 {
-        let buffer = &self.inputs[usize::from(input)];
-        (buffer.slots.len() - buffer.free.len()) as u32
+        self.inputs[usize::from(input)].slots.len() as u32
     }
 
     /// Since when the oldest frame of an input has been there.
     pub fn oldest(&self, input: u16) -> Option<u64> {
-        if self.occupancy(input) == 0 {
-            return None;
-        }
-        self.frames_of(input).first().map(|buffered| buffered.at_ps)
-    }
-
-    /// Counters of an output.
-    pub fn count(&self, output: u16) -> OutputCount {
-        self.out[usize::from(output)].count
+        self.inputs[usize::from(input)].slots.first().map(|slot| slot.at_ps)
     }
 
     /// Counters of an input.
@@ -456,9 +357,6 @@ impl Crossbar {
             self.inputs[usize::from(input)].count =
                 InputCount { held_ps: -present, max_frames, ..InputCount::default() };
         }
-        for out in &mut self.out {
-            out.count = OutputCount { max_frames: out.frames, ..OutputCount::default() };
-        }
     }
 
     /// Frames in all buffers.
@@ -467,36 +365,16 @@ impl Crossbar {
     }
 
     fn empty_input(&mut self, input: u16) {
-        for output in 0..self.outputs {
-            let index = usize::from(input) * self.outputs + output;
-            let mut at = self.queues[index].head;
-            while at != NIL {
-                let slot = self.inputs[usize::from(input)].slots[at as usize];
-                self.out[usize::from(slot.output)].frames -= 1;
-                self.clear(slot.output, input);
-                at = slot.next;
-            }
-            self.queues[index] = EMPTY;
-        }
-        let buffer = &mut self.inputs[usize::from(input)];
-        buffer.free.clear();
-        buffer.slots.clear();
-    }
-
-    #[inline]
-    fn queue_index(queueing: Queueing, outputs: usize, inputs: usize, input: u16, output: u16) -> usize {
-        let input = usize::from(input);
-        if queueing == Queueing::Fifo && input + 1 != inputs {
-            input * outputs
-        } else {
-            input * outputs + usize::from(output)
+        for slot in std::mem::take(&mut self.inputs[usize::from(input)].slots) {
+            self.out[usize::from(slot.output)].frames -= 1;
+            self.clear(slot.output, input);
         }
     }
 
-    #[inline]
-    fn head(&self, input: u16, output: u16) -> &Slot {
-        let index = Self::queue_index(self.queueing, self.outputs, self.inputs.len(), input, output);
-        &self.inputs[usize::from(input)].slots[self.queues[index].head as usize]
+    /// Since when the oldest frame that an input has for an output has been there; the end of time if it has none.
+    fn since(&self, input: usize, output: u16) -> u64 {
+        let mut slots = self.inputs[input].slots.iter();
+        slots.find(|slot| slot.output == output).map_or(u64::MAX, |slot| slot.at_ps)
     }
 
     #[inline]
@@ -507,6 +385,10 @@ impl Crossbar {
     #[inline]
     fn set(&mut self, output: u16, input: u16) {
         self.masks[usize::from(output) * self.words + usize::from(input) / 64] |= 1 << (input % 64);
+    }
+
+    fn is_set(&self, output: u16, input: u16) -> bool {
+        self.masks[usize::from(output) * self.words + usize::from(input) / 64] & (1 << (input % 64)) != 0
     }
 
     #[inline]

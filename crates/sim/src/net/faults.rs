@@ -35,6 +35,7 @@ impl Net {
     /// The fault state of a lane, made with `rng` when it has none yet. The lane counts as faulty from then on.
     pub fn fault_mut(&mut self, lane: u32, rng: impl FnOnce() -> Xoshiro256PlusPlus) -> &mut LaneFault {
         self.lanes[lane as usize].faulty = true;
+        self.lanes[lane as usize].special = true;
         self.faults[lane as usize].get_or_insert_with(|| Box::new(LaneFault::new(rng())))
     }
 
@@ -43,6 +44,7 @@ impl Net {
         let lane = &mut self.lanes[lane as usize];
         lane.receiver.delay_ps = delay_ps;
         lane.faulty = true;
+        lane.special = true;
     }
 
     /// The receiver of a lane keeps its R_RDYs back, or gives those back that it has kept.
@@ -50,6 +52,7 @@ impl Net {
         let lane = &mut self.lanes[number as usize];
         lane.receiver.withholds = withhold;
         lane.faulty = true;
+        lane.special = true;
         if !withhold {
             let kept = lane.receiver.withheld;
             lane.receiver.keep(self.now, 0);

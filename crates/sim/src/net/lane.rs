@@ -5,6 +5,13 @@ use super::queue::NEVER;
 use sanloom_core::config::LineRate;
 use std::collections::VecDeque;
 
+/// Places that a lane's lists begin with. They grow when a long line needs more, and stay within a cache line or two when
+/// it does not.
+const RING: usize = 4;
+
+/// Bytes of an R_RDY on the line.
+const R_RDY_BYTES: u64 = 4;
+
 /// Where a lane begins or ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
@@ -24,42 +31,59 @@ pub enum End {
 /// The sender may have as many frames on the way or in the receiver's buffers as it was given credits; each R_RDY gives
 /// one back. R_RDYs are words between frames: they take four bytes of time and the way, and do not wait for a frame
 /// that is being sent the other way (a real one waits for at most that one frame).
+///
+/// The fields stand in the order of their use: whether a frame may be sent is decided within one cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Lane {
-    /// Sender.
-    pub from: End,
-    /// Receiver.
-    pub to: End,
-    ps_per_bytes: u64,
-    bytes_per_ps: u64,
-    /// Time of light.
-    pub propagation_ps: u64,
-    /// From the arrival at the receiver until it may be forwarded there.
-    pub latency_ps: u64,
-    /// The receiver forwards before the last bit is there.
-    pub cut_through: bool,
-    /// Carries light.
-    pub up: bool,
-    /// Start of the present run of frames without a pause.
-    busy_since_ps: u64,
-    /// Bytes of this run, gaps included.
-    busy_bytes: u64,
     /// When the next frame may start.
     pub free_at_ps: u64,
-    /// When the last frame's last bit leaves.
-    pub sent_at_ps: u64,
-    /// Receive buffers at the other end.
-    pub bb_credit: u32,
-    /// Frames that may be sent now.
-    pub credits: u32,
-    /// When R_RDYs will be here, in order.
-    returning: VecDeque<u64>,
     /// When the next frame may start for a reason of the sender's own.
     pub not_before_ps: u64,
     /// Has a frame to send and no credit since; [`NEVER`]: has not.
     pub starving_since_ps: u64,
+    /// When the first R_RDY on its way will be here, [`NEVER`] if none is.
+    next_credit_ps: u64,
+    /// Start of the present run of frames without a pause.
+    busy_since_ps: u64,
+    /// Bytes of this run, gaps included.
+    busy_bytes: u32,
+    /// Frames that may be sent now. R_RDYs that have come and were not needed yet are not among them.
+    pub credits: u32,
+    /// Sender.
+    pub from: End,
+    /// Output of the sending switch that the lane serves.
+    pub output: u16,
+    /// Carries light.
+    pub up: bool,
+    /// Something about the lane is not ordinary: it is watched, faulty or part of a bundle.
+    pub special: bool,
+    /// The receiver forwards before the last bit is there.
+    pub cut_through: bool,
+    ps_per_bytes: u32,
+    bytes_per_ps: u32,
+    /// Receiver.
+    pub to: End,
     /// Frames on the line, the first to arrive in front.
     pub flight: VecDeque<InFlight>,
+    /// Time of light.
+    pub propagation_ps: u64,
+    /// From the arrival at the receiver until it may be forwarded there.
+    pub latency_ps: u64,
+    /// From a receive buffer that is free to the credit at the sender: an R_RDY and the way back.
+    pub r_rdy_ps: u64,
+    /// When the last frame's last bit leaves.
+    pub sent_at_ps: u64,
+    /// When R_RDYs will be here, in order.
+    returning: VecDeque<u64>,
+    /// Counters.
+    pub count: LaneCount,
+    /// When the last credit was used, if there is none.
+    zero_since_ps: u64,
+    /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
+    pub credits_min: u32,
+    /// Receive buffers at the other end.
+    pub bb_credit: u32,
     /// The receiver's slowness, if a fault makes it slow.
     pub receiver: Receiver,
     /// Number of the bundle direction, if the lane belongs to one.
@@ -68,12 +92,6 @@ pub struct Lane {
     pub watched: bool,
     /// Frames get lost or damaged here.
     pub faulty: bool,
-    /// Counters.
-    pub count: LaneCount,
-    /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
-    pub credits_min: u32,
-    /// When the last credit was used, if there is none.
-    zero_since_ps: u64,
 }
 
 /// A frame on the line.
@@ -160,8 +178,12 @@ impl Lane {
         Lane {
             from,
             to,
-            ps_per_bytes,
-            bytes_per_ps,
+            ps_per_bytes: ps_per_bytes as u32,
+            bytes_per_ps: bytes_per_ps as u32,
+            // The other direction of the link is as fast and as long.
+            r_rdy_ps: R_RDY_BYTES * ps_per_bytes / bytes_per_ps + propagation_ps,
+            output: 0,
+            special: false,
             propagation_ps,
             latency_ps: 0,
             cut_through: false,
@@ -172,10 +194,11 @@ impl Lane {
             sent_at_ps: 0,
             bb_credit,
             credits: bb_credit,
-            returning: VecDeque::with_capacity(bb_credit as usize + 1),
+            next_credit_ps: NEVER,
+            returning: VecDeque::with_capacity(RING),
             not_before_ps: 0,
             starving_since_ps: NEVER,
-            flight: VecDeque::with_capacity(bb_credit.min(64) as usize + 1),
+            flight: VecDeque::with_capacity(RING),
             receiver: Receiver {
                 delay_ps: 0,
                 last_ps: 0,
@@ -196,7 +219,7 @@ impl Lane {
     /// Time on the line of `bytes`, in ps, rounded down.
     #[inline]
     pub fn time_of(&self, bytes: u64) -> u64 {
-        bytes * self.ps_per_bytes / self.bytes_per_ps
+        bytes * u64::from(self.ps_per_bytes) / u64::from(self.bytes_per_ps)
     }
 
     /// Puts a frame on the line at `now` or, behind a slower line, as late as its last bit needs.
@@ -207,14 +230,15 @@ impl Lane {
         if tail_ps > now {
             start = now.max(tail_ps.saturating_sub(self.time_of(wire_bytes)));
         }
-        if start != self.free_at_ps || self.busy_bytes > 1 << 30 {
+        if start != self.free_at_ps || self.busy_bytes > 1 << 24 {
             self.busy_since_ps = start;
             self.busy_bytes = 0;
         }
-        let begin_bytes = self.busy_bytes;
+        let begin_bytes = u64::from(self.busy_bytes);
         let end_ps = self.busy_since_ps + self.time_of(begin_bytes + wire_bytes);
-        self.busy_bytes = begin_bytes + wire_bytes + GAP_BYTES;
-        self.free_at_ps = self.busy_since_ps + self.time_of(self.busy_bytes);
+        let run_bytes = begin_bytes + wire_bytes + GAP_BYTES;
+        self.busy_bytes = run_bytes as u32;
+        self.free_at_ps = self.busy_since_ps + self.time_of(run_bytes);
         self.sent_at_ps = end_ps;
         self.credits -= 1;
         self.credits_min = self.credits_min.min(self.credits);
@@ -238,6 +262,10 @@ impl Lane {
     /// Takes the R_RDYs that have come by `now`; true if a frame may be sent.
     #[inline]
     pub fn has_credit(&mut self, now: u64) -> bool {
+        self.credits > 0 || (self.next_credit_ps <= now && self.take_credits(now))
+    }
+
+    fn take_credits(&mut self, now: u64) -> bool {
         while let Some(&time) = self.returning.front() {
             if time > now {
                 break;
@@ -248,20 +276,23 @@ impl Lane {
             }
             self.credits += 1;
         }
+        self.next_credit_ps = self.returning.front().copied().unwrap_or(NEVER);
         self.credits > 0
     }
 
-    /// When the next R_RDY will be here.
+    /// When the next R_RDY will be here, [`NEVER`] if none is on its way.
     #[inline]
-    pub fn next_credit(&self) -> Option<u64> {
-        self.returning.front().copied()
+    pub fn next_credit(&self) -> u64 {
+        self.next_credit_ps
     }
 
-    /// An R_RDY will be here at `time`. They need not be announced in order: a short frame can leave an input buffer
-    /// before a long one that came earlier.
+    /// The R_RDY of a buffer that is free at `free_ps` is on its way. They need not be announced in order: a short frame can
+    /// leave an input buffer before a long one that came earlier.
     #[inline]
-    pub fn credit_returns(&mut self, time: u64) {
+    pub fn credit_returns(&mut self, free_ps: u64) {
+        let time = free_ps + self.r_rdy_ps;
         self.count.r_rdys += 1;
+        self.next_credit_ps = self.next_credit_ps.min(time);
         self.returning.push_back(time);
         let mut i = self.returning.len() - 1;
         while i > 0 && self.returning[i - 1] > time {
@@ -281,8 +312,9 @@ impl Lane {
         self.credits = 0;
         match time {
             None => self.credits = credits,
-            Some(time) => self.returning.extend(std::iter::repeat_n(time, credits as usize)),
+            Some(time) => (0..credits).for_each(|_| self.returning.push_back(time)),
         }
+        self.next_credit_ps = self.returning.front().copied().unwrap_or(NEVER);
     }
 
     /// Ends a wait for credit and accounts for it.
@@ -297,7 +329,7 @@ impl Lane {
     /// Time without a credit up to `now`. R_RDYs that are there but were not needed yet end it when they came.
     pub fn zero_credit_ps(&self, now: u64) -> u64 {
         let present = if self.up && self.credits == 0 {
-            let until = self.next_credit().map_or(now, |time| time.min(now));
+            let until = self.next_credit_ps.min(now);
             until.saturating_sub(self.zero_since_ps)
         } else {
             0

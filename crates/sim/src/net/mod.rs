@@ -22,7 +22,7 @@ mod queue;
 mod reset;
 mod step;
 
-pub use crossbar::{Crossbar, InputCount, OutputCount, WAIT_BUCKETS, WaitCount};
+pub use crossbar::{Crossbar, InputCount, WAIT_BUCKETS, WaitCount};
 pub use faults::LaneFault;
 pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
 pub use lane::{End, InFlight, Lane, LaneCount, Sent};
@@ -73,6 +73,8 @@ pub struct SwitchPlane {
     bundle_output: Vec<u16>,
     /// Ports that an output serves.
     members: Vec<Vec<u16>>,
+    /// The lane that an output serves, if it is one.
+    single: Vec<u32>,
     /// Next leg of each spray group.
     turn: Vec<u32>,
     /// Frames are dropped at the input when their CRC is bad.
@@ -313,8 +315,16 @@ impl Net {
         };
         for (number, lane) in net.lanes.iter_mut().enumerate() {
             let number = number as u32;
+            lane.special = lane.bundle.is_some();
             match lane.from {
-                End::Switch { switch, port } => net.switches[usize::from(switch)].tx[usize::from(port)] = number,
+                End::Switch { switch, port } => {
+                    let plane = &mut net.switches[usize::from(switch)];
+                    plane.tx[usize::from(port)] = number;
+                    lane.output = plane.output_of[usize::from(port)];
+                    if let [_] = plane.members[usize::from(lane.output)][..] {
+                        plane.single[usize::from(lane.output)] = number;
+                    }
+                }
                 End::NPort(nport) => net.nports[usize::from(nport)].tx = number,
             }
             match lane.to {
@@ -456,6 +466,7 @@ impl SwitchPlane {
             output_of,
             bundle_output,
             members,
+            single: vec![NO_LANE; ports],
             turn: vec![0; 256],
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
         }

@@ -100,6 +100,13 @@ impl EventQueue {
         self.link(source, time);
     }
 
+    /// Sets the event of a source that has none.
+    #[inline]
+    pub fn schedule_idle(&mut self, source: u32, time: u64) {
+        debug_assert!(self.entries[source as usize].place == Place::Nowhere && time != NEVER);
+        self.link(source, time);
+    }
+
     /// Sets the source's event to `time` unless it is due earlier.
     #[inline]
     pub fn schedule_earlier(&mut self, source: u32, time: u64) {

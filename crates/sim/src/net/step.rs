@@ -9,9 +9,6 @@ use sanloom_core::exchange::SeqTx;
 use sanloom_core::fabric::{Decision, Egress, Leg};
 use sanloom_wire::Frame;
 
-/// Bytes of an R_RDY on the line.
-const R_RDY_BYTES: u64 = 4;
-
 impl Net {
     /// Handles events up to `limit_ps` until one concerns the layers above. `None`: nothing more happens before the limit.
     #[inline]
@@ -105,7 +102,7 @@ impl Net {
         let lane = &mut self.lanes[number as usize];
         let InFlight { frame, at_ps, tail_ps } = lane.flight.pop_front()?;
         if let Some(next) = lane.flight.front() {
-            self.queue.schedule(number, next.at_ps);
+            self.queue.schedule_idle(number, next.at_ps);
         }
         self.fate.frame_hops += 1;
         match lane.to {
@@ -187,9 +184,9 @@ impl Net {
     #[inline]
     pub(super) fn wake_output(&mut self, switch: u16, output: u16) {
         let plane = &self.switches[usize::from(switch)];
-        if let [port] = plane.members[usize::from(output)][..] {
-            let lane = plane.tx[usize::from(port)];
-            self.try_send(lane);
+        let single = plane.single[usize::from(output)];
+        if single != super::NO_LANE {
+            self.try_send(single);
             return;
         }
         for i in 0..plane.members[usize::from(output)].len() {
@@ -215,10 +212,7 @@ impl Net {
         }
         let from = lane.from;
         let waits = match from {
-            End::Switch { switch, port } => {
-                let plane = &self.switches[usize::from(switch)];
-                plane.crossbar.waits(plane.output_of[usize::from(port)])
-            }
+            End::Switch { switch, .. } => self.switches[usize::from(switch)].crossbar.waits(lane.output),
             End::NPort(nport) => !self.nports[usize::from(nport)].waiting.is_empty(),
         };
         if !waits {
@@ -238,43 +232,42 @@ impl Net {
                 let patience = self.e_d_tov_ps;
                 self.queue.schedule_earlier(watchdog, now + patience);
             }
-            if let Some(time) = next {
-                self.queue.schedule(wake, time);
+            if next != NEVER {
+                self.queue.schedule(wake, next);
             }
             return;
         }
         match from {
-            End::Switch { switch, port } => self.send_buffered(number, switch, port),
+            End::Switch { switch, .. } => self.send_buffered(number, switch),
             End::NPort(nport) => self.send_own(number, nport),
         }
     }
 
     /// Sends a frame out of an input buffer of a switch.
     #[inline]
-    fn send_buffered(&mut self, number: u32, switch: u16, port: u16) {
+    fn send_buffered(&mut self, number: u32, switch: u16) {
         let now = self.now;
-        let plane = &mut self.switches[usize::from(switch)];
-        let output = plane.output_of[usize::from(port)];
-        let Some(input) = plane.crossbar.choose(now, output) else { return };
-        let (mut frame, tail_ps) = plane.crossbar.peek(input, output);
         let lane = &mut self.lanes[number as usize];
+        let output = lane.output;
+        let plane = &mut self.switches[usize::from(switch)];
+        let Some(input) = plane.crossbar.choose(now, output) else { return };
+        let slot = plane.crossbar.take(input, output);
         lane.fed(now);
-        let sent = lane.send(now, tail_ps, &frame);
+        let sent = lane.send(now, slot.tail_ps, &slot.frame);
         let free = lane.free_at_ps;
-        let more_at_input = plane.crossbar.take(input, output, sent.start_ps, sent.end_ps);
+        let more_at_input = plane.crossbar.leaves(input, &slot, sent.start_ps, sent.end_ps);
         let more = plane.crossbar.waits(output);
-        let processor = plane.crossbar.processor();
         let upstream = plane.rx.get(usize::from(input)).copied();
+        let lanes = self.lanes.len() as u32;
         if more {
-            self.queue.schedule(self.lanes.len() as u32 + number, free);
+            self.queue.schedule(lanes + number, free);
         }
-        self.put_on_line(number, &mut frame, sent);
-        if input != processor
-            && let Some(upstream) = upstream
-        {
+        self.put_on_line(number, slot.frame, sent);
+        // The processor's input is behind the last port and has no lane.
+        if let Some(upstream) = upstream {
             self.return_credit(upstream, sent.end_ps);
             if more_at_input {
-                self.queue.schedule(2 * self.lanes.len() as u32 + upstream, sent.end_ps);
+                self.queue.schedule(2 * lanes + upstream, sent.end_ps);
             }
         }
     }
@@ -310,7 +303,7 @@ impl Net {
             plane.paused = false;
         }
         let more = !plane.waiting.is_empty();
-        let Some(mut frame) = frame else {
+        let Some(frame) = frame else {
             if more {
                 self.queue.schedule(self.lanes.len() as u32 + number, now);
             }
@@ -324,56 +317,51 @@ impl Net {
             let free = lane.free_at_ps;
             self.queue.schedule(self.lanes.len() as u32 + number, free);
         }
-        self.put_on_line(number, &mut frame, sent);
+        self.put_on_line(number, frame, sent);
     }
 
     #[inline]
-    fn put_on_line(&mut self, number: u32, frame: &mut FrameRef, sent: super::Sent) {
+    fn put_on_line(&mut self, number: u32, mut frame: FrameRef, sent: super::Sent) {
         let lane = &mut self.lanes[number as usize];
         let mut at_ps = sent.at_ps;
-        if lane.faulty || lane.watched || lane.bundle.is_some() {
+        if lane.special {
             if let Some(bundle) = lane.bundle {
                 let last = &mut self.bundles[usize::from(bundle)].last_at_ps;
                 at_ps = at_ps.max(*last + 1);
                 *last = at_ps;
             }
-            if lane.faulty && self.disturb(number, frame) {
+            if lane.faulty && self.disturb(number, &mut frame) {
                 return;
             }
             if self.lanes[number as usize].watched {
-                self.observe_frame(number, *frame, sent);
+                self.observe_frame(number, frame, sent);
             }
         }
         let lane = &mut self.lanes[number as usize];
         if lane.flight.is_empty() {
-            self.queue.schedule(number, at_ps);
+            self.queue.schedule_idle(number, at_ps);
         }
-        lane.flight.push_back(InFlight { at_ps, tail_ps: sent.tail_ps, frame: *frame });
+        lane.flight.push_back(InFlight { at_ps, tail_ps: sent.tail_ps, frame });
     }
 
     /// A receive buffer at the end of a lane is free at `at_ps`; its R_RDY goes back.
     #[inline]
     pub(super) fn return_credit(&mut self, number: u32, at_ps: u64) {
-        let back_ps = {
-            let back = &self.lanes[(number ^ 1) as usize];
-            back.time_of(R_RDY_BYTES) + back.propagation_ps
-        };
         let lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
         }
         let mut ready = at_ps;
-        if lane.faulty || lane.watched {
+        if lane.special {
             match self.delay_credit(number, at_ps) {
                 Some(time) => ready = time,
                 None => return,
             }
         }
         let lane = &mut self.lanes[number as usize];
-        lane.credit_returns(ready + back_ps);
-        if lane.starving_since_ps != NEVER
-            && let Some(time) = lane.next_credit()
-        {
+        lane.credit_returns(ready);
+        if lane.starving_since_ps != NEVER {
+            let time = lane.next_credit();
             self.queue.schedule_earlier(self.lanes.len() as u32 + number, time.max(self.now));
         }
     }

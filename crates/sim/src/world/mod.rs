@@ -166,6 +166,7 @@ impl World {
     pub fn watch(&mut self, link: u16) {
         for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
             self.net.lane_mut(lane).watched = true;
+            self.net.lane_mut(lane).special = true;
         }
     }
 
