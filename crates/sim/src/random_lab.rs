@@ -52,7 +52,7 @@ pub fn generate_dual(seed: u64) -> Trial {
 
 fn draw(seed: u64, dual: bool) -> Trial {
     let mut dice = Dice::new(seed);
-    let duration = Picos::from_us(dice.range(10_000, 80_000));
+    let duration = Picos::from_us(dice.spread(10_000, 240_000));
     let stop = Picos(dice.range(duration.0 / 2, duration.0));
     let mut lab = Lab {
         name: format!("random-{seed}"),

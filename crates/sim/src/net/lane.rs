@@ -306,6 +306,11 @@ impl Lane {
         self.returning.len() as u32
     }
 
+    /// Credits that the sender has at `now`, those included whose R_RDYs are there and were not needed yet.
+    pub fn credits_at(&self, now: u64) -> u32 {
+        self.credits + self.returning.iter().filter(|&&time| time <= now).count() as u32
+    }
+
     /// Forgets the credits on their way and starts over with `credits`, at once or at `time`.
     pub fn restart_credits(&mut self, credits: u32, time: Option<u64>) {
         self.returning.clear();

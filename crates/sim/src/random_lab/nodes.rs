@@ -127,7 +127,7 @@ impl Swarm {
             wwnn: Wwnn(base),
             ports: (0..ports).map(|number| port(dice, number)).collect(),
             service: Service {
-                time: Picos::from_us(dice.spread(20, 500)),
+                time: Picos::from_us(dice.spread(5, 300)),
                 servers: dice.range(1, 4) as u32,
                 max_queued: if self.refuse { dice.spread(1, 16) as u32 } else { 4096 },
                 media_latency: Picos::from_us(if dice.chance(1, 2) { 0 } else { dice.range(1, 300) }),
@@ -142,15 +142,20 @@ impl Swarm {
     }
 }
 
-/// With one credit each frame takes a round trip, and each burst of a write another one over the whole path: a command
-/// must have time for the sixteen frames and eight bursts that one block may need, or no request could ever end well.
+/// With one credit each frame takes a round trip, and each burst of a write another one over the whole path. A command must
+/// have time for the sixteen frames and eight bursts that one block may need, and a switch must hold the frames for as
+/// long, or no request could ever end well. The other timers keep their distance.
 pub(super) fn allow_for_distance(lab: &mut Lab) {
     let round_trip = |link: &Link| 2 * (link.propagation.0 + link.rate.time_of(2_200).0);
     let longest = lab.links.iter().map(round_trip).max().unwrap_or(0);
-    let least = Picos::from_ms(5).0 + (16 + 8 * 7) * longest;
     for host in &mut lab.hosts {
+        let least = Picos::from_ms(5).0 + (16 + 8 * 7) * longest;
         host.command_timeout.0 = host.command_timeout.0.max(least);
     }
+    let timers = &mut lab.timers;
+    timers.hold_time.0 = timers.hold_time.0.max(20 * longest);
+    timers.e_d_tov.0 = timers.e_d_tov.0.max(timers.hold_time.0 * 3 / 2);
+    timers.r_a_tov.0 = timers.r_a_tov.0.max(2 * timers.e_d_tov.0 + Picos::from_ms(1).0);
 }
 
 /// Each HBA in a zone with some of the storage ports. The first HBA may always talk to the first port.

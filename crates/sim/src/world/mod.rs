@@ -27,6 +27,7 @@ use path::PathTable;
 use sanloom_core::config::Lab;
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fcp::initiator::Outcome;
+use sanloom_core::nport::{FabricState, RemoteState};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -156,10 +157,20 @@ impl World {
             let before = self.control_frames;
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
-            if self.control_frames == before || until >= limit_ps {
+            if (self.control_frames == before && !self.logging_in()) || until >= limit_ps {
                 break;
             }
         }
+    }
+
+    /// Some port waits for an answer, or for its next try to log in.
+    fn logging_in(&self) -> bool {
+        let open = |state: RemoteState| matches!(state, RemoteState::Waiting | RemoteState::Plogi | RemoteState::Prli);
+        self.nodes.iter().any(|node| match node.login.state() {
+            FabricState::Offline => false,
+            FabricState::Ready => node.login.remotes().any(|(_, state)| open(state)),
+            _ => true,
+        })
     }
 
     /// Shows what passes on a link to whoever asks [`Net::take_observed`].

@@ -103,7 +103,12 @@ impl Plan {
             let mut results = progress.results.lock().expect("no panic holds it");
             match result {
                 Ok(outcome) => results.0.push(outcome),
-                Err(failure) => results.1.push(failure),
+                Err(failure) => {
+                    if self.time.is_some() {
+                        eprintln!("{failure}");
+                    }
+                    results.1.push(failure);
+                }
             }
         }
     }
