@@ -13,7 +13,6 @@ use sanloom_api::results::{ExpectationResult, Metrics, Results};
 use sanloom_core::config::Lab;
 use sanloom_lab::{LoadedLab, Override, topology};
 use std::io::{self, Write};
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
     set: Vec<Override>,
     /// Seed of every random number [default: `run.seed` of the lab]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Simulated time with its unit, warm-up included, for example 500ms [default: `run.duration` of the lab]
     #[arg(long, value_name = "TIME")]
@@ -58,8 +57,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "trace")]
     trace_file: Option<PathBuf>,
     /// Run the lab with this many seeds, all of which follow from the first, and give means with 95 % confidence intervals
-    #[arg(long, value_name = "N", default_value = "1", hide_default_value = false)]
-    replications: NonZeroU32,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    replications: u32,
     #[command(flatten)]
     threads: Threads,
     /// Show neither progress nor tables; failed expectations are still said
@@ -89,7 +88,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Err(broken) = finished.world.check() {
         return Err(Failure::bug(format_args!("the books of the simulation do not balance: {broken}")));
     }
-    if args.replications.get() > 1 && !results.lab.interrupted {
+    if args.replications > 1 && !results.lab.interrupted {
         results.replications = replications::run(&lab, args.replications, args.threads, args.quiet);
     }
     args.describe(&mut results, &loaded);
@@ -161,7 +160,7 @@ impl Args {
         if let Some(duration) = &self.duration {
             command.push_str(&format!(" --duration {}", shell_word(duration)));
         }
-        if self.replications.get() > 1 {
+        if self.replications > 1 {
             command.push_str(&format!(" --replications {}", self.replications));
         }
         results.lab.command = Some(command);

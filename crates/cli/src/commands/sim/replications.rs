@@ -9,23 +9,23 @@ use sanloom_api::results::Replications;
 use sanloom_core::config::Lab;
 use sanloom_sim::replicate::replicate;
 use sanloom_sim::run::Control;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// Means and confidence intervals over `count` seeds; of fewer after Ctrl-C.
-pub fn run(lab: &Arc<Lab>, count: NonZeroU32, threads: Threads, quiet: bool) -> Option<Replications> {
+pub fn run(lab: &Arc<Lab>, count: u32, threads: Threads, quiet: bool) -> Option<Replications> {
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) };
-    let bar = ProgressBar::with_draw_target(Some(u64::from(count.get())), target);
+    let bar = ProgressBar::with_draw_target(Some(u64::from(count)), target);
     bar.set_style(style("{bar:30} {pos} of {len} replications, {elapsed} real, {eta} to go"));
     let workers = threads.threads.map_or_else(cores, NonZeroUsize::get);
-    let results = replicate(lab, count.get(), workers, &|done| {
+    let results = replicate(lab, count, workers, &|done| {
         bar.set_position(u64::from(done));
         if interrupt::requested() { Control::Stop } else { Control::Continue }
     });
     bar.finish_and_clear();
     let replications = results.replications?;
     let finished = replications.seeds.len();
-    if finished < count.get() as usize {
+    if finished < count as usize {
         output::note(&format!("interrupted: intervals are of {finished} of {count} replications"));
     }
     (finished > 1).then_some(replications)

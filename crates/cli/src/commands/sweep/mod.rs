@@ -150,7 +150,9 @@ fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<(), F
         None => Ok(()),
         Some((point, diagnostics)) => {
             let mut failure = Failure::from(diagnostics);
-            let note = format!("\nat point {point} ({}), and {} other points", grid.describe(point), count - 1);
+            let others =
+                if count > 1 { format!("; and {} more points have mistakes", count - 1) } else { String::new() };
+            let note = format!("\nat point {point}: {}{others}", grid.describe(point));
             failure.message.push_str(&note);
             if let Some(coloured) = &mut failure.coloured {
                 coloured.push_str(&note);

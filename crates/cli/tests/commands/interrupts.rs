@@ -1,0 +1,61 @@
+//! Ctrl-C.
+
+use crate::tool::{Bench, Ran, without_engine};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Starts a command, waits until `ready`, and interrupts it.
+fn interrupted(bench: &Bench, words: &str, ready: impl Fn() -> bool) -> Ran {
+    let mut child =
+        bench.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs");
+    let patience = Instant::now();
+    while !ready() {
+        if patience.elapsed() > Duration::from_secs(60) || child.try_wait().expect("its state").is_some() {
+            let _ = child.kill();
+            let ran = child.wait_with_output().expect("it ends");
+            panic!("the command does not get ready: {}", String::from_utf8_lossy(&ran.stderr));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    bench.ran(child.wait_with_output().expect("it ends"))
+}
+
+fn size(path: PathBuf) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_measured() {
+    let bench = Bench::new("interrupt-sim");
+    let timeline = bench.path("timeline.txt");
+    // No run that this machine could finish; the timeline shows when it is under way.
+    let words = "sim failing.toml --duration 900s --set host.*.queue_depth=1 --set workload.reads.think_time=5ms \
+                 --json results.json --trace h1-hub --trace-file timeline.txt";
+    let ran = interrupted(&bench, words, || size(timeline.clone()) > 200_000);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("interrupted: the results cover what was simulated"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("interrupted, so these are the results so far"), "{}", ran.stdout);
+    let results = without_engine(&bench.read("results.json"));
+    assert_eq!(results["lab"]["interrupted"], true);
+    assert!(results["lab"]["duration_s"].as_f64() < Some(900.0));
+    assert!(results["totals"]["ios_completed"].as_u64() > Some(0));
+    assert_eq!(results["expectations"].as_array().map(Vec::len), Some(0));
+    assert!(bench.read("failing.sanloom-report/report.html").contains("interrupted"));
+}
+
+#[test]
+fn an_interrupted_sweep_can_be_resumed() {
+    let bench = Bench::new("interrupt-sweep");
+    let rows = bench.path("rows.jsonl");
+    let sweep = "sweep tiny.toml --set run.duration=20ms,900s --set workload.reads.think_time=10us,1ms --threads 1 \
+                 --out rows.jsonl";
+    let ran = interrupted(&bench, sweep, || size(rows.clone()) > 0 && bench.read("rows.jsonl").lines().count() == 2);
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    assert!(ran.stderr.contains("2 of 4 points are finished; rows.jsonl has them; --resume"), "{}", ran.stderr);
+    let kept = bench.read("rows.jsonl");
+    assert_eq!(kept.lines().count(), 2);
+    assert!(kept.ends_with('\n'));
+}

@@ -1,0 +1,12 @@
+//! The command as its users meet it: exit code, standard output and standard error together.
+
+mod check;
+mod documents;
+mod interrupts;
+mod outputs;
+mod reproduce;
+mod sim;
+mod sweep;
+mod tool;
+mod usage;
+mod whatif;

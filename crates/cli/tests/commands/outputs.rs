@@ -1,0 +1,75 @@
+//! Pipes that close and disks that are full.
+
+use crate::tool::Bench;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::process::Stdio;
+
+/// The JSON is then larger than any buffer on the way.
+const LARGE: &str = "sim tiny.toml --no-report --set run.sample_interval=20us";
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for words in [
+        format!("{LARGE} --json -"),
+        format!("{LARGE} --series -"),
+        format!("{LARGE} --pcap - --capture all"),
+        format!("{LARGE} --trace h1-hub"),
+        "reference".to_owned(),
+    ] {
+        let bench = Bench::new("closed-pipe");
+        let mut child =
+            bench.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs");
+        let mut first = [0; 16];
+        let mut stdout = child.stdout.take().expect("a pipe");
+        stdout.read_exact(&mut first).expect("some output");
+        drop(stdout);
+        let ran = bench.ran(child.wait_with_output().expect("it ends"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{words}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_message() {
+    for words in [
+        "sim tiny.toml --no-report",
+        "sim tiny.toml --no-report --json -",
+        "sim tiny.toml --no-report --pcap - --capture all",
+        "sim tiny.toml --no-report --trace h1-hub",
+        "sim tiny.toml --no-report --quiet --json /dev/full",
+        "sim tiny.toml --no-report --quiet --series /dev/full",
+        "sim tiny.toml --no-report --quiet --pcap /dev/full --capture h1-hub",
+        "check tiny.toml",
+        "check tiny.toml --svg /dev/full",
+        "sweep tiny.toml --set run.seed=1,2 --out /dev/full",
+        "sweep tiny.toml --set run.seed=1,2 --out -",
+        "whatif tiny.toml --json -",
+        "reference",
+        "completions bash",
+        "--help",
+    ] {
+        let bench = Bench::new("full");
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("a device that is always full");
+        let output = bench.command(words).stdout(full).output().expect("the command runs");
+        let ran = bench.ran(output);
+        assert_eq!(ran.code, 4, "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("No space left on device"), "{words}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panicked"), "{words}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_found_before_the_run() {
+    let bench = Bench::new("no-folder");
+    let ran = bench.run("sim tiny.toml --duration 1000s --report tiny.toml/report");
+    assert_eq!(ran.code, 4);
+    assert!(ran.stderr.contains("cannot create the folder tiny.toml/report"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_closed_standard_error_is_no_panic() {
+    let bench = Bench::new("closed-stderr");
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("a device that is always full");
+    let output = bench.command("sim missing.toml").stderr(full).output().expect("the command runs");
+    assert_eq!(bench.ran(output).code, 2);
+}

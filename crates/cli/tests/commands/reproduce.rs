@@ -1,0 +1,60 @@
+use crate::tool::Bench;
+use std::collections::BTreeSet;
+
+#[test]
+fn gives_every_number_of_the_paper_as_json() {
+    let bench = Bench::new("reproduce-json");
+    let ran = bench.run("reproduce sansim --duration 40ms --no-report --json -");
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let numbers = list.as_array().expect("a list");
+    let fields = ["id", "note", "ok", "ours", "paper", "tolerance", "unit", "what"];
+    let mut ids = BTreeSet::new();
+    for number in numbers {
+        let number = number.as_object().expect("an object");
+        assert_eq!(
+            number.keys().collect::<BTreeSet<_>>(),
+            fields.iter().map(|f| f.to_string()).collect::<Vec<_>>().iter().collect()
+        );
+        assert!(ids.insert(number["id"].as_str().expect("an id").to_owned()), "{number:?} stands there twice");
+        assert!(number["paper"].is_number() && number["ok"].is_boolean());
+        assert!(number["tolerance"].is_number() || !number["note"].as_str().unwrap_or("").is_empty());
+    }
+    for id in [
+        "case-i-32k-s1-4",
+        "case-ii-32k-s5-8",
+        "case-iii-32k-s5-8",
+        "case-iv-32k-s1-4",
+        "case-iv-2k-mean",
+        "case-iv-2k-s1-4",
+        "case-iv-2k-s5-8",
+        "case-iv-2k-response",
+        "device-32k",
+        "device-transactions",
+        "case-i-32k-s1-4-default",
+    ] {
+        assert!(ids.contains(id), "{id}");
+    }
+    let all_ok = numbers.iter().all(|number| number["ok"] == true);
+    assert_eq!(ran.code, i32::from(!all_ok));
+}
+
+#[test]
+fn draws_figure_9_with_four_panels() {
+    let bench = Bench::new("reproduce-figure");
+    let ran = bench.run("reproduce sansim --duration 20ms --figure9 figure.json --html page.html");
+    assert!(ran.code <= 1, "{}", ran.stderr);
+    let figure: serde_json::Value = serde_json::from_str(&bench.read("figure.json")).expect("JSON");
+    let panels = figure["panels"].as_array().expect("panels");
+    assert_eq!(panels.len(), 4);
+    for panel in panels {
+        let curves = panel["curves"].as_array().expect("curves");
+        assert_eq!(curves.len(), 4);
+        for curve in curves {
+            assert_eq!(curve["offered"].as_array().map(Vec::len), curve["throughput"].as_array().map(Vec::len));
+        }
+    }
+    assert!(bench.read("page.html").contains("Case IV: ISL1 and ISL8 failure"));
+    for file in ["report.html", "numbers.json", "figure9.svg", "figure9.json"] {
+        assert!(!bench.read(&format!("sansim.sanloom-report/{file}")).is_empty(), "{file}");
+    }
+}

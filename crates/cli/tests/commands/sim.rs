@@ -1,0 +1,101 @@
+use crate::tool::{Bench, without_engine};
+use insta::assert_snapshot;
+
+#[test]
+fn shows_a_table_and_leaves_a_folder() {
+    let bench = Bench::new("sim-table");
+    assert_snapshot!(bench.run("sim tiny.toml").snapshot());
+    for file in ["report.html", "results.json", "series.csv", "series.jsonl", "topology.svg", "lab.toml"] {
+        assert!(!bench.read(&format!("tiny.sanloom-report/{file}")).is_empty(), "{file}");
+    }
+    assert_eq!(bench.read("tiny.sanloom-report/lab.toml"), bench.read("tiny.toml"));
+}
+
+#[test]
+fn a_failing_expectation_ends_with_code_1_and_loses_no_file() {
+    let bench = Bench::new("sim-failing");
+    assert_snapshot!(bench.run("sim failing.toml --json results.json --series series.csv").snapshot());
+    assert_eq!(without_engine(&bench.read("results.json"))["expectations"][1]["ok"], false);
+    assert!(bench.read("series.csv").starts_with("at_s,"));
+    assert!(bench.path("failing.sanloom-report/report.html").exists());
+}
+
+#[test]
+fn quiet_says_nothing_but_what_failed() {
+    let bench = Bench::new("sim-quiet");
+    let good = bench.run("sim tiny.toml --quiet --no-report");
+    assert_eq!((good.code, good.stdout.as_str(), good.stderr.as_str()), (0, "", ""));
+    assert_snapshot!(bench.run("sim failing.toml --quiet --no-report").snapshot());
+}
+
+#[test]
+fn the_same_lab_and_seed_give_the_same_bytes() {
+    let bench = Bench::new("sim-same");
+    let mut bytes = Vec::new();
+    for run in ["a", "b"] {
+        let words = format!(
+            "sim tiny.toml --seed 7 --no-report --json {run}.json --pcap {run}.pcapng --capture all --trace h1-hub \
+             --trace-file {run}.txt --quiet"
+        );
+        assert_eq!(bench.run(&words).code, 0);
+        let capture = std::fs::read(bench.path(&format!("{run}.pcapng"))).expect("a capture");
+        assert!(capture.len() > 100_000, "all frames are in it");
+        let json = without_engine(&bench.read(&format!("{run}.json"))).to_string();
+        bytes.push((json, capture, bench.read(&format!("{run}.txt"))));
+    }
+    assert!(bytes[0] == bytes[1]);
+    assert_eq!(bench.run("sim tiny.toml --seed 8 --no-report --json c.json --quiet").code, 0);
+    assert_ne!(without_engine(&bench.read("c.json"))["totals"], without_engine(&bench.read("a.json"))["totals"]);
+}
+
+#[test]
+fn replications_do_not_depend_on_the_number_of_threads() {
+    let bench = Bench::new("sim-replications");
+    for threads in [1, 2] {
+        let words =
+            format!("sim tiny.toml --replications 5 --threads {threads} --no-report --quiet --json {threads}.json");
+        assert_eq!(bench.run(&words).code, 0);
+    }
+    let results = without_engine(&bench.read("1.json"));
+    assert_eq!(results, without_engine(&bench.read("2.json")));
+    assert_eq!(results["replications"]["seeds"].as_array().map(Vec::len), Some(5));
+    let interval = &results["replications"]["metrics"]["totals.iops"];
+    assert_eq!(interval["count"], 5);
+    assert!(interval["half_width"].as_f64() > Some(0.0), "{interval}");
+}
+
+#[test]
+fn seed_duration_and_set_reach_the_results() {
+    let bench = Bench::new("sim-set");
+    let ran = bench.run("sim tiny.toml --seed 9 --duration 10ms --set workload.reads.depth=1 --no-report --json -");
+    assert_eq!(ran.code, 0);
+    let results = without_engine(&ran.stdout);
+    assert_eq!(results["lab"]["seed"], 9);
+    assert_eq!(results["lab"]["duration_s"], 0.01);
+    assert_eq!(results["hosts"][0]["outstanding"]["max"], 1);
+    assert_eq!(
+        results["lab"]["command"],
+        "sanloom sim tiny.toml --set workload.reads.depth=1 --seed 9 --duration 10ms"
+    );
+}
+
+#[test]
+fn real_time_is_in_the_engine_part_only() {
+    let bench = Bench::new("sim-engine");
+    let ran = bench.run("sim tiny.toml --no-report --json -");
+    let value: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let engine = &value["engine"];
+    for number in ["frame_hops", "events", "cpu_s", "wall_s", "frame_hops_per_cpu_s", "rss_bytes"] {
+        assert!(engine[number].as_f64() > Some(0.0), "{number}");
+    }
+}
+
+#[test]
+fn a_timeline_goes_into_the_report_folder() {
+    let bench = Bench::new("sim-trace");
+    assert_eq!(bench.run("sim tiny.toml --trace d1-hub").code, 0);
+    let trace = bench.read("tiny.sanloom-report/trace.txt");
+    for what in ["IDLE x", "R_RDY", "FCP_CMND", "FCP_DATA", "FCP_RSP", "credits"] {
+        assert!(trace.contains(what), "{what}");
+    }
+}

@@ -1,0 +1,100 @@
+use crate::tool::Bench;
+use insta::assert_snapshot;
+
+const SWEEP: &str = "sweep tiny.toml --set workload.reads.depth=1,2,4 --set workload.reads.size=4KiB,8KiB --quiet";
+
+fn whole(bench: &Bench) -> String {
+    assert_eq!(bench.run(&format!("{SWEEP} --out whole.jsonl --threads 1")).code, 0);
+    bench.read("whole.jsonl")
+}
+
+#[test]
+fn shows_the_points_of_the_grid() {
+    let bench = Bench::new("sweep-table");
+    let words =
+        "sweep tiny.toml --set workload.reads.depth=1,2 --set run.seed=3,4 --metric totals.iops --metric nothing";
+    assert_snapshot!(bench.run(words).snapshot());
+}
+
+#[test]
+fn one_and_two_threads_give_the_same_bytes() {
+    let bench = Bench::new("sweep-threads");
+    let one = whole(&bench);
+    assert_eq!(one.lines().count(), 6);
+    assert_eq!(bench.run(&format!("{SWEEP} --out two.jsonl --threads 2")).code, 0);
+    assert_eq!(bench.read("two.jsonl"), one);
+    let printed = bench.run(&format!("{SWEEP} --out - --threads 2"));
+    assert_eq!((printed.code, printed.stdout), (0, one));
+}
+
+#[test]
+fn resuming_skips_finished_points_and_repeats_a_torn_one() {
+    let bench = Bench::new("sweep-resume");
+    let whole = whole(&bench);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    // A row that nobody could have measured shows that its point is not run again.
+    let finished = lines[1].replace("\"totals.ios_failed\":0.0", "\"totals.ios_failed\":77.0");
+    let torn = &lines[3][..lines[3].len() / 2];
+    bench.write("rows.jsonl", &format!("{finished}{}{torn}", lines[0]));
+    assert_eq!(bench.run(&format!("{SWEEP} --out rows.jsonl --resume")).code, 0);
+    let expected = [lines[0], &finished, lines[2], lines[3], lines[4], lines[5]].concat();
+    assert_eq!(bench.read("rows.jsonl"), expected);
+}
+
+#[test]
+fn an_existing_file_is_never_overwritten_or_mixed() {
+    let bench = Bench::new("sweep-other");
+    let rows = whole(&bench);
+    let mut out = String::new();
+    bench.write("notes.jsonl", "{\"sweep\":\"x\"}\nshopping list\n");
+    let other = std::fs::read_to_string(bench.path("tiny.toml")).expect("the lab").replace("20k/s", "10k/s");
+    bench.write("other.toml", &other);
+    for words in [
+        format!("{SWEEP} --out whole.jsonl"),
+        format!("{SWEEP} --out whole.jsonl --resume --metric totals.iops"),
+        "sweep tiny.toml --set workload.reads.depth=1,2 --out whole.jsonl --resume".to_owned(),
+        format!("{} --out whole.jsonl --resume", SWEEP.replace("tiny", "other")),
+        format!("{SWEEP} --out notes.jsonl --resume"),
+    ] {
+        out.push_str(&format!("$ sanloom {words}\n{}\n", bench.run(&words).snapshot()));
+    }
+    assert_snapshot!(out);
+    assert_eq!(bench.read("whole.jsonl"), rows);
+}
+
+#[test]
+fn the_rows_of_all_shards_are_those_of_the_whole() {
+    let bench = Bench::new("sweep-shards");
+    let whole = whole(&bench);
+    let mut rows: Vec<String> = Vec::new();
+    for shard in 1..=4 {
+        assert_eq!(bench.run(&format!("{SWEEP} --out {shard}.jsonl --shard {shard}/4")).code, 0);
+        rows.extend(bench.read(&format!("{shard}.jsonl")).lines().map(str::to_owned));
+    }
+    let mut expected: Vec<String> = whole.lines().map(str::to_owned).collect();
+    rows.sort();
+    expected.sort();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn joined_shards_are_a_finished_sweep() {
+    let bench = Bench::new("sweep-join");
+    let whole = whole(&bench);
+    let mut joined = String::new();
+    for shard in [2, 1] {
+        assert_eq!(bench.run(&format!("{SWEEP} --out {shard}.jsonl --shard {shard}/2")).code, 0);
+        joined.push_str(&bench.read(&format!("{shard}.jsonl")));
+    }
+    bench.write("joined.jsonl", &joined);
+    assert_eq!(bench.run(&format!("{SWEEP} --out joined.jsonl --resume --html plot.html")).code, 0);
+    assert_eq!(bench.read("joined.jsonl"), whole);
+    assert!(bench.read("plot.html").contains("6 of 6 points"));
+}
+
+#[test]
+fn a_mistake_at_one_point_stops_the_sweep_before_it_begins() {
+    let bench = Bench::new("sweep-mistake");
+    assert_snapshot!(bench.run("sweep tiny.toml --set run.warmup=1ms,30ms --out rows.jsonl").snapshot());
+    assert_eq!(bench.read("rows.jsonl"), "");
+}
