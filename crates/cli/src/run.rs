@@ -84,7 +84,7 @@ struct Bar {
 impl Bar {
     fn new() -> Bar {
         let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(10));
-        bar.set_style(style("{bar:30} {msg}, {elapsed} real"));
+        bar.set_style(style("{bar:16} {wide_msg}"));
         bar.set_message("logging in");
         bar.enable_steady_tick(Duration::from_millis(500));
         Bar { bar, began: None }
@@ -97,22 +97,26 @@ impl Bar {
         let (began, hops) = *self.began.get_or_insert_with(|| (Instant::now(), progress.frame_hops));
         let real_s = began.elapsed().as_secs_f64();
         let rate = (progress.frame_hops - hops) as f64 / real_s.max(1e-3);
-        let left = left(progress, real_s);
         let duration_ps = progress.duration_ps.max(1);
         self.bar.set_position((u128::from(progress.run_ps) * 1000 / u128::from(duration_ps)) as u64);
         self.bar.set_message(format!(
-            "{} of {} simulated, {:.1} M frame-hops/s, {left} to go",
+            "{} of {} simulated, {real_s:.1} s real, {:.1} M frame-hops/s{}",
             format::seconds(progress.run_ps as f64 / 1e12),
             format::seconds(duration_ps as f64 / 1e12),
             rate / 1e6,
+            to_go(progress, real_s)
         ));
     }
 }
 
-fn left(progress: &Progress, real_s: f64) -> HumanDuration {
+/// How long the rest takes if it goes on like this; nothing before anybody can know.
+fn to_go(progress: &Progress, real_s: f64) -> String {
+    if progress.run_ps == 0 {
+        return String::new();
+    }
     let rest = progress.duration_ps.saturating_sub(progress.run_ps) as f64;
-    let left_s = rest / (progress.run_ps as f64).max(1.0) * real_s;
-    HumanDuration(Duration::try_from_secs_f64(left_s).unwrap_or_default())
+    let left_s = rest / progress.run_ps as f64 * real_s;
+    format!(", {:#} to go", HumanDuration(Duration::try_from_secs_f64(left_s).unwrap_or_default()))
 }
 
 /// The style of a bar; a template that does not parse gives the plain one.
