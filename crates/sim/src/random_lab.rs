@@ -59,7 +59,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         description: format!("drawn from the seed {seed}"),
         run: Run {
             duration,
-            warmup: Picos::ZERO,
+            warmup: Picos(if dice.chance(1, 2) { 0 } else { dice.range(0, stop.0 - 1) }),
             seed: dice.next(),
             sample_interval: Picos(duration.0 / 16),
             stop_issuing: Some(stop),
@@ -79,7 +79,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
     traffic::draw(&mut dice, &mut lab);
     nodes::allow_for_distance(&mut lab);
     faults::draw(&mut dice, &mut lab);
-    let heal_at = Picos(dice.range(duration.0 / 2, duration.0));
+    let heal_at = Picos(dice.range(duration.0 / 2, duration.0)).max(lab.run.warmup);
     Trial { seed, lab, heal_at }
 }
 

@@ -47,13 +47,33 @@ fn requests(world: &World) -> Option<String> {
 fn frames(world: &World) -> Option<String> {
     let net = &world.net;
     if net.frames_under_way() > 0 {
-        return Some(format!("{} frames are under way", net.frames_under_way()));
+        return Some(format!("{} frames are under way: {}", net.frames_under_way(), whereabouts(world)));
     }
     let waiting = (0..world.nodes.len() as u16).find(|&nport| net.waiting(nport) > 0);
     if let Some(nport) = waiting {
         return Some(format!("N_Port {nport} has {} items to send", net.waiting(nport)));
     }
     (!net.messages.is_empty()).then(|| format!("{} messages are in the pool", net.messages.len()))
+}
+
+/// Where the frames are that are under way.
+fn whereabouts(world: &World) -> String {
+    let mut places = Vec::new();
+    for (number, lane) in world.net.lanes().iter().enumerate() {
+        if !lane.flight.is_empty() {
+            places.push(format!("{} on lane {number}", lane.flight.len()));
+        }
+    }
+    for (number, switch) in world.lab.switches.iter().enumerate() {
+        let crossbar = &world.net.switch(number as u16).crossbar;
+        for input in 0..=switch.ports {
+            if let Some(oldest) = crossbar.frames_of(input).first() {
+                let (many, output) = (crossbar.occupancy(input), oldest.output);
+                places.push(format!("{many} at input {input} of switch {number}, the oldest since {} ps for output {output}", oldest.at_ps));
+            }
+        }
+    }
+    places.join(", ")
 }
 
 fn credits(world: &World) -> Option<String> {

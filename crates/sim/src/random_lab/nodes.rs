@@ -107,7 +107,7 @@ impl Swarm {
                 policy: dice.weighted(&self.policy),
                 fast_io_fail,
                 dev_loss: Picos(fast_io_fail.0 + Picos::from_us(dice.range(0, 200_000)).0),
-                no_path_timeout: Picos::from_us(dice.spread(100, 300_000)),
+                no_path_timeout: Picos::from_us(if dice.chance(1, 8) { 0 } else { dice.spread(100, 300_000) }),
             },
             command_timeout: Picos::from_us(dice.spread(5_000, 300_000)),
             retries: dice.range(0, 6) as u8,

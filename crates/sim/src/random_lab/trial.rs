@@ -2,6 +2,7 @@
 
 use super::{Trial, first_unrest};
 use crate::net::{Fate, LaneCount};
+use crate::results;
 use crate::world::{Books, World};
 use sanloom_core::config::Picos;
 use std::fmt;
@@ -18,8 +19,10 @@ const TRIES: usize = 3;
 /// What a trial has seen.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// Of everything that was counted and, if the links were watched, of each frame and R_RDY with its times.
+    /// Of everything that was counted, and of the results.
     pub digest: u64,
+    /// Of each frame and R_RDY with its times, if the links were watched.
+    pub passed: u64,
     /// Requests.
     pub books: Books,
     /// Frames.
@@ -65,6 +68,8 @@ impl Trial {
         let stop = self.lab.run.stop_issuing.unwrap_or(self.lab.run.duration);
         let step_ps = (self.lab.run.duration.0 / CHECKS).max(1);
         run.world.start();
+        run.go_on("before the measurement", self.lab.run.warmup.0, step_ps)?;
+        run.world.begin_measurement();
         run.go_on("while faults happen", self.heal_at.0, step_ps)?;
         run.world.heal();
         run.check("at the end of all faults")?;
@@ -230,6 +235,7 @@ impl<'a> Run<'a> {
         let refused = world.hosts.iter().map(|host| host.queue.counters().refused).sum();
         Outcome {
             digest: self.digest(),
+            passed: self.observed.finish(),
             books: world.books,
             fate: world.net.fate,
             aborted: hosts.map(|measured| measured.aborted).sum(),
@@ -242,7 +248,8 @@ impl<'a> Run<'a> {
     /// Everything that was counted, in one number.
     fn digest(&self) -> u64 {
         let world = &self.world;
-        let mut hasher = self.observed.clone();
+        let mut hasher = DefaultHasher::new();
+        serde_json::to_string(&results::of(world, false)).unwrap_or_default().hash(&mut hasher);
         world.net.now().hash(&mut hasher);
         format!("{:?} {:?} {:?}", world.books, world.net.fate, world.net.losses()).hash(&mut hasher);
         format!("{:?} {:?}", world.ledger.notes, world.net.incidents()).hash(&mut hasher);

@@ -23,6 +23,9 @@ use std::collections::BinaryHeap;
 
 /// After TASK SET FULL or BUSY a command is sent again this much later, in ps.
 const BUSY_RETRY_PS: u64 = 1_000_000_000;
+/// A closed loop goes on this much later at the earliest after a request that failed in the moment it was made, in ps:
+/// without a pause time would stand still.
+const FAILED_AT_ONCE_PS: u64 = 1_000_000_000;
 /// Marks the tag of a path's test command.
 pub(super) const PROBE: u64 = 1 << 63;
 /// Marks the tag of a test command that is counted; see [`World::try_path`].
@@ -367,6 +370,10 @@ impl World {
             self.books.failed += 1;
             node.measured.failed += 1;
             self.workloads[usize::from(workload)].fail(host);
+            if let Some(at) = node.streams[stream as usize].1.after_end_ps(now - self.start_ps) {
+                node.plan((at + self.start_ps).max(now + FAILED_AT_ONCE_PS), Job::Follow(stream));
+                self.arm_host(host);
+            }
         }
     }
 
@@ -764,7 +771,8 @@ impl World {
                 workload.fail(host);
             }
             if let Some(at) = stream.after_end_ps(now - start) {
-                let at = at + start;
+                let pause = if !good && latency_ps == 0 { FAILED_AT_ONCE_PS } else { 0 };
+                let at = (at + start).max(now + pause);
                 self.follow.push((at, member.stream));
             }
         }

@@ -29,16 +29,12 @@ fn faults_do_no_harm_and_once_healed_everything_ends() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_watched_or_not() {
-    for seed in Plan::from_environment().seeds.take(12) {
+    for seed in Plan::from_environment().seeds.take(40) {
         let trial = generate(seed);
         let [Ok(first), Ok(second)] = [trial.run(true), trial.run(true)] else { continue };
         assert_eq!(first, second, "seed {seed}: two watched runs");
         let Ok(blind) = trial.run(false) else { continue };
-        assert_eq!(
-            Outcome { digest: 0, ..blind },
-            Outcome { digest: 0, ..first },
-            "seed {seed}: a run that nobody watches"
-        );
+        assert_eq!(Outcome { passed: first.passed, ..blind }, first, "seed {seed}: a run that nobody watches");
     }
 }
 
