@@ -33,6 +33,8 @@ impl World {
     /// A world in which nothing has happened yet. The lab must have passed `Lab::validate`.
     pub fn new(lab: Arc<Lab>) -> World {
         let owners = owners(&lab);
+        let workload_digits = digits(lab.workloads.len());
+        let measure = |hosts: &[u16]| WorkloadMeasure::new(hosts, lab.hosts.len(), workload_digits);
         let nports = owners.len() as u32;
         let timers = timers(&lab, nports);
         let net = Net::new(net_plan(&lab, &owners, timers.all));
@@ -42,7 +44,7 @@ impl World {
             switches: Vec::new(),
             hosts: Vec::new(),
             storage: Vec::new(),
-            workloads: lab.workloads.iter().map(|w| WorkloadMeasure::new(&w.hosts, lab.hosts.len())).collect(),
+            workloads: lab.workloads.iter().map(|workload| measure(&workload.hosts)).collect(),
             books: Default::default(),
             ledger: Ledger::new(lab.links.len()),
             start_ps: 0,
@@ -183,7 +185,7 @@ impl World {
         }
         let systems: Vec<(u16, u16)> =
             used.iter().map(|&s| (s, self.lab.storage[usize::from(s)].ports.len() as u16)).collect();
-        let digits = if self.lab.hosts.len() > 64 { 2 } else { 3 };
+        let digits = digits(self.lab.hosts.len());
         let plan = HostPlan {
             nports,
             streams,
@@ -199,12 +201,22 @@ impl World {
         let of_storage = |owner: &Owner| matches!(owner, Owner::Storage { storage: s, .. } if usize::from(*s) == storage);
         let nports = owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
         StorageNode {
-            controller: Controller::new(&self.lab.storage[storage].service),
+            controller: Controller::new(&self.lab.storage[storage].service, digits(self.lab.storage.len())),
             nports: nports.collect(),
             ios: [0; 2],
             bytes: [0; 2],
             all_bytes: 0,
         }
+    }
+}
+
+/// Significant digits of the histograms of so many nodes: percentiles are right to 0.1 %, 0.8 % or 6 %, and a thousand
+/// nodes still fit into a few megabytes.
+fn digits(nodes: usize) -> u8 {
+    match nodes {
+        0..=64 => 3,
+        65..=256 => 2,
+        _ => 1,
     }
 }
 

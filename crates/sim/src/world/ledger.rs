@@ -48,17 +48,18 @@ pub struct WorkloadHost {
 }
 
 impl WorkloadMeasure {
-    /// Nothing measured yet, for a workload that runs on these of `all` hosts.
-    pub fn new(hosts: &[u16], all: usize) -> WorkloadMeasure {
+    /// Nothing measured yet, for a workload that runs on these of `all` hosts. Its histograms keep `digits` significant
+    /// digits.
+    pub fn new(hosts: &[u16], all: usize, digits: u8) -> WorkloadMeasure {
         let mut place = vec![u16::MAX; all];
         for (at, &host) in hosts.iter().enumerate() {
             place[usize::from(host)] = at as u16;
         }
         let hosts = hosts.iter().map(|&host| WorkloadHost { host, ..WorkloadHost::default() }).collect();
         WorkloadMeasure {
-            latency: LatencyHistogram::new(),
-            by_direction: Default::default(),
-            command_latency: LatencyHistogram::new(),
+            latency: LatencyHistogram::with_digits(digits),
+            by_direction: [(); 2].map(|()| LatencyHistogram::with_digits(digits)),
+            command_latency: LatencyHistogram::with_digits(digits),
             hosts,
             place,
         }

@@ -59,17 +59,16 @@ pub struct Ended {
 }
 
 impl Controller {
-    /// An idle controller.
-    pub fn new(config: &config::Service) -> Controller {
+    /// An idle controller. Its histograms keep `digits` significant digits: with thousands of controllers, fewer.
+    pub fn new(config: &config::Service, digits: u8) -> Controller {
         Controller {
             config: *config,
             servers: vec![0; config.servers.max(1) as usize].into(),
             under_way: VecDeque::new(),
             begins: VecDeque::new(),
             depth: TimeWeighted::new(0),
-            latency: LatencyHistogram::new(),
-            // Coarser than response times, because there may be a thousand of these: 10 KiB each.
-            waiting: LatencyHistogram::with_digits(2).reserved(1_000_000_000_000),
+            latency: LatencyHistogram::with_digits(digits),
+            waiting: LatencyHistogram::with_digits(digits),
             given_ps: 0,
             depth_before: 0,
             refused: 0,
@@ -148,7 +147,7 @@ mod tests {
 
     fn controller(servers: u32, max_queued: u32) -> Controller {
         let time = Picos::from_us(40);
-        Controller::new(&Service { time, servers, max_queued, media_latency: Picos::from_us(5) })
+        Controller::new(&Service { time, servers, max_queued, media_latency: Picos::from_us(5) }, 3)
     }
 
     fn ends(controller: &mut Controller) -> Vec<u64> {
