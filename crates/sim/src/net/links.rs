@@ -4,6 +4,7 @@ use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::queue::NEVER;
 use super::{Loss, Net, Place, Tx};
+use sanloom_wire::{FCtl, FcId, FcType, Header};
 
 impl Net {
     /// The link carries light in both directions.
@@ -152,6 +153,31 @@ impl Net {
                     || if from_responder { frame.rx_id() != rx_id } else { frame.ox_id() != ox_id }
             }
             Tx::Message(_) => true,
+        });
+        if plane.waiting.len() != before {
+            plane.paused = false;
+        }
+    }
+
+    /// What an N_Port was going to answer to another port, in one exchange or (`None`) in all, will not be sent: data, and
+    /// FCP messages. The exchange was aborted, or the login is gone.
+    pub fn forget_answers(&mut self, nport: u16, to: FcId, ox_id: Option<u16>) {
+        let plane = &mut self.nports[usize::from(nport)];
+        let messages = &mut self.messages;
+        let before = plane.waiting.len();
+        let meant = |d_id: FcId, of: u16| d_id == to && ox_id.is_none_or(|ox_id| ox_id == of);
+        plane.waiting.retain(|item| match item {
+            Tx::Data(seq) => !(seq.from_responder && meant(seq.d_id, seq.ox_id)),
+            Tx::Frame(_) => true,
+            Tx::Message(tx) => {
+                let header = messages.get(tx.number).map(|frame| frame.header);
+                let answer = |h: &Header| h.fc_type == FcType::FCP && h.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
+                let gone = header.is_some_and(|header| answer(&header) && meant(header.d_id, header.ox_id));
+                if gone {
+                    messages.abandon(*tx);
+                }
+                !gone
+            }
         });
         if plane.waiting.len() != before {
             plane.paused = false;

@@ -7,7 +7,7 @@ use sanloom_core::fcp::{initiator, target};
 use sanloom_core::nport;
 use sanloom_core::scsi::IoOp;
 use sanloom_core::time::Instant;
-use sanloom_wire::{FcId, Frame};
+use sanloom_wire::{FcId, Frame, RCtl};
 
 /// One N_Port with its machines.
 pub struct NodePort {
@@ -120,6 +120,10 @@ impl World {
                 self.drain_initiator(nport);
             }
             Some(Route::Target) if node.target.is_some() => {
+                if frame.header.r_ctl == RCtl::BLS_ABTS {
+                    // The target's part may be done; what it handed over and has not left yet belongs to the exchange.
+                    self.net.forget_answers(nport, frame.header.s_id, Some(frame.header.ox_id));
+                }
                 if let Some(target) = &mut node.target {
                     target.handle(now, target::Input::Frame(frame));
                 }
@@ -214,6 +218,7 @@ impl World {
         }
         let node = &mut self.nodes[usize::from(nport)];
         if let Some(target) = &mut node.target {
+            self.net.forget_answers(nport, port_id, None);
             target.handle(now, target::Input::LoginDown { port_id });
             self.drain_target(nport);
         }
