@@ -60,7 +60,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         run: Run {
             duration,
             warmup: Picos(if dice.chance(1, 2) { 0 } else { dice.range(0, stop.0 - 1) }),
-            seed: dice.next(),
+            seed: dice.bits(),
             sample_interval: Picos(duration.0 / 16),
             stop_issuing: Some(stop),
         },

@@ -299,12 +299,7 @@ impl Crossbar {
     }
 
     /// Removes the frames that `which` picks and calls `gone` with each, in the order of their inputs and arrivals.
-    pub fn discard(
-        &mut self,
-        now: u64,
-        mut which: impl FnMut(&Buffered) -> bool,
-        mut gone: impl FnMut(Buffered),
-    ) {
+    pub fn discard(&mut self, now: u64, mut which: impl FnMut(&Buffered) -> bool, mut gone: impl FnMut(Buffered)) {
         for input in 0..self.inputs.len() as u16 {
             let held: Vec<Buffered> = self.frames_of(input);
             if !held.iter().any(&mut which) {

@@ -69,7 +69,10 @@ fn whereabouts(world: &World) -> String {
         for input in 0..=switch.ports {
             if let Some(oldest) = crossbar.frames_of(input).first() {
                 let (many, output) = (crossbar.occupancy(input), oldest.output);
-                places.push(format!("{many} at input {input} of switch {number}, the oldest since {} ps for output {output}", oldest.at_ps));
+                places.push(format!(
+                    "{many} at input {input} of switch {number}, the oldest since {} ps for output {output}",
+                    oldest.at_ps
+                ));
             }
         }
     }

@@ -16,7 +16,7 @@ impl Dice {
     }
 
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.rng.next_u64()
     }
 

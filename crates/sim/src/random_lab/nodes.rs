@@ -155,7 +155,8 @@ pub(super) fn allow_for_distance(lab: &mut Lab) {
     let timers = &mut lab.timers;
     timers.hold_time.0 = timers.hold_time.0.max(20 * longest);
     timers.e_d_tov.0 = timers.e_d_tov.0.max(timers.hold_time.0 * 3 / 2);
-    timers.r_a_tov.0 = timers.r_a_tov.0.max(2 * timers.e_d_tov.0 + Picos::from_ms(1).0);
+    // Requests of the login wait in the port behind the data of all commands, and 2 R_A_TOV is all the time they get.
+    timers.r_a_tov.0 = timers.r_a_tov.0.max(2 * timers.e_d_tov.0 + Picos::from_ms(1).0).max(1_000 * longest);
 }
 
 /// Each HBA in a zone with some of the storage ports. The first HBA may always talk to the first port.

@@ -98,7 +98,7 @@ impl Fabrics {
         for _ in 0..groups {
             let bundled = dice.chance(1, 4);
             let links = if bundled { dice.range(2, 3) } else { 1 };
-            let bundle = bundled.then(|| lab.links.len() as u16);
+            let bundle = bundled.then_some(lab.links.len() as u16);
             let (rate, length) = (self.rate(dice), self.length(dice));
             for _ in 0..links {
                 let (a, b) = if dice.chance(1, 2) { (a, b) } else { (b, a) };

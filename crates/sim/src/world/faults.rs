@@ -183,9 +183,7 @@ impl World {
     /// A switch stops, with all its links, buffers and logins; or it is back, knowing nothing.
     fn switch_power(&mut self, switch: u16, up: bool) {
         let links: Vec<u16> = (0..self.lab.links.len() as u16)
-            .filter(|&link| {
-                self.lab.links[usize::from(link)].ends.iter().any(|end| end.node == Node::Switch(switch))
-            })
+            .filter(|&link| self.lab.links[usize::from(link)].ends.iter().any(|end| end.node == Node::Switch(switch)))
             .collect();
         if self.switches[usize::from(switch)].up == up {
             return;

@@ -1,7 +1,8 @@
 //! Labs of special families, and what must hold in them beyond what holds in every lab.
 
 use sanloom_core::config::{
-    Direction, Fault, FaultKind, Forwarding, IslChoice, Lab, Load, Multipath, Node, PathPolicy, Picos, SizeDistribution, Timers,
+    Direction, Fault, FaultKind, Forwarding, IslChoice, Lab, Load, Multipath, Node, PathPolicy, Picos,
+    SizeDistribution, Timers,
 };
 use sanloom_sim::random_lab::{Dice, Outcome, Trial, generate, generate_dual};
 
@@ -113,7 +114,9 @@ fn fault_in_first_fabric(dice: &mut Dice, lab: &Lab) -> Fault {
 
 fn switch_of_first_hba(lab: &Lab) -> u16 {
     let first = lab.links.iter().find_map(|link| match link.ends.map(|end| (end.node, end.port)) {
-        [(Node::Host(0), 0), (Node::Switch(switch), _)] | [(Node::Switch(switch), _), (Node::Host(0), 0)] => Some(switch),
+        [(Node::Host(0), 0), (Node::Switch(switch), _)] | [(Node::Switch(switch), _), (Node::Host(0), 0)] => {
+            Some(switch)
+        }
         _ => None,
     });
     first.expect("the first HBA has a link")
