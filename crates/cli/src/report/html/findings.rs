@@ -90,11 +90,14 @@ fn victims(out: &mut String, i: usize, finding: &Finding) {
         .number("Waited for credit")
         .cap(VICTIMS, "The JSON results have all.");
     for victim in &finding.victims {
+        // Of links and lines it is known how long they waited, not what they would have carried.
+        let known = victim.before_bytes_per_s > 0.0;
+        let unknown = || Cell::number(0.0, "–".to_owned());
         table.row(vec![
             Cell::text(&victim.name),
-            Cell::mb_per_s(victim.before_bytes_per_s),
+            if known { Cell::mb_per_s(victim.before_bytes_per_s) } else { unknown() },
             Cell::mb_per_s(victim.during_bytes_per_s),
-            Cell::share(victim.loss(), "wait"),
+            if known { Cell::share(victim.loss(), "wait") } else { unknown() },
             Cell::number(victim.credit_wait_s, seconds(victim.credit_wait_s)),
         ]);
     }

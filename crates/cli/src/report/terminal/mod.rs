@@ -6,7 +6,7 @@ mod group;
 use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
 use grid::{Column, Grid, wrap};
 use group::{Group, groups};
-use sanloom_api::results::{ExpectationResult, Finding, IoStats, LinkDirection, LinkResult, Results};
+use sanloom_api::results::{ExpectationResult, Finding, IoStats, LinkDirection, LinkResult, Results, Victim};
 use std::fmt::Write as _;
 
 /// Hosts or storage systems up to this number are shown one by one, more in groups.
@@ -262,7 +262,9 @@ fn events(out: &mut String, results: &Results, width: usize) {
     }
     out.push_str("\nWhat happened\n");
     for event in results.events.iter().take(EVENT_ROWS) {
-        let line = format!("{:>11.6} s  {}", event.at_s, clean(&event.what));
+        let subject = event.subject.as_deref().filter(|subject| !event.what.contains(subject));
+        let subject = subject.map(|subject| format!(" ({})", clean(subject))).unwrap_or_default();
+        let line = format!("{:>11.6} s  {}{subject}", event.at_s, clean(&event.what));
         out.push_str(&wrap(&line, width, 15));
     }
     let more = results.events.len().saturating_sub(EVENT_ROWS);
@@ -320,21 +322,26 @@ pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
             .victims
             .iter()
             .take(8)
-            .map(|victim| {
-                format!(
-                    "{} {} instead of {} (-{})",
-                    clean(&victim.name),
-                    mb_per_s(victim.during_bytes_per_s),
-                    mb_per_s(victim.before_bytes_per_s),
-                    percent(victim.loss())
-                )
-            })
+            .map(victim)
             .collect();
         if !victims.is_empty() {
             let more = finding.victims.len() - victims.len();
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
             out.push_str(&wrap(&format!("   Victims: {}{more}", victims.join(", ")), width, 5));
         }
+    }
+}
+
+/// What somebody suffered: the loss of throughput where it is known, else the wait for credit.
+fn victim(victim: &Victim) -> String {
+    let name = clean(&victim.name);
+    if victim.before_bytes_per_s > 0.0 {
+        let (during, before) = (mb_per_s(victim.during_bytes_per_s), mb_per_s(victim.before_bytes_per_s));
+        format!("{name} {during} instead of {before} (-{})", percent(victim.loss()))
+    } else if victim.credit_wait_s > 0.0 {
+        format!("{name} waited {} for credit", seconds(victim.credit_wait_s))
+    } else {
+        name
     }
 }
 
