@@ -204,7 +204,12 @@ impl Multipath {
 
     /// The next thing to do; drain it after each [`Multipath::handle`].
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        let output = self.outputs.pop_front();
+        if output.is_none() && self.outputs.capacity() > 0 {
+            // A path seldom changes, and a large lab has hundreds of thousands of these.
+            self.outputs = VecDeque::new();
+        }
+        output
     }
 
     /// When to come back with [`Input::Timeout`], if nothing happens before.
