@@ -1,6 +1,6 @@
 //! Results as somebody wants to see them: tables on a terminal, JSON, CSV, and one HTML file.
 //!
-//! Everything here takes [`sanloom_api::results`] and gives text; only [`file`] and [`folder`] touch the disk.
+//! Everything here takes [`sanloom_api::results`] and gives text; only [`mod@file`] and [`folder`] touch the disk.
 
 pub mod csv;
 pub mod figure9;

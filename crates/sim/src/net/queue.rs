@@ -295,7 +295,7 @@ impl EventQueue {
             return Some(word * 64 + masked.trailing_zeros() as usize);
         }
         let mut group = (word + 1) / 64;
-        let mut keep: u64 = if (word + 1) % 64 == 0 { !0 } else { !0 << ((word + 1) % 64) };
+        let mut keep: u64 = if (word + 1).is_multiple_of(64) { !0 } else { !0 << ((word + 1) % 64) };
         while group < self.summary.len() {
             let words = self.summary[group] & keep;
             if words != 0 {

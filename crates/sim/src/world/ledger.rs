@@ -160,7 +160,7 @@ pub enum NoteKind {
 /// Notes and time series.
 #[derive(Default)]
 pub struct Ledger {
-    /// Notes in the order of time. At most [`MAX_NOTES`].
+    /// Notes in the order of time. At most 10,000.
     pub notes: Vec<Note>,
     /// Notes that did not fit.
     pub more_notes: u64,
