@@ -19,13 +19,15 @@ const E_D_TOV: Span = Span::from_secs(2);
 const R_A_TOV: Span = Span::from_secs(10);
 const COMMAND_TIMEOUT: Span = Span::from_secs(30);
 const RX_ID: u16 = 0x55;
+/// Commands in flight at most; a power of two, so also the distance between the numbers of a slot.
+const STRIDE: u16 = 4;
 
 fn initiator(in_order: bool) -> FcpInitiator {
     let mut initiator = FcpInitiator::new(FcpInitiatorConfig {
         e_d_tov: E_D_TOV,
         r_a_tov: R_A_TOV,
         command_timeout: COMMAND_TIMEOUT,
-        max_exchanges: 4,
+        max_exchanges: STRIDE,
         in_order,
     });
     initiator.handle(Instant::ZERO, Input::LocalId(HOST));
@@ -89,6 +91,23 @@ fn sends_abts(said: &[Output]) -> bool {
         .any(|output| matches!(output, Output::Send(Frame { payload: Payload::Typed(Message::Bls(Bls::Abts)), .. })))
 }
 
+/// The OX_ID of a command that was sent.
+fn number(said: &[Output]) -> u16 {
+    let [Output::Send(Frame { header, .. })] = said else { unreachable!("{said:?}") };
+    header.ox_id
+}
+
+/// The numbers of as many commands, one after the other, as a slot has numbers.
+fn numbers_of_a_round(initiator: &mut FcpInitiator, now: Instant) -> Vec<u16> {
+    let mut numbers = Vec::new();
+    for tag in 0..MAX_EXCHANGES / STRIDE {
+        let ox_id = number(&submit(initiator, now, u64::from(tag), DataDirection::None));
+        say(initiator, now, from_target(ox_id, response(0, Residual::None)));
+        numbers.push(ox_id);
+    }
+    numbers
+}
+
 const DONE: Outcome = Outcome::Completed { status: status::GOOD, residual: Residual::None, transferred: 8192 };
 
 #[test]
@@ -100,9 +119,9 @@ fn a_read_is_done_when_data_and_response_are_there_in_either_order() {
     assert_eq!(outcomes(&said), [(1, DONE)]);
 
     submit(&mut initiator, Instant::ZERO, 2, DataDirection::Read);
-    receive(&mut initiator, Instant::ZERO, 0, &[3, 1]);
-    assert_eq!(say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None))), []);
-    let said = receive(&mut initiator, Instant::ZERO, 0, &[0, 2]);
+    receive(&mut initiator, Instant::ZERO, STRIDE, &[3, 1]);
+    assert_eq!(say(&mut initiator, Instant::ZERO, from_target(STRIDE, response(0, Residual::None))), []);
+    let said = receive(&mut initiator, Instant::ZERO, STRIDE, &[0, 2]);
     assert_eq!(outcomes(&said), [(2, DONE)]);
     assert_eq!(initiator.counters().early_responses, 1);
     assert_eq!((initiator.in_flight(), initiator.poll_timeout()), (0, None));
@@ -191,8 +210,11 @@ fn an_aborted_number_rests_and_is_reinstated_before_it_is_used_again() {
     let accept = BaAcc::whole_exchange(0, RX_ID);
     let said = say(&mut initiator, now, from_target(0, Message::Bls(Bls::BaAcc(accept))));
     assert_eq!(outcomes(&said), [(1, Outcome::Aborted(AbortReason::Timeout))]);
-    let said = submit(&mut initiator, now, 2, DataDirection::None);
-    assert!(matches!(said[..], [Output::Send(Frame { header, .. })] if header.ox_id == 1));
+    for tag in 0..3 * MAX_EXCHANGES / STRIDE {
+        let ox_id = number(&submit(&mut initiator, now, u64::from(tag), DataDirection::None));
+        assert_ne!(ox_id, 0, "the number rests");
+        say(&mut initiator, now, from_target(ox_id, response(0, Residual::None)));
+    }
     now += R_A_TOV;
     let said = say(&mut initiator, now, Input::Timeout);
     let [Output::Send(Frame { header, payload: Payload::Typed(Message::Els(els)) })] = said.as_slice() else {
@@ -200,9 +222,43 @@ fn an_aborted_number_rests_and_is_reinstated_before_it_is_used_again() {
     };
     assert!(matches!(**els, Els::Rrq(exchange) if (exchange.ox_id, exchange.rx_id) == (0, RX_ID)));
     assert_eq!(header.ox_id, MAX_EXCHANGES);
+    assert!(!numbers_of_a_round(&mut initiator, now).contains(&0), "the number is being reinstated");
     say(&mut initiator, now, from_target(header.ox_id, Message::from(Els::LsAcc(LsAcc::Empty))));
-    let said = submit(&mut initiator, now, 3, DataDirection::None);
-    assert!(matches!(said[..], [Output::Send(Frame { header, .. })] if header.ox_id == 0));
+    assert!(numbers_of_a_round(&mut initiator, now).contains(&0));
+    assert_eq!(initiator.poll_timeout(), None);
+}
+
+#[test]
+fn a_slot_whose_numbers_all_rest_waits_for_one_of_them() {
+    let mut initiator = initiator(true);
+    let reject = BaRjt { reason: 3, explanation: 3, vendor: 0 };
+    let now = Instant::ZERO + COMMAND_TIMEOUT;
+    let mut used = std::collections::BTreeSet::new();
+    for tag in 0..u64::from(MAX_EXCHANGES) {
+        assert!(initiator.has_free_exchange());
+        let ox_id = number(&submit(&mut initiator, Instant::ZERO, tag, DataDirection::None));
+        assert!(used.insert(ox_id), "{ox_id} rests");
+        say(&mut initiator, now, Input::Timeout);
+        say(&mut initiator, now, from_target(ox_id, Message::Bls(Bls::BaRjt(reject))));
+    }
+    assert!(!initiator.has_free_exchange());
+    let said = submit(&mut initiator, now, 9, DataDirection::None);
+    assert_eq!(outcomes(&said), [(9, Outcome::Aborted(AbortReason::NoExchange))]);
+    say(&mut initiator, now + R_A_TOV, Input::Timeout);
+    assert!(initiator.has_free_exchange());
+}
+
+#[test]
+fn frames_that_name_an_earlier_use_of_a_slot_are_stale() {
+    let mut initiator = initiator(true);
+    submit(&mut initiator, Instant::ZERO, 1, DataDirection::None);
+    say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None)));
+    assert_eq!(number(&submit(&mut initiator, Instant::ZERO, 2, DataDirection::Read)), STRIDE);
+    assert!(initiator.data(0).is_none());
+    assert_eq!(say(&mut initiator, Instant::ZERO, Input::Data { ox_id: 0, accepted: Accepted::Gap }), []);
+    assert_eq!(say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None))), []);
+    assert_eq!((initiator.counters().stale_frames, initiator.in_flight()), (1, 1));
+    assert!(initiator.data(STRIDE).is_some());
 }
 
 #[test]
@@ -282,11 +338,10 @@ fn frames_of_strangers_change_nothing() {
 }
 
 #[test]
-fn exchange_numbers_are_used_again_so_that_no_memory_grows() {
+fn exchange_numbers_go_round_before_one_is_used_again() {
     let mut initiator = initiator(true);
-    for tag in 0..1000 {
-        let said = submit(&mut initiator, Instant::ZERO, tag, DataDirection::None);
-        assert!(matches!(said[..], [Output::Send(Frame { header, .. })] if header.ox_id == 0));
-        say(&mut initiator, Instant::ZERO, from_target(0, response(0, Residual::None)));
+    let expected: Vec<u16> = (0..MAX_EXCHANGES / STRIDE).map(|generation| generation * STRIDE).collect();
+    for _ in 0..3 {
+        assert_eq!(numbers_of_a_round(&mut initiator, Instant::ZERO), expected, "one command at a time has one slot");
     }
 }

@@ -17,13 +17,6 @@ pub(super) enum State {
     Holding,
     /// ABTS is under way; the command ends with this reason.
     Aborting(AbortReason),
-    /// The command has ended; late frames may arrive.
-    Resting {
-        /// The target keeps the exchange number until RRQ.
-        reinstate: bool,
-    },
-    /// RRQ is under way.
-    Reinstating,
 }
 
 /// The kinds of waiting, each as long for every exchange.
@@ -32,13 +25,11 @@ pub(super) enum List {
     Command,
     Hold,
     Abort,
-    Rest,
-    Reinstate,
 }
 
 impl List {
-    pub(super) const COUNT: usize = 5;
-    pub(super) const ALL: [List; Self::COUNT] = [List::Command, List::Hold, List::Abort, List::Rest, List::Reinstate];
+    pub(super) const COUNT: usize = 3;
+    pub(super) const ALL: [List; Self::COUNT] = [List::Command, List::Hold, List::Abort];
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +42,8 @@ pub(super) struct Exchange {
     /// Write data handed out so far; the next burst begins here.
     pub(super) sent_bytes: u32,
     pub(super) d_id: FcId,
+    /// The present number, or the last one if the slot is free. Frames that name another one are stale.
+    pub(super) ox_id: u16,
     pub(super) status: u8,
     pub(super) rx_id: u16,
     pub(super) next_seq_cnt: u16,
@@ -58,14 +51,14 @@ pub(super) struct Exchange {
     pub(super) state: State,
     pub(super) direction: DataDirection,
     last_seq_id: u8,
-    /// ABTS or RRQ sent.
+    /// ABTS sent.
     pub(super) tries: u8,
 }
 
 const _: () = assert!(size_of::<Exchange>() <= 80);
 
 impl Exchange {
-    pub(super) fn start(command: &Command, rx: SeqRx, frame_size_bytes: u16) -> Exchange {
+    pub(super) fn start(ox_id: u16, command: &Command, rx: SeqRx, frame_size_bytes: u16) -> Exchange {
         Exchange {
             timer: Timer::unarmed(),
             tag: command.tag,
@@ -74,6 +67,7 @@ impl Exchange {
             data_len: command.data_len,
             sent_bytes: 0,
             d_id: command.d_id,
+            ox_id,
             status: 0,
             rx_id: RX_ID_UNASSIGNED,
             next_seq_cnt: 0,

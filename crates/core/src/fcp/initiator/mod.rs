@@ -17,17 +17,23 @@
 //! A remote port that goes down ends its commands with [`Outcome::PortGone`]; their OX_IDs rest for R_A_TOV, because
 //! frames of theirs may still be under way. So an OX_ID is used again only when nothing of its past can arrive.
 //!
+//! A command has a slot and a number: `OX_ID = generation * stride + slot`, where the stride is the power of two that holds
+//! [`FcpInitiatorConfig::max_exchanges`]. The slots that are used again first are the ones used last, so that few are
+//! touched; the generation goes round, so that a number stays unused for as long as possible, as analysers expect.
+//!
 //! On a fabric that reorders (frames of an exchange sprayed over parallel links), FCP_RSP may overtake data: it is held
 //! until the byte count is complete or E_D_TOV is over.
 
 mod exchange;
 mod recovery;
+mod resting;
 
 use super::DataDirection;
 use super::timers::Timers;
 use crate::exchange::{Accepted, SeqIds, SeqRx, SeqTx, usable_frame_size};
 use crate::time::{Instant, Span};
 use exchange::{Exchange, List, State};
+use resting::Resting;
 use sanloom_wire::bls::Bls;
 use sanloom_wire::els::Els;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, response};
@@ -178,8 +184,12 @@ pub struct Counters {
 pub struct FcpInitiator {
     config: FcpInitiatorConfig,
     local_id: FcId,
+    /// By slot.
     exchanges: Vec<Exchange>,
     free: Vec<u16>,
+    /// Stride of the numbers, less one.
+    slot_mask: u16,
+    resting: Resting,
     timers: Timers<{ List::COUNT }>,
     in_flight: u16,
     outputs: VecDeque<Output>,
@@ -190,11 +200,14 @@ pub struct FcpInitiator {
 impl FcpInitiator {
     /// An initiator without an address.
     pub fn new(config: FcpInitiatorConfig) -> FcpInitiator {
+        let max_exchanges = config.max_exchanges.min(MAX_EXCHANGES);
         FcpInitiator {
-            config: FcpInitiatorConfig { max_exchanges: config.max_exchanges.min(MAX_EXCHANGES), ..config },
+            config: FcpInitiatorConfig { max_exchanges, ..config },
             local_id: FcId::ZERO,
             exchanges: Vec::new(),
             free: Vec::new(),
+            slot_mask: max_exchanges.next_power_of_two() - 1,
+            resting: Resting::new(),
             timers: Timers::new(),
             in_flight: 0,
             outputs: VecDeque::new(),
@@ -223,15 +236,15 @@ impl FcpInitiator {
 
     /// When to come back with [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next(&self.exchanges)
+        self.timers.next(&self.exchanges).into_iter().chain(self.resting.next_deadline()).min()
     }
 
     /// The reception of a command's read data, for the driver to call [`SeqRx::accept`] on. Nothing for an exchange that
     /// takes no data (any more): the frame is stale.
     #[inline]
     pub fn data(&mut self, ox_id: u16) -> Option<&mut SeqRx> {
-        let exchange = self.exchanges.get_mut(usize::from(ox_id))?;
-        exchange.takes_data().then_some(&mut exchange.rx)
+        let exchange = self.exchanges.get_mut(usize::from(ox_id & self.slot_mask))?;
+        (exchange.ox_id == ox_id && exchange.takes_data()).then_some(&mut exchange.rx)
     }
 
     /// Commands that have not ended.
@@ -242,7 +255,8 @@ impl FcpInitiator {
     /// Another command can start now.
     pub fn has_free_exchange(&self) -> bool {
         self.in_flight < self.config.max_exchanges
-            && (!self.free.is_empty() || self.exchanges.len() < usize::from(MAX_EXCHANGES))
+            && (self.exchanges.len() < usize::from(self.config.max_exchanges)
+                || self.free.iter().any(|&slot| self.next_number(slot).is_some()))
     }
 
     /// What was counted so far.
@@ -266,11 +280,11 @@ impl FcpInitiator {
         if self.local_id == FcId::ZERO {
             return self.done(command.tag, u16::MAX, Outcome::PortGone);
         }
-        let Some(ox_id) = self.allocate(command) else {
+        let Some(slot) = self.allocate(command) else {
             return self.done(command.tag, u16::MAX, Outcome::Aborted(AbortReason::NoExchange));
         };
         self.in_flight += 1;
-        self.arm(ox_id, List::Command, now + self.config.command_timeout);
+        self.arm(slot, List::Command, now + self.config.command_timeout);
         let flags = match command.direction {
             DataDirection::None => 0,
             DataDirection::Read => FcpCmnd::READ,
@@ -285,25 +299,50 @@ impl FcpInitiator {
             cdb: command.cdb,
             data_len: command.data_len,
         });
+        let ox_id = self.exchanges[usize::from(slot)].ox_id;
         let header = self.header(&message, command.d_id, ox_id);
         self.send(header, message);
     }
 
+    /// A slot with its new exchange.
     fn allocate(&mut self, command: &Command) -> Option<u16> {
         if self.in_flight >= self.config.max_exchanges {
             return None;
         }
-        let exchange = Exchange::new(command, self.config.in_order);
-        if let Some(ox_id) = self.free.pop() {
-            self.exchanges[usize::from(ox_id)] = exchange;
-            return Some(ox_id);
+        for at in (0..self.free.len()).rev() {
+            let slot = self.free[at];
+            if let Some(ox_id) = self.next_number(slot) {
+                self.free.remove(at);
+                self.exchanges[usize::from(slot)] = Exchange::new(ox_id, command, self.config.in_order);
+                return Some(slot);
+            }
         }
-        if self.exchanges.len() >= usize::from(MAX_EXCHANGES) {
+        if self.exchanges.len() >= usize::from(self.config.max_exchanges) {
             return None;
         }
-        let ox_id = self.exchanges.len() as u16;
-        self.exchanges.push(exchange);
-        Some(ox_id)
+        let slot = self.exchanges.len() as u16;
+        self.exchanges.push(Exchange::new(slot, command, self.config.in_order));
+        Some(slot)
+    }
+
+    /// The next number of a free slot that does not rest.
+    fn next_number(&self, slot: u16) -> Option<u16> {
+        let stride = self.slot_mask + 1;
+        let mut ox_id = self.exchanges[usize::from(slot)].ox_id;
+        for _ in 0..MAX_EXCHANGES / stride {
+            ox_id = (ox_id + stride) % MAX_EXCHANGES;
+            if !self.resting.contains(ox_id) {
+                return Some(ox_id);
+            }
+        }
+        None
+    }
+
+    /// The slot of an exchange that is neither over nor resting.
+    fn slot_of(&self, ox_id: u16) -> Option<u16> {
+        let slot = ox_id & self.slot_mask;
+        let exchange = self.exchanges.get(usize::from(slot))?;
+        (exchange.ox_id == ox_id && exchange.state != State::Free).then_some(slot)
     }
 
     fn on_frame(&mut self, now: Instant, frame: Frame) {
@@ -323,37 +362,35 @@ impl FcpInitiator {
             // A status or XFER_RDY that does not parse.
             Payload::Bytes(_) if matches!(header.r_ctl, RCtl::COMMAND_STATUS | RCtl::DATA_DESCRIPTOR) => {
                 self.counters.unexpected_frames += 1;
-                if let Some(ox_id) = self.active(&header) {
-                    self.abort(now, ox_id, AbortReason::Protocol);
+                if let Some(slot) = self.active(&header) {
+                    self.abort(now, slot, AbortReason::Protocol);
                 }
             }
             _ => self.counters.unexpected_frames += 1,
         }
     }
 
-    /// The exchange of a frame, if it is one that waits for frames of the target.
+    /// The slot of a frame's exchange, if it is one that waits for frames of the target.
     fn active(&mut self, header: &Header) -> Option<u16> {
-        let found = self.exchanges.get_mut(usize::from(header.ox_id));
-        match found {
-            Some(exchange) if exchange.state == State::Active && exchange.d_id == header.s_id => {
+        if let Some(slot) = self.slot_of(header.ox_id) {
+            let exchange = &mut self.exchanges[usize::from(slot)];
+            if exchange.state == State::Active && exchange.d_id == header.s_id {
                 exchange.rx_id = header.rx_id;
-                Some(header.ox_id)
-            }
-            _ => {
-                self.counters.stale_frames += 1;
-                None
+                return Some(slot);
             }
         }
+        self.counters.stale_frames += 1;
+        None
     }
 
     fn on_response(&mut self, now: Instant, header: &Header, rsp: &FcpRsp) {
-        let Some(ox_id) = self.active(header) else {
+        let Some(slot) = self.active(header) else {
             return;
         };
         if let Some(code) = rsp.response_code.filter(|&code| code != response::COMPLETE) {
-            return self.end(ox_id, Outcome::Aborted(AbortReason::Refused(code)));
+            return self.end(slot, Outcome::Aborted(AbortReason::Refused(code)));
         }
-        let exchange = &mut self.exchanges[usize::from(ox_id)];
+        let exchange = &mut self.exchanges[usize::from(slot)];
         exchange.status = rsp.status;
         exchange.residual = rsp.residual;
         if exchange.direction == DataDirection::Read {
@@ -366,31 +403,31 @@ impl FcpInitiator {
             let refused = rsp.status != 0 && exchange.rx.received_bytes() == 0 && sent == exchange.data_len;
             if !exchange.rx.is_complete() && !refused {
                 if exchange.rx.received_bytes() > sent {
-                    return self.abort(now, ox_id, AbortReason::Protocol);
+                    return self.abort(now, slot, AbortReason::Protocol);
                 }
                 self.counters.early_responses += 1;
                 exchange.state = State::Holding;
-                return self.arm(ox_id, List::Hold, now + self.config.e_d_tov);
+                return self.arm(slot, List::Hold, now + self.config.e_d_tov);
             }
         }
-        self.complete(ox_id);
+        self.complete(slot);
     }
 
     fn on_transfer_ready(&mut self, now: Instant, header: &Header, ready: FcpXferRdy) {
-        let Some(ox_id) = self.active(header) else {
+        let Some(slot) = self.active(header) else {
             return;
         };
         let local_id = self.local_id;
-        let exchange = &mut self.exchanges[usize::from(ox_id)];
+        let exchange = &mut self.exchanges[usize::from(slot)];
         let fits = ready.offset.checked_add(ready.burst_len).is_some_and(|end| end <= exchange.data_len);
         let follows = exchange.direction == DataDirection::Write && ready.offset == exchange.sent_bytes;
         if !fits || !follows || ready.burst_len == 0 {
-            return self.abort(now, ox_id, AbortReason::Protocol);
+            return self.abort(now, slot, AbortReason::Protocol);
         }
         let ids = SeqIds {
             s_id: local_id,
             d_id: exchange.d_id,
-            ox_id,
+            ox_id: exchange.ox_id,
             rx_id: header.rx_id,
             seq_id: exchange.next_seq_id(),
             from_responder: false,
@@ -402,19 +439,20 @@ impl FcpInitiator {
     }
 
     fn on_data(&mut self, now: Instant, ox_id: u16, accepted: Accepted) {
-        let Some(exchange) = self.exchanges.get(usize::from(ox_id)) else {
+        let Some(slot) = self.slot_of(ox_id) else {
             return;
         };
+        let exchange = &self.exchanges[usize::from(slot)];
         match (accepted, exchange.state) {
-            (Accepted::Complete, State::Holding) if exchange.rx.is_complete() => self.complete(ox_id),
-            (Accepted::Gap, State::Active | State::Holding) => self.abort(now, ox_id, AbortReason::LostFrame),
+            (Accepted::Complete, State::Holding) if exchange.rx.is_complete() => self.complete(slot),
+            (Accepted::Gap, State::Active | State::Holding) => self.abort(now, slot, AbortReason::LostFrame),
             _ => {}
         }
     }
 
     /// All is there: FCP_RSP and data.
-    fn complete(&mut self, ox_id: u16) {
-        let exchange = &self.exchanges[usize::from(ox_id)];
+    fn complete(&mut self, slot: u16) {
+        let exchange = &self.exchanges[usize::from(slot)];
         let transferred = match exchange.direction {
             DataDirection::None => 0,
             DataDirection::Read => exchange.rx.received_bytes(),
@@ -424,15 +462,15 @@ impl FcpInitiator {
             },
         };
         let outcome = Outcome::Completed { status: exchange.status, residual: exchange.residual, transferred };
-        self.end(ox_id, outcome);
+        self.end(slot, outcome);
     }
 
-    /// The command has its outcome and the exchange is free at once.
-    fn end(&mut self, ox_id: u16, outcome: Outcome) {
-        let tag = self.exchanges[usize::from(ox_id)].tag;
+    /// The command has its outcome and the slot is free at once.
+    fn end(&mut self, slot: u16, outcome: Outcome) {
+        let Exchange { tag, ox_id, .. } = self.exchanges[usize::from(slot)];
         self.in_flight -= 1;
         self.done(tag, ox_id, outcome);
-        self.release(ox_id);
+        self.release(slot);
     }
 
     fn done(&mut self, tag: u64, ox_id: u16, outcome: Outcome) {
@@ -444,10 +482,10 @@ impl FcpInitiator {
         self.outputs.push_back(Output::Done { tag, ox_id, outcome });
     }
 
-    fn release(&mut self, ox_id: u16) {
-        self.timers.cancel(&mut self.exchanges, ox_id);
-        self.exchanges[usize::from(ox_id)].state = State::Free;
-        self.free.push(ox_id);
+    fn release(&mut self, slot: u16) {
+        self.timers.cancel(&mut self.exchanges, slot);
+        self.exchanges[usize::from(slot)].state = State::Free;
+        self.free.push(slot);
     }
 
     fn set_local_id(&mut self, now: Instant, local_id: FcId) {
@@ -457,8 +495,8 @@ impl FcpInitiator {
         }
     }
 
-    fn arm(&mut self, ox_id: u16, list: List, deadline: Instant) {
-        self.timers.arm(&mut self.exchanges, ox_id, list as u8, deadline);
+    fn arm(&mut self, slot: u16, list: List, deadline: Instant) {
+        self.timers.arm(&mut self.exchanges, slot, list as u8, deadline);
     }
 
     fn header(&self, message: &Message, d_id: FcId, ox_id: u16) -> Header {
@@ -471,11 +509,12 @@ impl FcpInitiator {
 }
 
 impl Exchange {
-    fn new(command: &Command, in_order: bool) -> Exchange {
+    fn new(ox_id: u16, command: &Command, in_order: bool) -> Exchange {
         let expected_bytes = match command.direction {
             DataDirection::Read => command.data_len,
             DataDirection::None | DataDirection::Write => 0,
         };
-        Exchange::start(command, SeqRx::new(expected_bytes, in_order), usable_frame_size(command.frame_size_bytes))
+        let rx = SeqRx::new(expected_bytes, in_order);
+        Exchange::start(ox_id, command, rx, usable_frame_size(command.frame_size_bytes))
     }
 }

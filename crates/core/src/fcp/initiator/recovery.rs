@@ -2,6 +2,7 @@
 //! FC-FS, ABTS protocol).
 
 use super::exchange::{List, State};
+use super::resting::{self, Stage};
 use super::{AbortReason, FcpInitiator, MAX_EXCHANGES, Outcome};
 use crate::time::Instant;
 use sanloom_wire::bls::{BaAcc, Bls};
@@ -14,19 +15,19 @@ const MAX_TRIES: u8 = 3;
 
 impl FcpInitiator {
     /// The one way into [`State::Aborting`].
-    pub(super) fn abort(&mut self, now: Instant, ox_id: u16, reason: AbortReason) {
-        let exchange = &mut self.exchanges[usize::from(ox_id)];
+    pub(super) fn abort(&mut self, now: Instant, slot: u16, reason: AbortReason) {
+        let exchange = &mut self.exchanges[usize::from(slot)];
         exchange.state = State::Aborting(reason);
         exchange.tries = 0;
-        self.send_abts(now, ox_id);
+        self.send_abts(now, slot);
     }
 
-    fn send_abts(&mut self, now: Instant, ox_id: u16) {
-        let exchange = &mut self.exchanges[usize::from(ox_id)];
+    fn send_abts(&mut self, now: Instant, slot: u16) {
+        let exchange = &mut self.exchanges[usize::from(slot)];
         exchange.tries += 1;
-        let (d_id, rx_id, seq_id) = (exchange.d_id, exchange.rx_id, exchange.next_seq_id());
+        let (d_id, ox_id, rx_id, seq_id) = (exchange.d_id, exchange.ox_id, exchange.rx_id, exchange.next_seq_id());
         self.counters.abts_sent += 1;
-        self.arm(ox_id, List::Abort, now + self.config.r_a_tov.times(2));
+        self.arm(slot, List::Abort, now + self.config.r_a_tov.times(2));
         let message = Message::Bls(Bls::Abts);
         let header = self.header(&message, d_id, ox_id);
         self.send(Header { rx_id, seq_id, ..header }, message);
@@ -34,10 +35,11 @@ impl FcpInitiator {
 
     /// BA_ACC, or nothing for BA_RJT: the target does not know the exchange, so there is nothing to reinstate.
     pub(super) fn on_abort_answer(&mut self, now: Instant, header: &Header, accept: Option<BaAcc>) {
-        let Some(exchange) = self.exchanges.get_mut(usize::from(header.ox_id)) else {
+        let Some(slot) = self.slot_of(header.ox_id) else {
             self.counters.stale_frames += 1;
             return;
         };
+        let exchange = &mut self.exchanges[usize::from(slot)];
         let State::Aborting(reason) = exchange.state else {
             self.counters.stale_frames += 1;
             return;
@@ -51,33 +53,27 @@ impl FcpInitiator {
         {
             exchange.rx_id = accept.rx_id;
         }
-        self.end_and_rest(now, header.ox_id, Outcome::Aborted(reason), accept.is_some());
+        self.end_and_rest(now, slot, Outcome::Aborted(reason), accept.is_some());
     }
 
     /// The command has its outcome; the OX_ID waits until nothing of the exchange can be under way.
-    fn end_and_rest(&mut self, now: Instant, ox_id: u16, outcome: Outcome, reinstate: bool) {
-        let exchange = &mut self.exchanges[usize::from(ox_id)];
-        exchange.state = State::Resting { reinstate };
-        let tag = exchange.tag;
-        self.in_flight -= 1;
-        self.arm(ox_id, List::Rest, now + self.config.r_a_tov);
-        self.done(tag, ox_id, outcome);
+    fn end_and_rest(&mut self, now: Instant, slot: u16, outcome: Outcome, reinstate: bool) {
+        let exchange = &self.exchanges[usize::from(slot)];
+        let deadline = now + self.config.r_a_tov;
+        self.resting.begin(deadline, exchange.d_id, exchange.ox_id, exchange.rx_id, reinstate);
+        self.end(slot, outcome);
     }
 
-    /// The one way into [`State::Reinstating`].
-    fn reinstate(&mut self, now: Instant, ox_id: u16) {
-        let exchange = &mut self.exchanges[usize::from(ox_id)];
-        exchange.state = State::Reinstating;
-        exchange.tries = 0;
-        self.send_rrq(now, ox_id);
-    }
-
-    fn send_rrq(&mut self, now: Instant, ox_id: u16) {
-        let exchange = &mut self.exchanges[usize::from(ox_id)];
-        exchange.tries += 1;
-        let (d_id, rx_id) = (exchange.d_id, exchange.rx_id);
+    /// The next RRQ of a number, or its end if there were enough.
+    fn reinstate(&mut self, now: Instant, place: u16, sent: u8) {
+        if sent >= MAX_TRIES {
+            return self.resting.end(place);
+        }
+        let rest = self.resting.get(place);
+        rest.stage = Stage::Reinstating { tries: sent + 1 };
+        let (d_id, ox_id, rx_id) = (rest.d_id, rest.ox_id, rest.rx_id);
         self.counters.rrq_sent += 1;
-        self.arm(ox_id, List::Reinstate, now + self.config.r_a_tov.times(2));
+        self.resting.arm(place, resting::List::Reinstate, now + self.config.r_a_tov.times(2));
         let request = ExchangeRef { originator: self.local_id, ox_id, rx_id };
         let message = Message::from(Els::Rrq(request));
         let header = self.header(&message, d_id, MAX_EXCHANGES + ox_id);
@@ -86,51 +82,55 @@ impl FcpInitiator {
 
     /// LS_ACC or LS_RJT of an RRQ: either way the target has no use for the numbers any more.
     pub(super) fn on_reinstate_answer(&mut self, header: &Header) {
-        let ox_id = header.ox_id.wrapping_sub(MAX_EXCHANGES);
-        match self.exchanges.get(usize::from(ox_id)) {
-            Some(exchange) if exchange.state == State::Reinstating && exchange.d_id == header.s_id => {
-                self.release(ox_id);
+        self.work += u64::from(self.resting.places());
+        let found = self.resting.find(header.ox_id.wrapping_sub(MAX_EXCHANGES));
+        if let Some(place) = found {
+            let rest = self.resting.get(place);
+            if matches!(rest.stage, Stage::Reinstating { .. }) && rest.d_id == header.s_id {
+                return self.resting.end(place);
             }
-            _ => self.counters.stale_frames += 1,
         }
+        self.counters.stale_frames += 1;
     }
 
     /// The login with `port_id` is gone, or all logins are: every command ends, and nothing more is sent.
     pub(super) fn end_all(&mut self, now: Instant, port_id: Option<FcId>) {
-        for ox_id in 0..self.exchanges.len() as u16 {
+        let affects = |d_id: FcId| port_id.is_none_or(|port_id| port_id == d_id);
+        for place in 0..self.resting.places() {
             self.work += 1;
-            let exchange = &mut self.exchanges[usize::from(ox_id)];
-            if port_id.is_some_and(|port_id| port_id != exchange.d_id) {
-                continue;
+            let rest = self.resting.get(place);
+            match rest.stage {
+                Stage::Resting { .. } if affects(rest.d_id) => rest.stage = Stage::Resting { reinstate: false },
+                Stage::Reinstating { .. } if affects(rest.d_id) => self.resting.end(place),
+                _ => {}
             }
-            match exchange.state {
-                State::Free => {}
-                State::Active | State::Holding | State::Aborting(_) => {
-                    self.end_and_rest(now, ox_id, Outcome::PortGone, false);
-                }
-                State::Resting { .. } => exchange.state = State::Resting { reinstate: false },
-                State::Reinstating => self.release(ox_id),
+        }
+        for slot in 0..self.exchanges.len() as u16 {
+            self.work += 1;
+            let exchange = &self.exchanges[usize::from(slot)];
+            if exchange.state != State::Free && affects(exchange.d_id) {
+                self.end_and_rest(now, slot, Outcome::PortGone, false);
             }
         }
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant) {
-        while let Some((list, ox_id)) = self.timers.pop_due(&mut self.exchanges, now) {
-            let exchange = &self.exchanges[usize::from(ox_id)];
+        while let Some((list, slot)) = self.timers.pop_due(&mut self.exchanges, now) {
             match List::ALL[usize::from(list)] {
-                List::Command => self.abort(now, ox_id, AbortReason::Timeout),
-                List::Hold => self.abort(now, ox_id, AbortReason::LostFrame),
-                List::Abort if exchange.tries < MAX_TRIES => self.send_abts(now, ox_id),
+                List::Command => self.abort(now, slot, AbortReason::Timeout),
+                List::Hold => self.abort(now, slot, AbortReason::LostFrame),
+                List::Abort if self.exchanges[usize::from(slot)].tries < MAX_TRIES => self.send_abts(now, slot),
                 List::Abort => {
                     let outcome = Outcome::Aborted(AbortReason::Unanswered);
-                    self.end_and_rest(now, ox_id, outcome, false);
+                    self.end_and_rest(now, slot, outcome, false);
                 }
-                List::Rest if exchange.state == (State::Resting { reinstate: true }) => {
-                    self.reinstate(now, ox_id);
-                }
-                List::Rest => self.release(ox_id),
-                List::Reinstate if exchange.tries < MAX_TRIES => self.send_rrq(now, ox_id),
-                List::Reinstate => self.release(ox_id),
+            }
+        }
+        while let Some(place) = self.resting.pop_due(now) {
+            match self.resting.get(place).stage {
+                Stage::Resting { reinstate: true } => self.reinstate(now, place, 0),
+                Stage::Reinstating { tries } => self.reinstate(now, place, tries),
+                Stage::Resting { reinstate: false } | Stage::Free => self.resting.end(place),
             }
         }
     }
