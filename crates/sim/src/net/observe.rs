@@ -90,7 +90,7 @@ impl Net {
             self.messages.part_bytes(&frame, &mut bytes);
             Some(Box::new((header, bytes, self.messages.parts(number))))
         });
-        let credits = self.lanes[lane as usize].credits;
+        let credits = self.lanes[lane as usize].credits_at(sent.start_ps);
         let kind = ObservedKind::Frame { frame, start_ps: sent.start_ps, end_ps: sent.end_ps, message };
         self.observed.push(Observed { lane, credits, kind });
     }
