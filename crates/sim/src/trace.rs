@@ -132,7 +132,8 @@ impl Trace {
             };
             *ended_ps = end_ps.max(from_ps);
             if words > 0 {
-                self.write(out, from_ps, line.backward, &format!("IDLE x {words}"));
+                let since = format!("{}.{:03}", from_ps / 1_000, from_ps % 1_000);
+                self.write(out, line.start_ps, line.backward, &format!("IDLE x {words} since {since}"));
             }
             self.write(out, line.start_ps, line.backward, &line.text);
         }

@@ -53,12 +53,13 @@ fn lines_are_in_order_and_fill_ends_where_the_next_thing_begins() {
         let mut words = line.split_whitespace();
         let time: f64 = words.next().unwrap().parse().unwrap();
         let way = usize::from(words.next() == Some("<"));
-        if let Some(count) = line.split("IDLE x ").nth(1) {
-            filled[way] = Some(time + count.trim().parse::<f64>().unwrap() * word_ns);
-            continue;
-        }
         assert!(time >= last, "{line}");
         last = time;
+        if let Some((count, since)) = line.split("IDLE x ").nth(1).and_then(|run| run.split_once(" since ")) {
+            let since: f64 = since.trim().parse().unwrap();
+            filled[way] = Some(since + count.parse::<f64>().unwrap() * word_ns);
+            continue;
+        }
         if let Some(end) = filled[way].take() {
             assert!((-0.01..word_ns).contains(&(time - end)), "{line}: fill ends at {end}");
             runs += 1;
