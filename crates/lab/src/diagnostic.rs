@@ -1,6 +1,7 @@
 //! Mistakes with their places: [`Diagnostic`], [`Diagnostics`], and how they are collected and drawn.
 
 use annotate_snippets::{AnnotationKind, Level, Origin as Location, Renderer, Snippet};
+use sanloom_core::config::ProblemKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -149,6 +150,7 @@ pub(crate) struct Sink {
     findings: Vec<Finding>,
     /// Place, code and, where mistakes of one code at one place differ, the reason; how often.
     seen: BTreeMap<(Origin, &'static str, String), usize>,
+    is_without_section: bool,
 }
 
 /// Places beyond these many are counted, not shown: nobody reads them, and a hostile file could have millions.
@@ -194,9 +196,38 @@ impl Sink {
         self.seen.range(first..).next().is_some_and(|((at, ..), _)| at == origin)
     }
 
+    /// True if any mistake is known at this place or inside of it.
+    pub fn knows_within(&self, origin: &Origin) -> bool {
+        let (first, end) = match *origin {
+            Origin::File(start, end) => (Origin::File(start, 0), end),
+            Origin::Set(number, start, end) => (Origin::Set(number, start, 0), end),
+            Origin::BuiltIn => return false,
+        };
+        let inside = |other: &Origin| match (origin, other) {
+            (Origin::File(..), Origin::File(_, last)) => *last <= end,
+            (Origin::Set(number, ..), Origin::Set(other, _, last)) => number == other && *last <= end,
+            _ => false,
+        };
+        let from = (first, "", String::new());
+        self.seen.range(from..).map(|((at, ..), _)| at).take_while(|at| at.start() <= end).any(inside)
+    }
+
+    /// Remembers that a section of nodes, links or zones could not be read.
+    pub fn miss_section(&mut self) {
+        self.is_without_section = true;
+    }
+
+    pub fn is_without_section(&self) -> bool {
+        self.is_without_section
+    }
+
+    /// True if a mistake with one of these codes is known.
+    pub fn has_any(&self, codes: &[&str]) -> bool {
+        self.findings.iter().any(|f| codes.contains(&f.code))
+    }
+
     pub fn has_syntax_errors(&self) -> bool {
-        let syntax = [crate::syntax::SYNTAX, crate::syntax::TOO_LONG];
-        self.findings.iter().any(|f| syntax.contains(&f.code))
+        self.has_any(&[crate::syntax::SYNTAX, crate::syntax::TOO_LONG])
     }
 
     pub fn has_errors(&self) -> bool {
@@ -237,10 +268,11 @@ impl Sink {
     }
 }
 
-/// What makes two findings the same. Several keys can be missing at one place; but of a thousand names from one range
-/// that do not exist, one is enough.
+/// What makes two findings the same. Several keys can be missing at one place, and several workloads from one range be
+/// cut off; but of a thousand names from one range that do not exist, one is enough.
 fn key(finding: &Finding) -> (Origin, &'static str, String) {
-    let reason = if finding.code == crate::check::MISSING_KEY { finding.reason.clone() } else { String::new() };
+    let many = [crate::check::MISSING_KEY, ProblemKind::Unreachable.name(), ProblemKind::NotZoned.name()];
+    let reason = if many.contains(&finding.code) { finding.reason.clone() } else { String::new() };
     (finding.origin.clone(), finding.code, reason)
 }
 

@@ -28,6 +28,9 @@ const NAME_BUDGET: usize = 4_000_000;
 /// No section may stand for more elements than this.
 const MAX_ELEMENTS: usize = 80_000;
 
+/// The sections that say what is there and how it is joined.
+const TOPOLOGY: [&str; 6] = ["switch", "host", "storage", "link", "isl", "zone"];
+
 /// A lab file, checked table by table.
 pub(crate) struct Document {
     sections: Vec<Section>,
@@ -258,6 +261,16 @@ impl Document {
 impl Section {
     fn take(&mut self, origin: &Origin, value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) {
         let def = self.def;
+        let is_table = |value: &Spanned<DeValue<'_>>| value.get_ref().is_table();
+        let has_shape = match (def.form, value.get_ref()) {
+            (Form::Single, DeValue::Table(_)) => true,
+            (Form::Named, DeValue::Table(named)) => named.values().all(is_table),
+            (Form::List, DeValue::Array(items)) => items.iter().all(is_table),
+            _ => false,
+        };
+        if !has_shape && TOPOLOGY.contains(&def.name) {
+            sink.miss_section();
+        }
         match (def.form, value.get_ref()) {
             (Form::Single, DeValue::Table(table)) => self.add(String::new(), origin, table, places, sink),
             (Form::Named, DeValue::Table(table)) => {
@@ -356,6 +369,9 @@ fn unknown_section(name: &str, value: &DeValue<'_>, origin: &Origin, sink: &mut 
             format!("put it below {}", home.heading()),
         );
         return;
+    }
+    if near.is_none_or(|near| TOPOLOGY.contains(&near.name)) {
+        sink.miss_section();
     }
     sink.error(
         UNKNOWN_SECTION,

@@ -1,6 +1,7 @@
 //! The second step: from checked tables to the values of [`sanloom_core::config`], names resolved.
 
 mod faults;
+mod holes;
 mod links;
 mod nodes;
 mod ports;
@@ -20,13 +21,18 @@ use crate::schema;
 use sanloom_core::config::{
     Expectation, Lab, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning,
 };
+use std::collections::BTreeMap;
 
 /// A lab and where each of its values was written.
 pub(crate) struct Built<'d> {
     pub lab: Lab,
     places: Vec<(Section, Vec<Where<'d>>)>,
     lab_element: Element<'d>,
+    holes: holes::Holes,
 }
+
+/// Of the workloads of one range that cannot reach their storage, so many are named.
+const MAX_CUT_OFF: usize = 8;
 
 /// Where an element of a list of the lab was written.
 pub(crate) struct Where<'d> {
@@ -77,8 +83,11 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let nodes = [&switch_places, &host_places, &storage_places];
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
     let zone_places = zones::build(document, &mut lab, &names, &mut budget, sink);
+    let nodes = nodes.map(Vec::as_slice);
+    let holes = holes::Holes::before_workloads(document, nodes, sink);
     let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
     let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);
+    let holes = holes.with_faults(document, sink);
     let expect_places = expectations(document, &mut lab, sink);
     for set in document.sets() {
         set.report_if_unused(|section| known(&lab, section), sink);
@@ -95,27 +104,32 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Fault, fault_places),
         (Section::Expectation, expect_places),
     ];
-    Some(Built { lab, places, lab_element })
+    Some(Built { lab, places, lab_element, holes })
 }
 
 impl Built<'_> {
     /// Adds what the core finds wrong with the lab as a whole.
     pub fn validate(&self, sink: &mut Sink) {
-        let sound = !sink.has_errors();
+        let mut found = Vec::new();
+        let mut cut_off: BTreeMap<Origin, usize> = BTreeMap::new();
         for problem in self.lab.validate() {
-            let consequence = matches!(
-                problem.kind,
-                ProblemKind::Unreachable
-                    | ProblemKind::NotZoned
-                    | ProblemKind::NoTarget
-                    | ProblemKind::EmptyZone
-                    | ProblemKind::TooLarge
-            );
             let origin = self.origin(problem.place);
-            // A name that was wrong leaves holes that are no mistakes of their own.
-            if sound || !(consequence || sink.knows_place(&origin)) {
-                add(problem, origin, Severity::Error, sink);
+            let element = self.element(problem.place);
+            // A mistake in the text leaves holes that are no mistakes of their own.
+            if sink.knows_within(&origin) || self.holes.explain(&problem, element, sink) {
+                continue;
             }
+            if matches!(problem.kind, ProblemKind::Unreachable | ProblemKind::NotZoned) {
+                let count = cut_off.entry(origin.clone()).or_insert(0);
+                *count += 1;
+                if *count > MAX_CUT_OFF {
+                    continue;
+                }
+            }
+            found.push((problem, origin));
+        }
+        for (problem, origin) in found {
+            add(problem, origin, Severity::Error, sink);
         }
     }
 
@@ -128,9 +142,16 @@ impl Built<'_> {
     }
 
     fn origin(&self, place: Place) -> Origin {
-        let list = self.places.iter().find(|(section, _)| *section == place.section);
-        let element = list.and_then(|(_, list)| list.get(place.index));
-        element.map_or_else(|| self.lab_element.origin(place.key), |w| w.origin(place.key))
+        self.written(place).map_or_else(|| self.lab_element.origin(place.key), |w| w.origin(place.key))
+    }
+
+    fn element(&self, place: Place) -> &Element<'_> {
+        self.written(place).map_or(&self.lab_element, |w| &w.element)
+    }
+
+    fn written(&self, place: Place) -> Option<&Where<'_>> {
+        let (_, list) = self.places.iter().find(|(section, _)| *section == place.section)?;
+        list.get(place.index)
     }
 }
 

@@ -63,14 +63,35 @@ impl Lab {
         let place = Place::of(Section::Run, 0);
         let longest = MAX_DURATION;
         if run.duration == Picos::ZERO || run.duration > longest {
-            problems.add(
-                ProblemKind::BadTime,
-                place.key("duration"),
-                format!("a run of {} cannot be simulated", run.duration),
-                format!("choose a time above 0 and up to {longest}"),
-            );
-            return;
+            let reason = match run.duration {
+                Picos::ZERO => "the duration is zero and must be positive".to_owned(),
+                long => format!("a run of {long} cannot be simulated"),
+            };
+            let remedy = format!("choose a time above 0s and up to {longest}");
+            problems.add(ProblemKind::BadTime, place.key("duration"), reason, remedy);
+        } else {
+            self.validate_times_of_run(problems);
         }
+        let timers = &self.timers;
+        let place = Place::of(Section::Timers, 0);
+        for (key, value) in [("e_d_tov", timers.e_d_tov), ("r_a_tov", timers.r_a_tov), ("hold_time", timers.hold_time)]
+        {
+            problems.time(place.key(key), value, Picos::from_us(1), Picos::from_secs(3600));
+        }
+        problems.time(place.key("rscn_delay"), timers.rscn_delay, Picos::ZERO, Picos::from_secs(3600));
+        if timers.r_a_tov < timers.e_d_tov {
+            problems.add(
+                ProblemKind::TimeOrder,
+                place.key("r_a_tov"),
+                format!("R_A_TOV ({}) is below E_D_TOV ({})", timers.r_a_tov, timers.e_d_tov),
+                "make `r_a_tov` at least as long as `e_d_tov`; usual are \"10s\" and \"2s\"",
+            );
+        }
+    }
+
+    fn validate_times_of_run(&self, problems: &mut Problems) {
+        let run = &self.run;
+        let place = Place::of(Section::Run, 0);
         if run.warmup >= run.duration {
             problems.add(
                 ProblemKind::TimeOrder,
@@ -96,21 +117,6 @@ impl Lab {
                 place.key("stop_issuing"),
                 format!("the workloads cannot stop at {stop}"),
                 format!("choose a time between the warm-up ({}) and the end ({})", run.warmup, run.duration),
-            );
-        }
-        let timers = &self.timers;
-        let place = Place::of(Section::Timers, 0);
-        for (key, value) in [("e_d_tov", timers.e_d_tov), ("r_a_tov", timers.r_a_tov), ("hold_time", timers.hold_time)]
-        {
-            problems.time(place.key(key), value, Picos::from_us(1), Picos::from_secs(3600));
-        }
-        problems.time(place.key("rscn_delay"), timers.rscn_delay, Picos::ZERO, Picos::from_secs(3600));
-        if timers.r_a_tov < timers.e_d_tov {
-            problems.add(
-                ProblemKind::TimeOrder,
-                place.key("r_a_tov"),
-                format!("R_A_TOV ({}) is below E_D_TOV ({})", timers.r_a_tov, timers.e_d_tov),
-                "make `r_a_tov` at least as long as `e_d_tov`; usual are \"10s\" and \"2s\"",
             );
         }
     }

@@ -10,6 +10,9 @@ use crate::config::{Lab, Node, Place, ProblemKind, Section, Target, Workload, Zo
 use sanloom_wire::Wwpn;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// So many hosts and storage systems are named in one sentence.
+const MAX_NAMED: usize = 8;
+
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     let keys = Keys::of(lab);
     for (index, workload) in lab.workloads.iter().enumerate() {
@@ -114,57 +117,94 @@ fn zones_of(lab: &Lab) -> BTreeMap<Wwpn, Vec<u32>> {
 }
 
 fn check_workload(lab: &Lab, keys: &Keys, workload: &Workload, place: Place, problems: &mut Problems) {
-    // Groups of equal access, each with one example.
-    let mut hosts: BTreeMap<&Access, u16> = BTreeMap::new();
+    // Groups of equal access.
+    let mut hosts: BTreeMap<&Access, Vec<u16>> = BTreeMap::new();
     for &host in &workload.hosts {
         if let Some(access) = keys.hosts.get(usize::from(host)) {
-            hosts.entry(access).or_insert(host);
+            hosts.entry(access).or_default().push(host);
         }
     }
-    let mut targets: BTreeMap<&Access, Target> = BTreeMap::new();
-    for &target in &workload.targets {
-        if let Some(access) = keys.storage.get(usize::from(target.storage)) {
-            targets.entry(access).or_insert(target);
+    let mut targets: BTreeMap<&Access, BTreeSet<u16>> = BTreeMap::new();
+    for &Target { storage, .. } in &workload.targets {
+        if let Some(access) = keys.storage.get(usize::from(storage)) {
+            targets.entry(access).or_default().insert(storage);
         }
     }
-    let targets: Vec<(&Access, Target)> = targets.into_iter().collect();
+    let targets: Vec<(&Access, BTreeSet<u16>)> = targets.into_iter().collect();
     let mut by_key: BTreeMap<(u16, u32), Vec<usize>> = BTreeMap::new();
     for (number, (access, _)) in targets.iter().enumerate() {
         for &key in &access.keys {
             by_key.entry(key).or_default().push(number);
         }
     }
-    for (access, host) in hosts {
+    // Hosts that lack the same storage, for the two reasons there are.
+    let mut unlinked: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
+    let mut unzoned: BTreeMap<BTreeSet<u16>, Vec<u16>> = BTreeMap::new();
+    for (access, hosts) in hosts {
         let allowed: BTreeSet<usize> =
             (access.keys.iter()).filter_map(|key| by_key.get(key)).flatten().copied().collect();
         if allowed.len() == targets.len() {
             continue;
         }
-        for (number, (other, target)) in targets.iter().enumerate() {
-            if allowed.contains(&number) {
-                continue;
+        let refused =
+            targets.iter().enumerate().filter(|(number, _)| !allowed.contains(number)).map(|(_, group)| group);
+        let (linked, cut_off): (Vec<_>, Vec<_>) =
+            refused.partition(|(other, _)| access.fabrics.iter().any(|f| other.fabrics.contains(f)));
+        for (groups, lacking) in [(linked, &mut unzoned), (cut_off, &mut unlinked)] {
+            if !groups.is_empty() {
+                let storage = groups.iter().flat_map(|(_, storage)| storage).copied().collect();
+                lacking.entry(storage).or_default().extend(&hosts);
             }
-            let host = node_name(lab, Node::Host(host));
-            let storage = node_name(lab, Node::Storage(target.storage));
-            let name = &workload.name;
-            let place = place.key("targets");
-            if access.fabrics.iter().any(|f| other.fabrics.contains(f)) {
-                problems.add(
-                    ProblemKind::NotZoned,
-                    place,
-                    format!("workload `{name}`: no zone lets host `{host}` talk to storage `{storage}`"),
-                    format!("put a port of `{host}` and a port of `{storage}` into one zone, or drop the target"),
-                );
-            } else {
-                problems.add(
-                    ProblemKind::Unreachable,
-                    place,
-                    format!("workload `{name}`: no path of links leads from host `{host}` to storage `{storage}`"),
-                    "link both to switches that are joined by ISLs, or drop the target",
-                );
-            }
-            // One example per group of hosts is enough to see what is missing.
-            break;
         }
     }
+    let (name, place) = (&workload.name, place.key("targets"));
+    if let Some(pairs) = pairs(lab, unzoned, "lets", "talk to") {
+        problems.add(
+            ProblemKind::NotZoned,
+            place,
+            format!("workload `{name}`: no zone {pairs}"),
+            "put a port of the host and a port of the storage into one zone, or drop the target",
+        );
+    }
+    if let Some(pairs) = pairs(lab, unlinked, "from", "to") {
+        problems.add(
+            ProblemKind::Unreachable,
+            place,
+            format!("workload `{name}`: no path of links leads {pairs}"),
+            "link both to switches that are joined by ISLs, or drop the target",
+        );
+    }
+}
+
+/// "from hosts `a`, `b` to storage `c`, nor from host `d` to storage `e`"; nothing for no hosts.
+fn pairs(lab: &Lab, lacking: BTreeMap<BTreeSet<u16>, Vec<u16>>, before: &str, between: &str) -> Option<String> {
+    let mut groups: Vec<(Vec<u16>, BTreeSet<u16>)> = lacking.into_iter().map(|(s, hosts)| (hosts, s)).collect();
+    for (hosts, _) in &mut groups {
+        hosts.sort_unstable();
+    }
+    groups.sort();
+    let mut text = String::new();
+    for (number, (hosts, storage)) in groups.iter().enumerate() {
+        if number == MAX_NAMED {
+            let more: usize = groups[number..].iter().map(|(hosts, _)| hosts.len()).sum();
+            text.push_str(&format!(", nor for {more} more"));
+            break;
+        }
+        let plural = if hosts.len() == 1 { "" } else { "s" };
+        let separator = if number == 0 { "" } else { ", nor " };
+        let hosts = names(hosts.iter().map(|&i| node_name(lab, Node::Host(i))));
+        let storage = names(storage.iter().map(|&i| node_name(lab, Node::Storage(i))));
+        text.push_str(&format!("{separator}{before} host{plural} {hosts} {between} storage {storage}"));
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The first few names, and how many more there are.
+fn names<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = names.len().saturating_sub(MAX_NAMED);
+    let mut text = names.take(MAX_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
 }

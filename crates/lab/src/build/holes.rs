@@ -1,0 +1,79 @@
+//! What mistakes in the text leave out of the lab: [`Holes`]. What the core finds there may only follow from them.
+
+use super::Where;
+use crate::diagnostic::Sink;
+use crate::document::{BAD_NAME, DEFINED_TWICE, Document};
+use crate::element::Element;
+use crate::pattern::{BAD_RANGE, TOO_MANY};
+use crate::schema::{Key, Kind};
+use sanloom_core::config::{Problem, ProblemKind, Section};
+
+/// Parts of a lab that a mistake in the text has changed or removed.
+#[derive(Default)]
+pub(super) struct Holes {
+    /// Nodes, links or zones.
+    topology: bool,
+    /// The length of the run.
+    duration: bool,
+    /// What limits the size of a request.
+    limits: bool,
+    /// Some fault.
+    faults: bool,
+}
+
+impl Holes {
+    /// Looks at everything but workloads and faults; `nodes`: places of switches, hosts and storage.
+    pub fn before_workloads(document: &Document, nodes: [&[Where<'_>]; 3], sink: &Sink) -> Holes {
+        if !sink.has_errors() {
+            return Holes::default();
+        }
+        let ports = |key: &Key| ["hbas", "ports", "wwpn"].contains(&key.path);
+        let limits =
+            |key: &Key| ["luns", "lun_size", "block_size", "receive_size", "data_frames_in_flight"].contains(&key.path);
+        let topology = sink.is_without_section()
+            || sink.has_any(&[BAD_NAME, DEFINED_TWICE, TOO_MANY, BAD_RANGE])
+            || ["link", "isl", "zone"].iter().any(|name| any_wrong(&document.list(name), sink))
+            || nodes.iter().any(|list| list.iter().any(|w| is_wrong(&w.element, ports, sink)));
+        let run = document.element(crate::schema::section("run"));
+        Holes {
+            topology,
+            duration: run.is_some_and(|run| is_wrong(&run, |key| key.path == "duration", sink)),
+            limits: nodes.iter().any(|list| list.iter().any(|w| is_wrong(&w.element, limits, sink))),
+            faults: false,
+        }
+    }
+
+    /// Looks at the faults, which are built last.
+    pub fn with_faults(mut self, document: &Document, sink: &Sink) -> Holes {
+        self.faults = sink.has_errors() && any_wrong(&document.list("fault"), sink);
+        self
+    }
+
+    /// True if the problem may be none once the text is mended. `element`: what it is about.
+    pub fn explain(&self, problem: &Problem, element: &Element<'_>, sink: &Sink) -> bool {
+        let wrong = |which: fn(&Key) -> bool| is_wrong(element, which, sink);
+        match problem.kind {
+            ProblemKind::Unreachable | ProblemKind::NotZoned => self.topology || wrong(|key| key.path == "spread"),
+            ProblemKind::NoTarget | ProblemKind::EmptyZone | ProblemKind::TooLarge => self.topology,
+            ProblemKind::LinkNotDown => self.topology || self.faults,
+            ProblemKind::FaultOutsideRun => self.duration,
+            ProblemKind::TimeOrder => {
+                let by_run = matches!(problem.place.section, Section::Run | Section::Workload);
+                self.duration && by_run || wrong(|key| matches!(key.kind, Kind::Time))
+            }
+            ProblemKind::BadTime => self.duration && problem.place.key == "sample_interval",
+            ProblemKind::BadSize => self.limits || wrong(|_| true),
+            _ => false,
+        }
+    }
+}
+
+fn any_wrong(elements: &[Element<'_>], sink: &Sink) -> bool {
+    elements.iter().any(|e| sink.knows_within(&e.header) || is_wrong(e, |_| true, sink))
+}
+
+/// True if a mistake is known in the value of one of the chosen keys.
+fn is_wrong(element: &Element<'_>, chosen: impl Fn(&Key) -> bool, sink: &Sink) -> bool {
+    let mut keys = element.def.keys.iter().filter(|key| chosen(key) && element.is_given(key.path));
+    keys.any(|key| sink.knows_within(&element.origin(key.path)))
+}
