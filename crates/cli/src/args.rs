@@ -28,7 +28,7 @@ pub enum Command {
     Sim(Box<sim::Args>),
     /// Simulate a lab for every combination of several values
     Sweep(sweep::Args),
-    /// Simulate a lab once for every single failure, and rank the failures
+    /// Simulate a lab once for every single failure, without its own faults, and rank the failures
     Whatif(whatif::Args),
     /// Repeat what a paper measured and hold the results against it
     Reproduce(reproduce::Args),

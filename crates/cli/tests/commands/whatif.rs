@@ -23,3 +23,25 @@ fn the_files_do_not_depend_on_the_number_of_threads() {
     let hosts: Vec<_> = rows[0]["hosts"].as_array().expect("hosts").iter().map(|host| &host["name"]).collect();
     assert_eq!(hosts, ["both", "single"]);
 }
+
+#[test]
+fn faults_of_the_lab_make_no_double_failures() {
+    let bench = Bench::new("whatif-faults");
+    let dual = bench.read("dual.toml");
+    let fault = "\n[[fault]]\nat = \"10ms\"\nkind = \"switch-reset\"\nswitch = \"fabricA\"\nfor = \"5ms\"\n";
+    bench.write("faulty.toml", &format!("{dual}{fault}"));
+    let run = |lab: &str| {
+        let ran = bench.run(&format!("whatif {lab} --json -"));
+        let ranking: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        ranking.as_array().expect("a list").clone()
+    };
+    let (mut with, without) = (run("faulty.toml"), run("dual.toml"));
+    for row in &mut with {
+        assert_eq!(row["lab_faults_left_out"], 1);
+        row["lab_faults_left_out"] = 0.into();
+    }
+    assert_eq!(with, without);
+    let text = bench.run("whatif faulty.toml").stdout;
+    assert!(text.contains("\nThe lab's own fault is left out of every run.\n"), "{text}");
+    assert!(!bench.run("whatif dual.toml").stdout.contains("left out"));
+}

@@ -49,8 +49,12 @@ pub fn all(lab: &Lab) -> Vec<Single> {
     failures
 }
 
-/// Adds a failure that lasts to the end of the run.
+/// Takes the lab's own faults out, because a failure beside them would be a double one; returns how many there were.
+pub fn clear(lab: &mut Lab) -> usize {
+    std::mem::take(&mut lab.faults).len()
+}
+
+/// Makes a failure that lasts to the end of the run the only fault of the lab.
 pub fn inject(lab: &mut Lab, at: Picos, kind: FaultKind) {
-    let place = lab.faults.partition_point(|fault| fault.at <= at);
-    lab.faults.insert(place, Fault { at, until: None, kind });
+    lab.faults = vec![Fault { at, until: None, kind }];
 }

@@ -1,4 +1,5 @@
-//! `sanloom whatif`: one run for each single failure of a link, switch or HBA, and one for none.
+//! `sanloom whatif`: one run for each single failure of a link, switch or HBA, and one for none. The
+//! lab's own faults are left out of all of them.
 
 mod failure;
 mod outcome;
@@ -24,7 +25,8 @@ pub struct Args {
     /// Set a value of the lab from outside, for example `run.duration=3s`
     #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
     set: Vec<Override>,
-    /// Write the ranking as JSON into this file; `-` for standard output, which then has no table
+    /// Write the ranking as JSON into this file; `-` for standard output, which then has no table. `lab_faults_left_out`
+    /// is the number of faults of the lab that no run had
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the ranking into this HTML file
@@ -46,7 +48,8 @@ const TABLE_ROWS: usize = 60;
 /// When the lab is wrong, something cannot be written, or Ctrl-C came before the last run.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let loaded = input::load(&args.file, &args.set)?;
-    let lab = loaded.lab;
+    let mut lab = loaded.lab;
+    let cleared = failure::clear(&mut lab);
     let at = failure::time(&lab);
     let failures = failure::all(&lab);
     let jobs: Vec<Option<&failure::Single>> = std::iter::once(None).chain(failures.iter().map(Some)).collect();
@@ -65,34 +68,46 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut cases: Vec<Case> = failures
         .iter()
         .zip(finished)
-        .filter_map(|(single, results)| Some(Case::new(single, at, &healthy, &results?)))
+        .filter_map(|(single, results)| Some(Case::new(single, at, cleared, &healthy, &results?)))
         .collect();
     Case::rank(&mut cases);
     if cases.len() < failures.len() {
         output::note(&format!("{} of {} failures were tried", cases.len(), failures.len()));
     }
-    args.write(&lab.name, at.as_secs_f64(), &healthy, &cases)?;
+    let study = Study { name: &lab.name, at_s: at.as_secs_f64(), cleared, healthy: &healthy, cases: &cases };
+    args.write(&study)?;
     if cases.len() < failures.len() {
         return Err(Failure::interrupted("the ranking is not complete"));
     }
     Ok(())
 }
 
+/// All runs together.
+struct Study<'a> {
+    name: &'a str,
+    at_s: f64,
+    /// Faults of the lab that were left out.
+    cleared: usize,
+    healthy: &'a Results,
+    cases: &'a [Case],
+}
+
 impl Args {
-    fn write(&self, name: &str, at_s: f64, healthy: &Results, cases: &[Case]) -> Result<(), Failure> {
+    fn write(&self, study: &Study<'_>) -> Result<(), Failure> {
+        let cases = study.cases;
         if let Some(path) = &self.json {
             output::written(file::write(path, |out| json::write_value(out, &cases)))?;
         }
         if let Some(path) = &self.html {
             let rows: Vec<WhatIfRow> = cases.iter().map(|case| case.row.clone()).collect();
-            let page = html::whatif(name, &rows, &self.command());
+            let page = html::whatif(study.name, &rows, &self.command());
             output::written(file::write_text(path, &page))?;
         }
         let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
         if self.quiet || stdout(&self.json) || stdout(&self.html) {
             return Ok(());
         }
-        output::print(&table(name, at_s, healthy, cases, output::width()))
+        output::print(&table(study, output::width()))
     }
 
     fn command(&self) -> String {
@@ -104,7 +119,8 @@ impl Args {
     }
 }
 
-fn table(name: &str, at_s: f64, healthy: &Results, cases: &[Case], width: usize) -> String {
+fn table(study: &Study<'_>, width: usize) -> String {
+    let &Study { name, at_s, healthy, cases, .. } = study;
     let mut grid = Grid::new(vec![
         Column::left("What fails"),
         Column::left("Kind").rank(6),
@@ -136,8 +152,13 @@ fn table(name: &str, at_s: f64, healthy: &Results, cases: &[Case], width: usize)
         ]);
     }
     grid.more(cases.len().saturating_sub(TABLE_ROWS));
+    let left_out = match study.cleared {
+        0 => String::new(),
+        1 => "The lab's own fault is left out of every run.\n".to_owned(),
+        count => format!("The lab's own {count} faults are left out of every run.\n"),
+    };
     format!(
-        "What if: {}\nOne thing fails at {} and stays broken. With nothing broken all hosts together do {}; the longest \
+        "What if: {}\n{left_out}One thing fails at {} and stays broken. With nothing broken all hosts together do {}; the longest \
          stall is then {}.\n\n{}",
         format::clean(name),
         format::seconds(at_s),

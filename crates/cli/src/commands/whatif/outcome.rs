@@ -12,6 +12,8 @@ pub struct Case {
     /// What holds for all hosts together.
     #[serde(flatten)]
     pub row: WhatIfRow,
+    /// Faults of the lab itself that no run had, so that each failure is a single one.
+    pub lab_faults_left_out: usize,
     /// Each host.
     pub hosts: Vec<HostCase>,
 }
@@ -49,7 +51,7 @@ pub fn essence(results: &Results) -> Results {
 
 impl Case {
     /// Holds the run with a failure against the healthy one.
-    pub fn new(single: &Single, at: Picos, healthy: &Results, broken: &Results) -> Case {
+    pub fn new(single: &Single, at: Picos, left_out: usize, healthy: &Results, broken: &Results) -> Case {
         let at_s = at.as_secs_f64();
         let (longest_stall_s, stalled_host) = longest_stall(broken);
         let hosts: Vec<HostCase> =
@@ -68,6 +70,7 @@ impl Case {
                 pairs_cut_off: pairs_cut_off(broken).saturating_sub(pairs_cut_off(healthy)),
                 ios_failed: broken.totals.io.ios_failed,
             },
+            lab_faults_left_out: left_out,
             hosts,
         }
     }

@@ -105,7 +105,8 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
     let cut_off = rows.iter().filter(|row| row.pairs_cut_off > 0).count();
     page.heading(
         &format!("What if: {lab}"),
-        "One simulation for each single failure of a link, a switch or an HBA, worst first.",
+        "One simulation for each single failure of a link, a switch or an HBA, worst first. The lab's own faults are left \
+         out.",
         &[
             format!("{} failures", rows.len()),
             format!("healthy: {}", mb_per_s(healthy)),
