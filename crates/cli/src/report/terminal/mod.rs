@@ -1,12 +1,14 @@
 //! Results as text for a terminal: no colour, no control characters, at most as wide as asked.
 
+mod events;
 pub mod grid;
 mod group;
+mod replications;
 
 use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
 use grid::{Column, Grid, wrap};
 use group::{Group, groups};
-use sanloom_api::results::{ExpectationResult, Finding, IoStats, LinkDirection, LinkResult, Results, Victim};
+use sanloom_api::results::{ExpectationResult, Finding, HostResult, IoStats, LinkDirection, LinkResult, Results, Victim};
 use std::fmt::Write as _;
 
 /// Hosts or storage systems up to this number are shown one by one, more in groups.
@@ -15,8 +17,6 @@ const SINGLE_ROWS: usize = 12;
 const MAX_ROWS: usize = 24;
 /// Links shown: the busiest.
 const LINK_ROWS: usize = 10;
-/// Events shown: the first.
-const EVENT_ROWS: usize = 12;
 
 /// The whole result for a terminal of `width` columns (at least 60 are taken).
 pub fn render(results: &Results, width: usize) -> String {
@@ -28,8 +28,8 @@ pub fn render(results: &Results, width: usize) -> String {
     storage(&mut out, results, width);
     links(&mut out, results, width);
     drops(&mut out, results, width);
-    events(&mut out, results, width);
-    replications(&mut out, results, width);
+    events::render(&mut out, &results.events, width);
+    replications::render(&mut out, results, width);
     findings(&mut out, &results.findings, width);
     expectations(&mut out, &results.expectations, width);
     ending(&mut out, results, width);
@@ -220,6 +220,12 @@ fn links(out: &mut String, results: &Results, width: usize) {
     out.push_str(&grid.render(width));
 }
 
+/// The host that a greatest value is of, in brackets; the first of equals, and nobody if there was none.
+fn whose(results: &Results, greatest: f64, value: fn(&HostResult) -> f64) -> String {
+    let host = results.hosts.iter().find(|host| greatest > 0.0 && value(host) >= greatest);
+    host.map_or(String::new(), |host| format!(" ({})", clean(&host.name)))
+}
+
 fn drops(out: &mut String, results: &Results, width: usize) {
     out.push('\n');
     let total: u64 = results.drops.values().sum();
@@ -235,8 +241,16 @@ fn drops(out: &mut String, results: &Results, width: usize) {
         out.push_str(&wrap(&format!("Frames dropped: {} ({})", grouped(total), reasons.join(", ")), width, 2));
     }
     let totals = &results.totals;
-    if totals.longest_stall_s >= 0.001 {
-        let _ = writeln!(out, "Longest stall: {}", seconds(totals.longest_stall_s));
+    let _ = writeln!(
+        out,
+        "Longest stall: {}{}",
+        if totals.longest_stall_s > 0.0 { seconds(totals.longest_stall_s) } else { "0 s".into() },
+        whose(results, totals.longest_stall_s, |host| host.longest_stall_s)
+    );
+    let longest_us = totals.io.latency.max_us;
+    if longest_us > 0.0 {
+        let whose = whose(results, longest_us, |host| host.io.latency.max_us);
+        let _ = writeln!(out, "Longest request: {}{whose}", us(longest_us));
     }
     let recovered = [
         (totals.commands_aborted, "commands aborted"),
@@ -254,52 +268,6 @@ fn drops(out: &mut String, results: &Results, width: usize) {
     if !recovered.is_empty() {
         out.push_str(&wrap(&format!("Recovery: {}", recovered.join(", ")), width, 2));
     }
-}
-
-fn events(out: &mut String, results: &Results, width: usize) {
-    if results.events.is_empty() {
-        return;
-    }
-    out.push_str("\nWhat happened\n");
-    for event in results.events.iter().take(EVENT_ROWS) {
-        let subject = event.subject.as_deref().filter(|subject| !event.what.contains(subject));
-        let subject = subject.map(|subject| format!(" ({})", clean(subject))).unwrap_or_default();
-        let line = format!("{:>11.6} s  {}{subject}", event.at_s, clean(&event.what));
-        out.push_str(&wrap(&line, width, 15));
-    }
-    let more = results.events.len().saturating_sub(EVENT_ROWS);
-    if more > 0 {
-        let _ = writeln!(out, "  and {} more events", grouped(more as u64));
-    }
-}
-
-fn replications(out: &mut String, results: &Results, width: usize) {
-    let Some(replications) = &results.replications else {
-        return;
-    };
-    let mut grid = Grid::new(vec![
-        Column::left(&format!("{} seeds", replications.seeds.len())),
-        Column::right("mean"),
-        Column::right("95 % interval"),
-        Column::right("min").rank(1),
-        Column::right("max").rank(1),
-        Column::left("unit"),
-    ]);
-    for (metric, interval) in replications.metrics.iter().take(MAX_ROWS) {
-        let (unit, factor) = format::unit_of(metric);
-        let shown = |value: f64| format::plain(value * factor);
-        grid.row(vec![
-            clean(metric),
-            shown(interval.mean),
-            format!("± {}", shown(interval.half_width)),
-            shown(interval.min),
-            shown(interval.max),
-            unit.to_owned(),
-        ]);
-    }
-    grid.more(replications.metrics.len().saturating_sub(MAX_ROWS));
-    out.push('\n');
-    out.push_str(&grid.render(width));
 }
 
 /// Findings as numbered paragraphs, for other commands too. Empty text if there are none.
