@@ -54,7 +54,8 @@ fn no_file_is_longer_than_one_machine() {
 #[test]
 fn nothing_is_postponed_in_the_code() {
     // Put together so that this file does not find itself.
-    let words = [["to", "do!("].concat(), ["unimplemen", "ted!("].concat(), ["TO", "DO"].concat(), ["FIX", "ME"].concat()];
+    let words =
+        [["to", "do!("].concat(), ["unimplemen", "ted!("].concat(), ["TO", "DO"].concat(), ["FIX", "ME"].concat()];
     let ignored = ["#[ig", "nore"].concat();
     let mut found = Vec::new();
     for (path, text) in files().iter().filter(|(path, _)| is(path, "rs") || is(path, "sh")) {

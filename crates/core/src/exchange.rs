@@ -30,9 +30,7 @@ pub enum Route {
 pub const fn route(header: &Header) -> Option<Route> {
     let from_responder = header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
     match header.fc_type {
-        FcType::ELS if from_responder && header.ox_id <= *FCP_OX_IDS.end() => {
-            Some(Route::Initiator)
-        }
+        FcType::ELS if from_responder && header.ox_id <= *FCP_OX_IDS.end() => Some(Route::Initiator),
         FcType::ELS | FcType::CT => Some(Route::NPort),
         FcType::FCP | FcType::BLS if from_responder => Some(Route::Initiator),
         FcType::FCP | FcType::BLS => Some(Route::Target),
@@ -98,13 +96,7 @@ impl SeqTx {
     ///
     /// A frame size that is no multiple of four is rounded down to one, so that only the last frame needs fill bytes; a
     /// size below four counts as four.
-    pub fn new(
-        ids: SeqIds,
-        frame_size_bytes: u16,
-        first_seq_cnt: u16,
-        offset: u32,
-        len: u32,
-    ) -> SeqTx {
+    pub fn new(ids: SeqIds, frame_size_bytes: u16, first_seq_cnt: u16, offset: u32, len: u32) -> SeqTx {
         SeqTx {
             s_id: ids.s_id,
             d_id: ids.d_id,
@@ -127,12 +119,8 @@ impl SeqTx {
             return None;
         }
         let len = remaining.min(u32::from(self.frame_size_bytes));
-        let frame = DataFrame {
-            seq_cnt: self.next_seq_cnt,
-            offset: self.next_offset,
-            len: len as u16,
-            last: len == remaining,
-        };
+        let frame =
+            DataFrame { seq_cnt: self.next_seq_cnt, offset: self.next_offset, len: len as u16, last: len == remaining };
         self.next_seq_cnt = self.next_seq_cnt.wrapping_add(1);
         self.next_offset += len;
         Some(frame)
@@ -147,8 +135,7 @@ impl SeqTx {
     /// Frames that are not cut yet.
     #[inline]
     pub fn remaining_frames(&self) -> u32 {
-        self.remaining_bytes()
-            .div_ceil(u32::from(self.frame_size_bytes))
+        self.remaining_bytes().div_ceil(u32::from(self.frame_size_bytes))
     }
 
     /// Largest data field of the sequence, in bytes.
@@ -250,14 +237,7 @@ const _: () = assert!(size_of::<SeqRx>() <= 16);
 impl SeqRx {
     /// Expects `expected_bytes` from SEQ_CNT 0.
     pub const fn new(expected_bytes: u32, in_order: bool) -> SeqRx {
-        SeqRx {
-            expected_bytes,
-            received_bytes: 0,
-            earlier_bytes: 0,
-            next_seq_cnt: 0,
-            in_order,
-            broken: false,
-        }
+        SeqRx { expected_bytes, received_bytes: 0, earlier_bytes: 0, next_seq_cnt: 0, in_order, broken: false }
     }
 
     /// A frame arrived.
@@ -281,11 +261,7 @@ impl SeqRx {
         }
         self.next_seq_cnt = self.next_seq_cnt.wrapping_add(1);
         self.received_bytes += u32::from(len);
-        if u32::from(len) == room {
-            Accepted::Complete
-        } else {
-            Accepted::More
-        }
+        if u32::from(len) == room { Accepted::Complete } else { Accepted::More }
     }
 
     /// Goes on with the next burst of the exchange, of `bytes`.
@@ -339,24 +315,9 @@ mod tests {
         assert_eq!(
             frames,
             [
-                DataFrame {
-                    seq_cnt: 0,
-                    offset: 0,
-                    len: 2048,
-                    last: false
-                },
-                DataFrame {
-                    seq_cnt: 1,
-                    offset: 2048,
-                    len: 2048,
-                    last: false
-                },
-                DataFrame {
-                    seq_cnt: 2,
-                    offset: 4096,
-                    len: 904,
-                    last: true
-                },
+                DataFrame { seq_cnt: 0, offset: 0, len: 2048, last: false },
+                DataFrame { seq_cnt: 1, offset: 2048, len: 2048, last: false },
+                DataFrame { seq_cnt: 2, offset: 4096, len: 904, last: true },
             ]
         );
         assert_eq!(tx.remaining_bytes(), 0);
@@ -442,26 +403,11 @@ mod tests {
             f_ctl,
             ..data_header(FcId::new(1), FcId::new(2), ox_id, 0, 0, 0, 0, true, false)
         };
-        assert_eq!(
-            route(&header(FcType::ELS, FCtl::REPLY, 0x8001)),
-            Some(Route::NPort)
-        );
-        assert_eq!(
-            route(&header(FcType::ELS, FCtl::REPLY, 0x4001)),
-            Some(Route::Initiator)
-        );
-        assert_eq!(
-            route(&header(FcType::ELS, FCtl::REQUEST, 0x0001)),
-            Some(Route::NPort)
-        );
-        assert_eq!(
-            route(&header(FcType::FCP, FCtl::REQUEST, 1)),
-            Some(Route::Target)
-        );
-        assert_eq!(
-            route(&header(FcType::BLS, FCtl::REPLY, 1)),
-            Some(Route::Initiator)
-        );
+        assert_eq!(route(&header(FcType::ELS, FCtl::REPLY, 0x8001)), Some(Route::NPort));
+        assert_eq!(route(&header(FcType::ELS, FCtl::REPLY, 0x4001)), Some(Route::Initiator));
+        assert_eq!(route(&header(FcType::ELS, FCtl::REQUEST, 0x0001)), Some(Route::NPort));
+        assert_eq!(route(&header(FcType::FCP, FCtl::REQUEST, 1)), Some(Route::Target));
+        assert_eq!(route(&header(FcType::BLS, FCtl::REPLY, 1)), Some(Route::Initiator));
         assert_eq!(route(&header(FcType::SW_ILS, FCtl::REQUEST, 1)), None);
     }
 }

@@ -57,10 +57,7 @@ impl Bls {
             RCtl::BLS_ABTS => Ok(Bls::Abts),
             RCtl::BLS_BA_ACC => BaAcc::parse(payload).map(Bls::BaAcc),
             RCtl::BLS_BA_RJT => BaRjt::parse(payload).map(Bls::BaRjt),
-            other => Err(ParseError::Unsupported {
-                field: "basic link service R_CTL",
-                got: other.0.into(),
-            }),
+            other => Err(ParseError::Unsupported { field: "basic link service R_CTL", got: other.0.into() }),
         }
     }
 
@@ -99,13 +96,7 @@ impl BaAcc {
 
     /// The accept of an ABTS that ends a whole exchange.
     pub const fn whole_exchange(ox_id: u16, rx_id: u16) -> BaAcc {
-        BaAcc {
-            seq_id: None,
-            ox_id,
-            rx_id,
-            low_seq_cnt: 0,
-            high_seq_cnt: 0xffff,
-        }
+        BaAcc { seq_id: None, ox_id, rx_id, low_seq_cnt: 0, high_seq_cnt: 0xffff }
     }
 
     /// Reads 12 bytes.
@@ -122,11 +113,7 @@ impl BaAcc {
 
     /// Appends 12 bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.put_u8(if self.seq_id.is_some() {
-            Self::SEQ_ID_VALID
-        } else {
-            0
-        });
+        out.put_u8(if self.seq_id.is_some() { Self::SEQ_ID_VALID } else { 0 });
         out.put_u8(self.seq_id.unwrap_or(0));
         out.put_u16(0);
         out.put_u16(self.ox_id);
@@ -140,11 +127,7 @@ impl BaRjt {
     /// Reads 4 bytes.
     pub fn parse(payload: &[u8]) -> Result<BaRjt, ParseError> {
         let b = fixed::<BA_RJT_BYTES>("BA_RJT", payload)?;
-        Ok(BaRjt {
-            reason: b[1],
-            explanation: b[2],
-            vendor: b[3],
-        })
+        Ok(BaRjt { reason: b[1], explanation: b[2], vendor: b[3] })
     }
 
     /// Appends 4 bytes.

@@ -7,30 +7,14 @@ use crate::error::ParseError;
 use crate::id::FcId;
 
 /// The first `N` bytes of `data`, or the error that says how many are missing.
-pub(crate) fn fixed<'a, const N: usize>(
-    field: &'static str,
-    data: &'a [u8],
-) -> Result<&'a [u8; N], ParseError> {
-    data.first_chunk::<N>().ok_or(ParseError::Truncated {
-        field,
-        needed_bytes: N,
-        got_bytes: data.len(),
-    })
+pub(crate) fn fixed<'a, const N: usize>(field: &'static str, data: &'a [u8]) -> Result<&'a [u8; N], ParseError> {
+    data.first_chunk::<N>().ok_or(ParseError::Truncated { field, needed_bytes: N, got_bytes: data.len() })
 }
 
 /// The `len` bytes of `data` from `at`, for lengths that stand in the data themselves.
-pub(crate) fn slice<'a>(
-    field: &'static str,
-    data: &'a [u8],
-    at: usize,
-    len: usize,
-) -> Result<&'a [u8], ParseError> {
+pub(crate) fn slice<'a>(field: &'static str, data: &'a [u8], at: usize, len: usize) -> Result<&'a [u8], ParseError> {
     let end = at.saturating_add(len);
-    data.get(at..end).ok_or(ParseError::Truncated {
-        field,
-        needed_bytes: end,
-        got_bytes: data.len(),
-    })
+    data.get(at..end).ok_or(ParseError::Truncated { field, needed_bytes: end, got_bytes: data.len() })
 }
 
 pub(crate) fn u16_at(data: &[u8], at: usize) -> u16 {

@@ -105,50 +105,30 @@ impl Cdb {
             operation::INQUIRY => {
                 let allocation_len = u16_at(b, 3);
                 match (b[1] & 1 != 0, b[2]) {
-                    (true, page) => Cdb::Inquiry {
-                        vpd_page: Some(page),
-                        allocation_len,
-                    },
-                    (false, 0) => Cdb::Inquiry {
-                        vpd_page: None,
-                        allocation_len,
-                    },
+                    (true, page) => Cdb::Inquiry { vpd_page: Some(page), allocation_len },
+                    (false, 0) => Cdb::Inquiry { vpd_page: None, allocation_len },
                     (false, _) => Cdb::Other(*b),
                 }
             }
             operation::READ_CAPACITY_10 => Cdb::ReadCapacity10,
             operation::SERVICE_ACTION_IN_16 if b[1] & 0x1f == READ_CAPACITY_16 => {
-                Cdb::ReadCapacity16 {
-                    allocation_len: u32_at(b, 10),
-                }
+                Cdb::ReadCapacity16 { allocation_len: u32_at(b, 10) }
             }
             // Select report 0 and 2 differ only in well-known logical units, of which there are none here.
-            operation::REPORT_LUNS if matches!(b[2], 0 | 2) => Cdb::ReportLuns {
-                allocation_len: u32_at(b, 6),
-            },
+            operation::REPORT_LUNS if matches!(b[2], 0 | 2) => Cdb::ReportLuns { allocation_len: u32_at(b, 6) },
             operation::READ_6 => {
                 let (lba, blocks) = Self::range_6(b);
-                Cdb::Read {
-                    lba,
-                    blocks,
-                    fua: false,
-                }
+                Cdb::Read { lba, blocks, fua: false }
             }
             operation::WRITE_6 => {
                 let (lba, blocks) = Self::range_6(b);
-                Cdb::Write {
-                    lba,
-                    blocks,
-                    fua: false,
-                }
+                Cdb::Write { lba, blocks, fua: false }
             }
             operation::READ_10 | operation::READ_12 | operation::READ_16 if b[1] & PROTECT == 0 => {
                 let (lba, blocks) = Self::range(b);
                 Cdb::Read { lba, blocks, fua }
             }
-            operation::WRITE_10 | operation::WRITE_12 | operation::WRITE_16
-                if b[1] & PROTECT == 0 =>
-            {
+            operation::WRITE_10 | operation::WRITE_12 | operation::WRITE_16 if b[1] & PROTECT == 0 => {
                 let (lba, blocks) = Self::range(b);
                 Cdb::Write { lba, blocks, fua }
             }
@@ -161,10 +141,7 @@ impl Cdb {
         *out = [0; CDB_BYTES];
         match *self {
             Cdb::TestUnitReady => out[0] = operation::TEST_UNIT_READY,
-            Cdb::Inquiry {
-                vpd_page,
-                allocation_len,
-            } => {
+            Cdb::Inquiry { vpd_page, allocation_len } => {
                 out[0] = operation::INQUIRY;
                 out[1] = vpd_page.is_some().into();
                 out[2] = vpd_page.unwrap_or(0);
@@ -181,24 +158,10 @@ impl Cdb {
                 out[6..10].copy_from_slice(&allocation_len.to_be_bytes());
             }
             Cdb::Read { lba, blocks, fua } => {
-                emit_range(
-                    out,
-                    operation::READ_10,
-                    operation::READ_16,
-                    lba,
-                    blocks,
-                    fua,
-                );
+                emit_range(out, operation::READ_10, operation::READ_16, lba, blocks, fua);
             }
             Cdb::Write { lba, blocks, fua } => {
-                emit_range(
-                    out,
-                    operation::WRITE_10,
-                    operation::WRITE_16,
-                    lba,
-                    blocks,
-                    fua,
-                );
+                emit_range(out, operation::WRITE_10, operation::WRITE_16, lba, blocks, fua);
             }
             Cdb::Other(bytes) => *out = bytes,
         }
@@ -253,10 +216,7 @@ impl fmt::Display for Cdb {
             None => write!(f, "operation {operation:02x}")?,
         }
         match self {
-            Cdb::Inquiry {
-                vpd_page: Some(page),
-                ..
-            } => write!(f, " page {page:02x}"),
+            Cdb::Inquiry { vpd_page: Some(page), .. } => write!(f, " page {page:02x}"),
             Cdb::Read { lba, blocks, .. } | Cdb::Write { lba, blocks, .. } => {
                 write!(f, " {blocks} blocks at {lba}")
             }
@@ -295,44 +255,19 @@ mod tests {
     fn reads_every_length_of_read_and_write() {
         let read = |lba, blocks, fua| Cdb::Read { lba, blocks, fua };
         let write = |lba, blocks, fua| Cdb::Write { lba, blocks, fua };
-        assert_eq!(
-            cdb(&[0x08, 0xff, 0x02, 0x03, 0x00, 0]),
-            read(0x1f_0203, 256, false)
-        );
+        assert_eq!(cdb(&[0x08, 0xff, 0x02, 0x03, 0x00, 0]), read(0x1f_0203, 256, false));
         assert_eq!(cdb(&[0x0a, 0x00, 0x00, 0x01, 0x07, 0]), write(1, 7, false));
-        assert_eq!(
-            cdb(&[0x28, 0x08, 0, 0, 1, 0, 0, 0, 9, 0]),
-            read(256, 9, true)
-        );
-        assert_eq!(
-            cdb(&[0x2a, 0x00, 0xff, 0, 0, 0, 0, 1, 0, 0]),
-            write(0xff00_0000, 256, false)
-        );
-        assert_eq!(
-            cdb(&[0xa8, 0, 0, 0, 0, 5, 0, 1, 0, 0]),
-            read(5, 0x1_0000, false)
-        );
+        assert_eq!(cdb(&[0x28, 0x08, 0, 0, 1, 0, 0, 0, 9, 0]), read(256, 9, true));
+        assert_eq!(cdb(&[0x2a, 0x00, 0xff, 0, 0, 0, 0, 1, 0, 0]), write(0xff00_0000, 256, false));
+        assert_eq!(cdb(&[0xa8, 0, 0, 0, 0, 5, 0, 1, 0, 0]), read(5, 0x1_0000, false));
         assert_eq!(cdb(&[0xaa, 8, 0, 0, 0, 5, 0, 0, 0, 1]), write(5, 1, true));
-        assert_eq!(
-            cdb(&[0x88, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3]),
-            read(0x0100_0000_0000_0002, 3, false)
-        );
-        assert_eq!(
-            cdb(&[0x8a, 8, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0]),
-            write(2, 0x1_0000, true)
-        );
+        assert_eq!(cdb(&[0x88, 0, 1, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3]), read(0x0100_0000_0000_0002, 3, false));
+        assert_eq!(cdb(&[0x8a, 8, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0]), write(2, 0x1_0000, true));
     }
 
     #[test]
     fn takes_the_16_byte_form_only_when_the_10_byte_form_is_too_small() {
-        let operation = |lba, blocks| {
-            Cdb::Read {
-                lba,
-                blocks,
-                fua: false,
-            }
-            .operation()
-        };
+        let operation = |lba, blocks| Cdb::Read { lba, blocks, fua: false }.operation();
         assert_eq!(operation(0xffff_ffff, 0xffff), operation::READ_10);
         assert_eq!(operation(0x1_0000_0000, 1), operation::READ_16);
         assert_eq!(operation(0, 0x1_0000), operation::READ_16);
@@ -357,28 +292,13 @@ mod tests {
     #[test]
     fn overwrites_every_byte_of_the_buffer() {
         let mut dirty = [0xa5; CDB_BYTES];
-        Cdb::Inquiry {
-            vpd_page: Some(0x83),
-            allocation_len: 0x1234,
-        }
-        .emit(&mut dirty);
-        assert_eq!(
-            dirty,
-            [0x12, 1, 0x83, 0x12, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-        );
+        Cdb::Inquiry { vpd_page: Some(0x83), allocation_len: 0x1234 }.emit(&mut dirty);
+        assert_eq!(dirty, [0x12, 1, 0x83, 0x12, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
     fn prints_operation_and_range() {
-        assert_eq!(
-            Cdb::Read {
-                lba: 64,
-                blocks: 8,
-                fua: false
-            }
-            .to_string(),
-            "READ(10) 8 blocks at 64"
-        );
+        assert_eq!(Cdb::Read { lba: 64, blocks: 8, fua: false }.to_string(), "READ(10) 8 blocks at 64");
         assert_eq!(cdb(&[0xc1]).to_string(), "operation c1");
     }
 }

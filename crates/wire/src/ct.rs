@@ -46,10 +46,7 @@ impl Service {
 impl Service {
     /// A service by its two numbers.
     pub const fn new(gs_type: u8, gs_subtype: u8) -> Service {
-        Service {
-            gs_type,
-            gs_subtype,
-        }
+        Service { gs_type, gs_subtype }
     }
 
     /// Name of the service, or nothing for one that we do not know.
@@ -126,53 +123,30 @@ const REVISION: u8 = 1;
 impl Ct {
     /// A request to the name server.
     pub const fn ns_request(request: NsRequest) -> Ct {
-        Ct {
-            in_id: 0,
-            service: Service::NAME_SERVER,
-            options: 0,
-            max_or_residual_words: 0,
-            body: CtBody::Ns(request),
-        }
+        Ct { in_id: 0, service: Service::NAME_SERVER, options: 0, max_or_residual_words: 0, body: CtBody::Ns(request) }
     }
 
     /// An answer to this request: same service, IN_ID and options, nothing left out.
     pub const fn reply(&self, body: CtBody) -> Ct {
-        Ct {
-            in_id: self.in_id,
-            service: self.service,
-            options: self.options,
-            max_or_residual_words: 0,
-            body,
-        }
+        Ct { in_id: self.in_id, service: self.service, options: self.options, max_or_residual_words: 0, body }
     }
 
     /// Reads a CT unit. `reply_to` is service and command of the request that an accept answers.
     pub fn parse(payload: &[u8], reply_to: Option<(Service, u16)>) -> Result<Ct, ParseError> {
         let b = fixed::<PREAMBLE_BYTES>("CT preamble", payload)?;
         if b[0] != REVISION {
-            return Err(ParseError::Unsupported {
-                field: "CT revision",
-                got: b[0].into(),
-            });
+            return Err(ParseError::Unsupported { field: "CT revision", got: b[0].into() });
         }
         let service = Service::new(b[4], b[5]);
         let command = u16_at(b, 8);
         let max_or_residual_words = u16_at(b, 10);
         let bytes = &payload[PREAMBLE_BYTES..];
-        let other = || CtBody::Other {
-            command,
-            body: bytes.into(),
-        };
+        let other = || CtBody::Other { command, body: bytes.into() };
         let body = match command {
-            FS_RJT => CtBody::Reject(CtReject {
-                reason: CtReason(b[13]),
-                explanation: b[14],
-                vendor: b[15],
-            }),
+            FS_RJT => CtBody::Reject(CtReject { reason: CtReason(b[13]), explanation: b[14], vendor: b[15] }),
             FS_ACC => match reply_to {
                 Some((Service::NAME_SERVER, request)) => {
-                    known(NsAccept::parse(request, max_or_residual_words, bytes))?
-                        .map_or_else(other, CtBody::NsAccept)
+                    known(NsAccept::parse(request, max_or_residual_words, bytes))?.map_or_else(other, CtBody::NsAccept)
                 }
                 _ => other(),
             },
@@ -181,24 +155,13 @@ impl Ct {
             }
             _ => other(),
         };
-        Ok(Ct {
-            in_id: id_at(b, 1).to_u32(),
-            service,
-            options: b[6],
-            max_or_residual_words,
-            body,
-        })
+        Ok(Ct { in_id: id_at(b, 1).to_u32(), service, options: b[6], max_or_residual_words, body })
     }
 
     /// Appends preamble and body.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.put_word(REVISION, FcId::new(self.in_id));
-        out.extend_from_slice(&[
-            self.service.gs_type,
-            self.service.gs_subtype,
-            self.options,
-            0,
-        ]);
+        out.extend_from_slice(&[self.service.gs_type, self.service.gs_subtype, self.options, 0]);
         out.put_u16(self.command());
         out.put_u16(self.max_or_residual_words);
         match &self.body {
@@ -258,10 +221,7 @@ fn known<T>(parsed: Result<T, ParseError>) -> Result<Option<T>, ParseError> {
 
 impl fmt::Display for Ct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Service {
-            gs_type,
-            gs_subtype,
-        } = self.service;
+        let Service { gs_type, gs_subtype } = self.service;
         match &self.body {
             CtBody::Reject(reject) if self.service == Service::NAME_SERVER => write!(
                 f,
@@ -270,23 +230,13 @@ impl fmt::Display for Ct {
                 ns::explanation::name(reject.explanation).unwrap_or("unknown explanation")
             ),
             CtBody::Reject(reject) => {
-                write!(
-                    f,
-                    "FS_RJT: {}, explanation {:02x}",
-                    reject.reason, reject.explanation
-                )
+                write!(f, "FS_RJT: {}, explanation {:02x}", reject.reason, reject.explanation)
             }
-            _ if self.service == Service::NAME_SERVER || self.is_reply() => {
-                match ns::command::name(self.command()) {
-                    Some(name) => f.pad(name),
-                    None => write!(f, "name server command {:04x}", self.command()),
-                }
-            }
-            _ => write!(
-                f,
-                "CT {gs_type:02x}/{gs_subtype:02x} command {:04x}",
-                self.command()
-            ),
+            _ if self.service == Service::NAME_SERVER || self.is_reply() => match ns::command::name(self.command()) {
+                Some(name) => f.pad(name),
+                None => write!(f, "name server command {:04x}", self.command()),
+            },
+            _ => write!(f, "CT {gs_type:02x}/{gs_subtype:02x} command {:04x}", self.command()),
         }
     }
 }

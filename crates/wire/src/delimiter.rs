@@ -122,10 +122,7 @@ impl Sof {
 
     /// From the ordered set of a native link.
     pub fn from_ordered_set(set: OrderedSet) -> Option<Sof> {
-        Sof::ALL
-            .iter()
-            .copied()
-            .find(|sof| sof.ordered_set() == set)
+        Sof::ALL.iter().copied().find(|sof| sof.ordered_set() == set)
     }
 }
 
@@ -160,11 +157,10 @@ impl Eof {
 
     /// From the ordered set of a native link, of either disparity.
     pub fn from_ordered_set(set: OrderedSet) -> Option<Eof> {
-        Eof::ALL.iter().copied().find(|eof| {
-            [Disparity::Negative, Disparity::Positive]
-                .iter()
-                .any(|&d| eof.ordered_set(d) == set)
-        })
+        Eof::ALL
+            .iter()
+            .copied()
+            .find(|eof| [Disparity::Negative, Disparity::Positive].iter().any(|&d| eof.ordered_set(d) == set))
     }
 }
 
@@ -212,8 +208,7 @@ mod tests {
 
     #[test]
     fn unknown_codes_are_no_delimiter() {
-        let known = (0..=255)
-            .filter(|&code| Sof::from_code(code).is_some() || Eof::from_code(code).is_some());
+        let known = (0..=255).filter(|&code| Sof::from_code(code).is_some() || Eof::from_code(code).is_some());
         assert_eq!(known.count(), 16);
     }
 
@@ -229,17 +224,8 @@ mod tests {
     fn ordered_sets_are_those_of_the_standard() {
         assert_eq!(Sof::I3.ordered_set(), [0xbc, 0xb5, 0x56, 0x56]);
         assert_eq!(Sof::N3.ordered_set(), [0xbc, 0xb5, 0x36, 0x36]);
-        assert_eq!(
-            Eof::T.ordered_set(Disparity::Negative),
-            [0xbc, 0x95, 0x75, 0x75]
-        );
-        assert_eq!(
-            Eof::N.ordered_set(Disparity::Positive),
-            [0xbc, 0xb5, 0xd5, 0xd5]
-        );
-        assert_eq!(
-            Eof::Ni.ordered_set(Disparity::Negative),
-            [0xbc, 0x8a, 0xd5, 0xd5]
-        );
+        assert_eq!(Eof::T.ordered_set(Disparity::Negative), [0xbc, 0x95, 0x75, 0x75]);
+        assert_eq!(Eof::N.ordered_set(Disparity::Positive), [0xbc, 0xb5, 0xd5, 0xd5]);
+        assert_eq!(Eof::Ni.ordered_set(Disparity::Negative), [0xbc, 0x8a, 0xd5, 0xd5]);
     }
 }

@@ -76,10 +76,7 @@ impl FcpCmnd {
         let b = fixed::<{ Self::BYTES }>("FCP_CMND", payload)?;
         let additional_words = b[11] >> 2;
         if additional_words != 0 {
-            return Err(ParseError::Unsupported {
-                field: "additional FCP_CDB length",
-                got: additional_words.into(),
-            });
+            return Err(ParseError::Unsupported { field: "additional FCP_CDB length", got: additional_words.into() });
         }
         let [l0, l1, l2, l3, l4, l5, l6, l7, ..] = *b;
         Ok(FcpCmnd {
@@ -151,10 +148,7 @@ impl FcpXferRdy {
     /// Reads 12 bytes.
     pub fn parse(payload: &[u8]) -> Result<FcpXferRdy, ParseError> {
         let b = fixed::<{ Self::BYTES }>("FCP_XFER_RDY", payload)?;
-        Ok(FcpXferRdy {
-            offset: u32_at(b, 0),
-            burst_len: u32_at(b, 4),
-        })
+        Ok(FcpXferRdy { offset: u32_at(b, 0), burst_len: u32_at(b, 4) })
     }
 
     /// Appends 12 bytes.
@@ -209,12 +203,7 @@ impl FcpRsp {
         let mut end = Self::BYTES;
         let mut response_code = None;
         if flags & rsp_flag::RESPONSE_VALID != 0 {
-            let info = slice(
-                "FCP response information",
-                payload,
-                end,
-                u32_at(b, 20) as usize,
-            )?;
+            let info = slice("FCP response information", payload, end, u32_at(b, 20) as usize)?;
             if !matches!(info.len(), 0 | 4 | 8) {
                 return Err(ParseError::Length {
                     field: "FCP response information",
@@ -262,10 +251,7 @@ impl FcpRsp {
         out.put_u8(self.status);
         out.put_u32(residual);
         out.put_u32(self.sense.as_ref().map_or(0, |sense| sense.len() as u32));
-        out.put_u32(
-            self.response_code
-                .map_or(0, |_| Self::RESPONSE_INFO_BYTES as u32),
-        );
+        out.put_u32(self.response_code.map_or(0, |_| Self::RESPONSE_INFO_BYTES as u32));
         if let Some(code) = self.response_code {
             out.put_u32(code.into());
             out.put_u32(0);

@@ -47,10 +47,7 @@ impl Frame {
             needed_bytes: fill,
             got_bytes: field.len(),
         })?;
-        Ok(Frame {
-            header,
-            payload: Payload::parse(&header, &field[..len], reply_to)?,
-        })
+        Ok(Frame { header, payload: Payload::parse(&header, &field[..len], reply_to)? })
     }
 
     /// Appends header, data field and the zeros that fill it up to a word. The fill count in F_CTL is that of the payload,
@@ -59,13 +56,7 @@ impl Frame {
         let len = self.payload.len();
         let f_ctl = self.header.f_ctl.with_fill_for(len);
         out.reserve(self.encoded_len());
-        out.extend_from_slice(
-            &Header {
-                f_ctl,
-                ..self.header
-            }
-            .to_bytes(),
-        );
+        out.extend_from_slice(&Header { f_ctl, ..self.header }.to_bytes());
         self.payload.write_to(out);
         out.resize(out.len() + f_ctl.fill_bytes(), 0);
     }
@@ -78,11 +69,7 @@ impl Frame {
 
 impl Payload {
     /// Reads a data field from which the fill bytes are removed.
-    fn parse(
-        header: &Header,
-        bytes: &[u8],
-        reply_to: Option<ReplyTo>,
-    ) -> Result<Payload, ParseError> {
+    fn parse(header: &Header, bytes: &[u8], reply_to: Option<ReplyTo>) -> Result<Payload, ParseError> {
         // Link control has no END_SEQUENCE of its own: its F_CTL mirrors the frame that it answers.
         let whole = header.seq_cnt == 0 && header.f_ctl.has(FCtl::END_SEQUENCE);
         if !whole && !header.r_ctl.is_link_control() {

@@ -43,16 +43,9 @@ impl LinkControl {
             RCtl::P_RJT => LinkControl::PRjt(reject),
             RCtl::F_RJT => LinkControl::FRjt(reject),
             RCtl::P_BSY => LinkControl::PBsy(reject),
-            RCtl::F_BSY_DATA => LinkControl::FBsy(Reject {
-                action: 0,
-                reason: header.fc_type.0 >> 4,
-                vendor: 0,
-            }),
+            RCtl::F_BSY_DATA => LinkControl::FBsy(Reject { action: 0, reason: header.fc_type.0 >> 4, vendor: 0 }),
             other => {
-                return Err(ParseError::Unsupported {
-                    field: "link control R_CTL",
-                    got: other.0.into(),
-                });
+                return Err(ParseError::Unsupported { field: "link control R_CTL", got: other.0.into() });
             }
         })
     }
@@ -82,9 +75,7 @@ impl LinkControl {
         match self {
             LinkControl::Ack1 => 1,
             LinkControl::Ack0 | LinkControl::FBsy(_) => 0,
-            LinkControl::PRjt(reject) | LinkControl::FRjt(reject) | LinkControl::PBsy(reject) => {
-                reject.to_u32()
-            }
+            LinkControl::PRjt(reject) | LinkControl::FRjt(reject) | LinkControl::PBsy(reject) => reject.to_u32(),
         }
     }
 }
@@ -93,11 +84,7 @@ impl Reject {
     /// From the parameter word.
     pub const fn parse(parameter: u32) -> Reject {
         let [action, reason, _, vendor] = parameter.to_be_bytes();
-        Reject {
-            action,
-            reason,
-            vendor,
-        }
+        Reject { action, reason, vendor }
     }
 
     /// The parameter word.
@@ -186,17 +173,10 @@ impl std::fmt::Display for LinkControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let reason = match self {
             LinkControl::Ack1 | LinkControl::Ack0 => return self.r_ctl().fmt(f),
-            LinkControl::PRjt(reject) | LinkControl::FRjt(reject) => {
-                reject_reason::name(reject.reason)
-            }
+            LinkControl::PRjt(reject) | LinkControl::FRjt(reject) => reject_reason::name(reject.reason),
             LinkControl::PBsy(busy) => p_bsy_reason::name(busy.reason),
             LinkControl::FBsy(busy) => f_bsy_reason::name(busy.reason),
         };
-        write!(
-            f,
-            "{}: {}",
-            self.r_ctl(),
-            reason.unwrap_or("unknown reason")
-        )
+        write!(f, "{}: {}", self.r_ctl(), reason.unwrap_or("unknown reason"))
     }
 }

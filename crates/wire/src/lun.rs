@@ -68,9 +68,6 @@ mod tests {
         assert_eq!(from_bytes([0x01, 1, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(from_bytes([0, 1, 0, 1, 0, 0, 0, 0]), None);
         assert_eq!(from_bytes([0x40, 5, 0, 0, 0, 0, 0, 0]), Some(5));
-        assert_eq!(
-            from_u64(to_u64([1, 2, 3, 4, 5, 6, 7, 8])),
-            [1, 2, 3, 4, 5, 6, 7, 8]
-        );
+        assert_eq!(from_u64(to_u64([1, 2, 3, 4, 5, 6, 7, 8])), [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

@@ -44,19 +44,12 @@ impl Message {
     /// Reads the payload of a whole sequence: one frame without its fill bytes, or the data fields of all its frames behind
     /// each other. `header` is that of the first frame. Frames that carry data, optional headers or a protocol without
     /// values here are [`ParseError::Unsupported`]. Without `reply_to`, accepts parse to `Other`.
-    pub fn parse(
-        header: &Header,
-        payload: &[u8],
-        reply_to: Option<ReplyTo>,
-    ) -> Result<Message, ParseError> {
+    pub fn parse(header: &Header, payload: &[u8], reply_to: Option<ReplyTo>) -> Result<Message, ParseError> {
         if header.r_ctl.is_link_control() {
             return LinkControl::parse(header).map(Message::LinkControl);
         }
         if header.df_ctl != 0 {
-            return Err(ParseError::Unsupported {
-                field: "DF_CTL",
-                got: header.df_ctl.into(),
-            });
+            return Err(ParseError::Unsupported { field: "DF_CTL", got: header.df_ctl.into() });
         }
         Ok(match (header.fc_type, header.r_ctl) {
             (FcType::BLS, _) => Message::Bls(Bls::parse(header, payload)?),
@@ -75,17 +68,12 @@ impl Message {
                 Message::Ct(Box::new(Ct::parse(payload, request)?))
             }
             (FcType::FCP, RCtl::UNSOLICITED_COMMAND) => Message::FcpCmnd(FcpCmnd::parse(payload)?),
-            (FcType::FCP, RCtl::DATA_DESCRIPTOR) => {
-                Message::FcpXferRdy(FcpXferRdy::parse(payload)?)
-            }
+            (FcType::FCP, RCtl::DATA_DESCRIPTOR) => Message::FcpXferRdy(FcpXferRdy::parse(payload)?),
             (FcType::FCP, RCtl::COMMAND_STATUS) => Message::FcpRsp(FcpRsp::parse(payload)?),
             (FcType::FCP, RCtl::SOLICITED_CONTROL) => Message::FcpConf,
             (fc_type, r_ctl) => {
                 let got = u32::from(r_ctl.0) << 8 | u32::from(fc_type.0);
-                return Err(ParseError::Unsupported {
-                    field: "R_CTL and TYPE",
-                    got,
-                });
+                return Err(ParseError::Unsupported { field: "R_CTL and TYPE", got });
             }
         })
     }
@@ -120,11 +108,7 @@ impl Message {
     /// and replies from its responder; F_CTL is what Linux hosts send. Link control gets the F_CTL of an answer to a
     /// single-frame request.
     pub fn header(&self, s_id: FcId, d_id: FcId, ox_id: u16, rx_id: u16) -> Header {
-        let Envelope {
-            r_ctl,
-            fc_type,
-            f_ctl,
-        } = self.envelope();
+        let Envelope { r_ctl, fc_type, f_ctl } = self.envelope();
         let parameter = match self {
             Message::LinkControl(link_control) => link_control.parameter(),
             _ => 0,
@@ -156,23 +140,15 @@ impl Message {
     }
 
     fn envelope(&self) -> Envelope {
-        let envelope = |r_ctl, fc_type, f_ctl| Envelope {
-            r_ctl,
-            fc_type,
-            f_ctl: FCtl::new(f_ctl),
-        };
+        let envelope = |r_ctl, fc_type, f_ctl| Envelope { r_ctl, fc_type, f_ctl: FCtl::new(f_ctl) };
         const REQUEST: u32 = FCtl::REQUEST.bits();
         const REPLY: u32 = FCtl::REPLY.bits();
         match self {
             Message::Els(els) if els.is_reply() => envelope(RCtl::ELS_REPLY, FcType::ELS, REPLY),
             Message::Els(_) => envelope(RCtl::ELS_REQUEST, FcType::ELS, REQUEST),
-            Message::Ct(ct) if ct.is_reply() => {
-                envelope(RCtl::SOLICITED_CONTROL, FcType::CT, REPLY)
-            }
+            Message::Ct(ct) if ct.is_reply() => envelope(RCtl::SOLICITED_CONTROL, FcType::CT, REPLY),
             Message::Ct(_) => envelope(RCtl::UNSOLICITED_CONTROL, FcType::CT, REQUEST),
-            Message::Bls(bls @ (Bls::BaAcc(_) | Bls::BaRjt(_))) => {
-                envelope(bls.r_ctl(), FcType::BLS, REPLY)
-            }
+            Message::Bls(bls @ (Bls::BaAcc(_) | Bls::BaRjt(_))) => envelope(bls.r_ctl(), FcType::BLS, REPLY),
             Message::Bls(bls) => {
                 let end = FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE;
                 envelope(bls.r_ctl(), FcType::BLS, end)
@@ -193,11 +169,7 @@ impl Message {
                 FcType::FCP,
                 FCtl::EXCHANGE_RESPONDER
                     | FCtl::END_SEQUENCE
-                    | if response.confirm {
-                        FCtl::TRANSFER_INITIATIVE
-                    } else {
-                        FCtl::LAST_SEQUENCE
-                    },
+                    | if response.confirm { FCtl::TRANSFER_INITIATIVE } else { FCtl::LAST_SEQUENCE },
             ),
             Message::FcpConf => envelope(
                 RCtl::SOLICITED_CONTROL,

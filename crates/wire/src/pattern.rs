@@ -43,11 +43,7 @@ pub fn first_difference(seed: u32, offset: u64, data: &[u8]) -> Option<usize> {
         let expected = &mut expected[..chunk.len()];
         fill(seed, offset.wrapping_add(done as u64), expected);
         if expected != chunk {
-            return chunk
-                .iter()
-                .zip(expected)
-                .position(|(got, want)| got != want)
-                .map(|at| done + at);
+            return chunk.iter().zip(expected).position(|(got, want)| got != want).map(|at| done + at);
         }
         done += chunk.len();
     }
@@ -102,20 +98,13 @@ mod tests {
     }
 
     /// Computed with an independent program from the description at the top.
-    const GOLDEN: [u8; 16] = [
-        0xf9, 0xf3, 0xfb, 0x6c, 0xb3, 0x1d, 0xb3, 0x3f, 0x39, 0x08, 0x5b, 0x1b, 0xb1, 0x1c, 0x8f,
-        0x96,
-    ];
+    const GOLDEN: [u8; 16] =
+        [0xf9, 0xf3, 0xfb, 0x6c, 0xb3, 0x1d, 0xb3, 0x3f, 0x39, 0x08, 0x5b, 0x1b, 0xb1, 0x1c, 0x8f, 0x96];
 
     #[test]
     fn neighbouring_seeds_differ() {
         let first: Vec<u8> = (0..4096).map(|i| byte(1, i)).collect();
-        let equal = (0..4096)
-            .filter(|&i| byte(2, i) == first[i as usize])
-            .count();
-        assert!(
-            equal < 64,
-            "{equal} of 4096 bytes are equal, 16 are expected"
-        );
+        let equal = (0..4096).filter(|&i| byte(2, i) == first[i as usize]).count();
+        assert!(equal < 64, "{equal} of 4096 bytes are equal, 16 are expected");
     }
 }

@@ -211,11 +211,7 @@ mod tests {
     #[test]
     fn writes_blocks_whose_lengths_agree() {
         let mut out = Vec::new();
-        Section {
-            application: "sanloom",
-            comment: Some("é"),
-        }
-        .emit(&mut out);
+        Section { application: "sanloom", comment: Some("é") }.emit(&mut out);
         Interface {
             name: "edge1-p1",
             description: None,
@@ -235,32 +231,17 @@ mod tests {
             .emit(&mut out);
         }
         let blocks = blocks(&out);
-        assert_eq!(
-            blocks.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
-            [0x0a0d_0d0a, 1, 6, 6, 6, 6, 6]
-        );
+        assert_eq!(blocks.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [0x0a0d_0d0a, 1, 6, 6, 6, 6, 6]);
         let (_, packet) = &blocks[3];
-        assert_eq!(
-            packet[4..12],
-            [0x03, 0x02, 0x01, 0x00, 0x07, 0x06, 0x05, 0x04]
-        );
-        assert_eq!(
-            packet[12..],
-            [
-                1, 0, 0, 0, 1, 0, 0, 0, 0xa5, 0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 1, 0, 0, 0, 0
-            ]
-        );
+        assert_eq!(packet[4..12], [0x03, 0x02, 0x01, 0x00, 0x07, 0x06, 0x05, 0x04]);
+        assert_eq!(packet[12..], [1, 0, 0, 0, 1, 0, 0, 0, 0xa5, 0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 1, 0, 0, 0, 0]);
     }
 
     #[test]
     fn cuts_long_texts_between_characters() {
         let mut out = Vec::new();
         let comment = "é".repeat(40_000);
-        Section {
-            application: "sanloom",
-            comment: Some(&comment),
-        }
-        .emit(&mut out);
+        Section { application: "sanloom", comment: Some(&comment) }.emit(&mut out);
         let (_, section) = &blocks(&out)[0];
         assert_eq!(section[16..20], [1, 0, 0xfe, 0xff]);
     }
@@ -269,10 +250,7 @@ mod tests {
     fn puts_delimiters_and_crc_around_a_frame() {
         let bytes = fc_with_delimiters(b"12345678", Sof::I3, Eof::T);
         assert_eq!(bytes[..4], [0xbc, 0xb5, 0x56, 0x56]);
-        assert_eq!(
-            bytes[12..16],
-            crate::crc::frame_crc(b"12345678").to_le_bytes()
-        );
+        assert_eq!(bytes[12..16], crate::crc::frame_crc(b"12345678").to_le_bytes());
         assert_eq!(bytes[16..], [0xbc, 0x95, 0x75, 0x75]);
     }
 }

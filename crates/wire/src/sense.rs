@@ -31,13 +31,7 @@ impl Sense {
 
     /// A current error without further information.
     pub const fn new(key: SenseKey, code: SenseCode) -> Sense {
-        Sense {
-            deferred: false,
-            key,
-            code,
-            information: None,
-            key_specific: [0; 3],
-        }
+        Sense { deferred: false, key, code, information: None, key_specific: [0; 3] }
     }
 
     /// The sense data for a wrong byte of the CDB (SPC, field pointer).
@@ -55,10 +49,7 @@ impl Sense {
         let b = fixed::<{ Self::BYTES }>("sense data", bytes)?;
         let response_code = b[0] & 0x7f;
         if !matches!(response_code, Self::CURRENT | Self::DEFERRED) {
-            return Err(ParseError::Unsupported {
-                field: "sense response code",
-                got: response_code.into(),
-            });
+            return Err(ParseError::Unsupported { field: "sense response code", got: response_code.into() });
         }
         Ok(Sense {
             deferred: response_code == Self::DEFERRED,
@@ -71,19 +62,8 @@ impl Sense {
 
     /// Appends 18 bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        let response_code = if self.deferred {
-            Self::DEFERRED
-        } else {
-            Self::CURRENT
-        };
-        out.put_u8(
-            response_code
-                | if self.information.is_some() {
-                    Self::VALID
-                } else {
-                    0
-                },
-        );
+        let response_code = if self.deferred { Self::DEFERRED } else { Self::CURRENT };
+        out.put_u8(response_code | if self.information.is_some() { Self::VALID } else { 0 });
         out.put_u8(0);
         out.put_u8(self.key.0 & 0x0f);
         out.put_u32(self.information.unwrap_or(0));
@@ -175,48 +155,30 @@ mod tests {
             ..Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR)
         };
         let bytes = sense.to_bytes();
-        assert_eq!(
-            bytes[..],
-            [0xf0, 0, 3, 1, 2, 3, 4, 10, 0, 0, 0, 0, 0x11, 0, 0, 0, 0, 0]
-        );
+        assert_eq!(bytes[..], [0xf0, 0, 3, 1, 2, 3, 4, 10, 0, 0, 0, 0, 0x11, 0, 0, 0, 0, 0]);
         assert_eq!(Sense::parse(&bytes), Ok(sense));
     }
 
     #[test]
     fn points_at_the_wrong_byte_of_the_cdb() {
-        assert_eq!(
-            Sense::invalid_field_in_cdb(2).to_bytes()[15..],
-            [0xc0, 0, 2]
-        );
+        assert_eq!(Sense::invalid_field_in_cdb(2).to_bytes()[15..], [0xc0, 0, 2]);
     }
 
     #[test]
     fn rejects_descriptor_format_and_short_data() {
-        let mut bytes = Sense::new(SenseKey::NO_SENSE, SenseCode::NONE)
-            .to_bytes()
-            .into_vec();
+        let mut bytes = Sense::new(SenseKey::NO_SENSE, SenseCode::NONE).to_bytes().into_vec();
         assert!(matches!(
             Sense::parse(&bytes[..17]),
-            Err(ParseError::Truncated {
-                needed_bytes: 18,
-                got_bytes: 17,
-                ..
-            })
+            Err(ParseError::Truncated { needed_bytes: 18, got_bytes: 17, .. })
         ));
         bytes[0] = 0x72;
-        assert!(matches!(
-            Sense::parse(&bytes),
-            Err(ParseError::Unsupported { got: 0x72, .. })
-        ));
+        assert!(matches!(Sense::parse(&bytes), Err(ParseError::Unsupported { got: 0x72, .. })));
     }
 
     #[test]
     fn prints_known_and_unknown_codes() {
         let sense = Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::LBA_OUT_OF_RANGE);
-        assert_eq!(
-            sense.to_string(),
-            "illegal request: logical block address out of range"
-        );
+        assert_eq!(sense.to_string(), "illegal request: logical block address out of range");
         assert_eq!(SenseCode(0x1234).to_string(), "sense code 1234");
     }
 }

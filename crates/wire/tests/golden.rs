@@ -17,10 +17,7 @@ fn real_frames_decode_to_their_meaning() {
     let mut text = String::new();
     for golden in golden_frames() {
         let frame = Frame::parse(&golden.frame, reply_to(golden.label)).expect(golden.label);
-        text += &format!(
-            "{}\n{}\n{:#?}\n\n",
-            golden.label, frame.header, frame.payload
-        );
+        text += &format!("{}\n{}\n{:#?}\n\n", golden.label, frame.header, frame.payload);
     }
     insta::assert_snapshot!("meaning", text);
 }
@@ -56,18 +53,8 @@ fn headers_of_messages_are_those_of_real_frames() {
         let sanloom_wire::Payload::Typed(message) = &frame.payload else {
             continue;
         };
-        let Header {
-            s_id,
-            d_id,
-            ox_id,
-            rx_id,
-            seq_id,
-            ..
-        } = frame.header;
-        let ours = Header {
-            seq_id,
-            ..message.header(s_id, d_id, ox_id, rx_id)
-        };
+        let Header { s_id, d_id, ox_id, rx_id, seq_id, .. } = frame.header;
+        let ours = Header { seq_id, ..message.header(s_id, d_id, ox_id, rx_id) };
         assert_eq!(ours, frame.header, "{}", golden.label);
     }
 }
@@ -78,10 +65,7 @@ fn golden_frames() -> Vec<Golden> {
     const FCOE_HEAD: usize = 14;
     const FLOGI: usize = 24 + 116;
     let mut found = Vec::new();
-    for line in include_str!("golden/frames.txt")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-    {
+    for line in include_str!("golden/frames.txt").lines().filter(|line| !line.starts_with('#')) {
         let (label, digits) = line.split_once(' ').expect("label and bytes");
         let bytes = unhex(digits);
         let frame = if label.starts_with("FIP") {
@@ -89,15 +73,9 @@ fn golden_frames() -> Vec<Golden> {
         } else {
             let (head, rest) = bytes[ETHERNET..].split_at(FCOE_HEAD);
             let (frame_and_crc, tail) = rest.split_at(rest.len() - 4);
-            assert_eq!(
-                Sof::from_code(head[FCOE_HEAD - 1]),
-                Some(Sof::I3),
-                "{label}"
-            );
+            assert_eq!(Sof::from_code(head[FCOE_HEAD - 1]), Some(Sof::I3), "{label}");
             assert_eq!(Eof::from_code(tail[0]), Some(Eof::T), "{label}");
-            strip_crc(frame_and_crc)
-                .unwrap_or_else(|| panic!("{label}: CRC"))
-                .to_vec()
+            strip_crc(frame_and_crc).unwrap_or_else(|| panic!("{label}: CRC")).to_vec()
         };
         found.push(Golden { label, frame });
     }
@@ -116,10 +94,7 @@ fn reply_to(label: &str) -> Option<ReplyTo> {
 }
 
 fn unhex(digits: &str) -> Vec<u8> {
-    (0..digits.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex"))
-        .collect()
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex")).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

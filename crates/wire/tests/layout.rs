@@ -25,45 +25,18 @@ fn assert_bytes(message: impl Into<Message>, expected: &str) {
 
 #[test]
 fn link_services_of_one_port() {
-    assert_bytes(
-        Els::Logo(Logo {
-            port_id: HOST,
-            port_name: HOST_PORT,
-        }),
-        "05000000 00 010203 21000024ff000001",
-    );
-    let adisc = Adisc {
-        hard_address: FcId::new(0xabcdef),
-        port_name: HOST_PORT,
-        node_name: HOST_NODE,
-        port_id: HOST,
-    };
-    assert_bytes(
-        Els::Adisc(adisc),
-        "52000000 00abcdef 21000024ff000001 20000024ff000001 00 010203",
-    );
-    assert_bytes(
-        Els::LsAcc(LsAcc::Adisc(adisc)),
-        "02000000 00abcdef 21000024ff000001 20000024ff000001 00 010203",
-    );
-    assert_bytes(
-        Els::Lirr {
-            function: 1,
-            format: 0x18,
-        },
-        "7a000000 01 18 0000",
-    );
+    assert_bytes(Els::Logo(Logo { port_id: HOST, port_name: HOST_PORT }), "05000000 00 010203 21000024ff000001");
+    let adisc = Adisc { hard_address: FcId::new(0xabcdef), port_name: HOST_PORT, node_name: HOST_NODE, port_id: HOST };
+    assert_bytes(Els::Adisc(adisc), "52000000 00abcdef 21000024ff000001 20000024ff000001 00 010203");
+    assert_bytes(Els::LsAcc(LsAcc::Adisc(adisc)), "02000000 00abcdef 21000024ff000001 20000024ff000001 00 010203");
+    assert_bytes(Els::Lirr { function: 1, format: 0x18 }, "7a000000 01 18 0000");
     assert_bytes(Els::Echo(Box::new([1, 2, 3])), "10000000 010203");
     assert_bytes(Els::Test(Box::new([1, 2, 3])), "11000000 010203");
 }
 
 #[test]
 fn link_services_about_exchanges() {
-    let exchange = ExchangeRef {
-        originator: HOST,
-        ox_id: 0x1234,
-        rx_id: 0x8765,
-    };
+    let exchange = ExchangeRef { originator: HOST, ox_id: 0x1234, rx_id: 0x8765 };
     assert_bytes(Els::Rrq(exchange), "12000000 00 010203 1234 8765");
     assert_bytes(Els::Rec(exchange), "13000000 00 010203 1234 8765");
     let accept = RecAcc {
@@ -74,10 +47,7 @@ fn link_services_about_exchanges() {
         fc4_value: 0x1000,
         e_stat: 0x4000_0000,
     };
-    assert_bytes(
-        Els::LsAcc(LsAcc::Rec(accept)),
-        "02000000 1234 8765 00 010203 00 021000 00001000 40000000",
-    );
+    assert_bytes(Els::LsAcc(LsAcc::Rec(accept)), "02000000 1234 8765 00 010203 00 021000 00001000 40000000");
 }
 
 #[test]
@@ -91,45 +61,22 @@ fn link_services_about_links() {
         invalid_word: 5,
         invalid_crc: 6,
     };
-    assert_bytes(
-        Els::LsAcc(LsAcc::Rls(counters)),
-        "02000000 00000001 00000002 00000003 00000004 00000005 00000006",
-    );
-    let rtv = Rtv {
-        r_a_tov_ms: 10_000,
-        e_d_tov: 2_000_000_000,
-        qualifier: Rtv::E_D_TOV_NS,
-    };
-    assert_bytes(
-        Els::LsAcc(LsAcc::Rtv(rtv)),
-        "02000000 00002710 77359400 04000000",
-    );
+    assert_bytes(Els::LsAcc(LsAcc::Rls(counters)), "02000000 00000001 00000002 00000003 00000004 00000005 00000006");
+    let rtv = Rtv { r_a_tov_ms: 10_000, e_d_tov: 2_000_000_000, qualifier: Rtv::E_D_TOV_NS };
+    assert_bytes(Els::LsAcc(LsAcc::Rtv(rtv)), "02000000 00002710 77359400 04000000");
 }
 
 #[test]
 fn state_changes_and_rejects() {
-    let page = |qualifier, format, address| RscnPage {
-        qualifier,
-        format,
-        address,
-    };
+    let page = |qualifier, format, address| RscnPage { qualifier, format, address };
     let pages = vec![
         page(0, AddressFormat::Port, HOST),
         page(1, AddressFormat::Area, FcId::from_parts(1, 2, 0)),
         page(4, AddressFormat::Domain, FcId::from_parts(1, 0, 0)),
         page(0, AddressFormat::Fabric, FcId::ZERO),
     ];
-    assert_bytes(
-        Els::Rscn(Rscn { pages }),
-        "61 04 0014 00010203 05010200 12010000 03000000",
-    );
-    let reject = LsRjt {
-        vendor: 0x17,
-        ..LsRjt::new(
-            LsRjtReason::UNABLE,
-            LsRjtExplanation::INSUFFICIENT_RESOURCES,
-        )
-    };
+    assert_bytes(Els::Rscn(Rscn { pages }), "61 04 0014 00010203 05010200 12010000 03000000");
+    let reject = LsRjt { vendor: 0x17, ..LsRjt::new(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES) };
     assert_bytes(Els::LsRjt(reject), "01000000 00 09 29 17");
     let pages = vec![PrliPage {
         fc4_type: 8,
@@ -139,71 +86,34 @@ fn state_changes_and_rejects() {
         responder_pa: 0,
         parameters: 0,
     }];
-    assert_bytes(
-        Els::LsAcc(LsAcc::Prlo(Prlo { pages })),
-        "02 10 0014 08 00 21 00 00000000 00000000 00000000",
-    );
+    assert_bytes(Els::LsAcc(LsAcc::Prlo(Prlo { pages })), "02 10 0014 08 00 21 00 00000000 00000000 00000000");
 }
 
 #[test]
 fn basic_link_services() {
-    let accept = BaAcc {
-        seq_id: Some(7),
-        ox_id: 0x1234,
-        rx_id: 0x8765,
-        low_seq_cnt: 1,
-        high_seq_cnt: 9,
-    };
-    assert_bytes(
-        Message::Bls(Bls::BaAcc(accept)),
-        "80 07 0000 1234 8765 0001 0009",
-    );
+    let accept = BaAcc { seq_id: Some(7), ox_id: 0x1234, rx_id: 0x8765, low_seq_cnt: 1, high_seq_cnt: 9 };
+    assert_bytes(Message::Bls(Bls::BaAcc(accept)), "80 07 0000 1234 8765 0001 0009");
     let accept = BaAcc::whole_exchange(0x1234, 0x8765);
-    assert_bytes(
-        Message::Bls(Bls::BaAcc(accept)),
-        "00 00 0000 1234 8765 0000 ffff",
-    );
-    let reject = BaRjt {
-        reason: 3,
-        explanation: 5,
-        vendor: 1,
-    };
+    assert_bytes(Message::Bls(Bls::BaAcc(accept)), "00 00 0000 1234 8765 0000 ffff");
+    let reject = BaRjt { reason: 3, explanation: 5, vendor: 1 };
     assert_bytes(Message::Bls(Bls::BaRjt(reject)), "00 03 05 01");
 }
 
 #[test]
 fn abts_is_sent_as_a_linux_host_sends_it() {
     let header = Message::Bls(Bls::Abts).header(HOST, STORAGE, 0x1234, 0xffff);
-    let hex: String = header
-        .to_bytes()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = header.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "810210000001020300090000000000001234ffff00000000");
 }
 
 #[test]
 fn link_control_says_everything_in_the_header() {
     let header = |link_control| Message::LinkControl(link_control).header(HOST, STORAGE, 1, 2);
-    let reject = Reject {
-        action: 1,
-        reason: 0x16,
-        vendor: 0x99,
-    };
+    let reject = Reject { action: 1, reason: 0x16, vendor: 0x99 };
     let p_rjt = header(LinkControl::PRjt(reject));
-    assert_eq!(
-        (p_rjt.r_ctl, p_rjt.fc_type, p_rjt.parameter),
-        (RCtl::P_RJT, FcType(0), 0x0116_0099)
-    );
-    let f_bsy = header(LinkControl::FBsy(Reject {
-        action: 0,
-        reason: 3,
-        vendor: 0,
-    }));
-    assert_eq!(
-        (f_bsy.r_ctl, f_bsy.fc_type, f_bsy.parameter),
-        (RCtl::F_BSY_DATA, FcType(0x30), 0)
-    );
+    assert_eq!((p_rjt.r_ctl, p_rjt.fc_type, p_rjt.parameter), (RCtl::P_RJT, FcType(0), 0x0116_0099));
+    let f_bsy = header(LinkControl::FBsy(Reject { action: 0, reason: 3, vendor: 0 }));
+    assert_eq!((f_bsy.r_ctl, f_bsy.fc_type, f_bsy.parameter), (RCtl::F_BSY_DATA, FcType(0x30), 0));
     assert_eq!(header(LinkControl::Ack1).parameter, 1);
 }
 
@@ -212,18 +122,10 @@ fn name_server_lists_mark_their_last_record() {
     let ct = Ct::ns_request(NsRequest::GaNxt { port_id: HOST });
     let accept = |accept| ct.reply(CtBody::NsAccept(accept));
     const PREAMBLE: &str = "01000000 fc020000 8002 0000 00000000 ";
+    assert_bytes(accept(NsAccept::PortIds(vec![HOST, STORAGE])), &format!("{PREAMBLE} 00 010203 80 021000"));
     assert_bytes(
-        accept(NsAccept::PortIds(vec![HOST, STORAGE])),
-        &format!("{PREAMBLE} 00 010203 80 021000"),
-    );
-    assert_bytes(
-        accept(NsAccept::PortNames(vec![
-            (HOST, HOST_PORT),
-            (STORAGE, STORAGE_PORT),
-        ])),
-        &format!(
-            "{PREAMBLE} 00 010203 00000000 21000024ff000001 80 021000 00000000 5000097208000001"
-        ),
+        accept(NsAccept::PortNames(vec![(HOST, HOST_PORT), (STORAGE, STORAGE_PORT)])),
+        &format!("{PREAMBLE} 00 010203 00000000 21000024ff000001 80 021000 00000000 5000097208000001"),
     );
     assert_bytes(
         accept(NsAccept::NodeNames(vec![(HOST, HOST_NODE)])),
@@ -244,56 +146,18 @@ fn a_list_without_last_record_is_cut_only_if_the_residual_says_so() {
 fn name_server_requests() {
     const PREAMBLE: &str = "01000000 fc020000";
     let of = Ct::ns_request;
-    let gid_ff = NsRequest::GidFf {
-        domain: 1,
-        area: 2,
-        features: 3,
-        fc4_type: 8,
-    };
-    assert_bytes(
-        of(gid_ff),
-        &format!("{PREAMBLE} 01f1 0000 00000000 00 01 02 00 00 00 03 08"),
-    );
-    let gid_pt = NsRequest::GidPt {
-        port_type: 0x7f,
-        domain: 1,
-        area: 2,
-    };
-    assert_bytes(
-        of(gid_pt),
-        &format!("{PREAMBLE} 01a1 0000 00000000 7f 01 02 00"),
-    );
-    let rpt_id = NsRequest::RptId {
-        port_id: HOST,
-        port_type: 1,
-    };
-    assert_bytes(
-        of(rpt_id),
-        &format!("{PREAMBLE} 021a 0000 00000000 00 010203 01 000000"),
-    );
-    let rcs_id = NsRequest::RcsId {
-        port_id: HOST,
-        classes: 8,
-    };
-    assert_bytes(
-        of(rcs_id),
-        &format!("{PREAMBLE} 0214 0000 00000000 00 010203 00000008"),
-    );
-    let rpn_id = NsRequest::RpnId {
-        port_id: HOST,
-        port_name: HOST_PORT,
-    };
-    assert_bytes(
-        of(rpn_id),
-        &format!("{PREAMBLE} 0212 0000 00000000 00 010203 21000024ff000001"),
-    );
-    let gid_pn = NsRequest::GidPn {
-        port_name: HOST_PORT,
-    };
-    assert_bytes(
-        of(gid_pn),
-        &format!("{PREAMBLE} 0121 0000 00000000 21000024ff000001"),
-    );
+    let gid_ff = NsRequest::GidFf { domain: 1, area: 2, features: 3, fc4_type: 8 };
+    assert_bytes(of(gid_ff), &format!("{PREAMBLE} 01f1 0000 00000000 00 01 02 00 00 00 03 08"));
+    let gid_pt = NsRequest::GidPt { port_type: 0x7f, domain: 1, area: 2 };
+    assert_bytes(of(gid_pt), &format!("{PREAMBLE} 01a1 0000 00000000 7f 01 02 00"));
+    let rpt_id = NsRequest::RptId { port_id: HOST, port_type: 1 };
+    assert_bytes(of(rpt_id), &format!("{PREAMBLE} 021a 0000 00000000 00 010203 01 000000"));
+    let rcs_id = NsRequest::RcsId { port_id: HOST, classes: 8 };
+    assert_bytes(of(rcs_id), &format!("{PREAMBLE} 0214 0000 00000000 00 010203 00000008"));
+    let rpn_id = NsRequest::RpnId { port_id: HOST, port_name: HOST_PORT };
+    assert_bytes(of(rpn_id), &format!("{PREAMBLE} 0212 0000 00000000 00 010203 21000024ff000001"));
+    let gid_pn = NsRequest::GidPn { port_name: HOST_PORT };
+    assert_bytes(of(gid_pn), &format!("{PREAMBLE} 0121 0000 00000000 21000024ff000001"));
 }
 
 #[test]
@@ -303,11 +167,7 @@ fn ct_rejects_and_preamble_fields() {
         service: Service::FDMI,
         options: 0x80,
         max_or_residual_words: 0x1234,
-        body: CtBody::Reject(CtReject {
-            reason: CtReason::UNABLE,
-            explanation: 7,
-            vendor: 0x55,
-        }),
+        body: CtBody::Reject(CtReject { reason: CtReason::UNABLE, explanation: 7, vendor: 0x55 }),
     };
     assert_bytes(ct, "01 fffc01 fa 10 80 00 8001 1234 00 09 07 55");
 }
@@ -329,19 +189,10 @@ fn get_all_next_has_620_bytes() {
     let mut bytes = Vec::new();
     object.emit(&mut bytes);
     assert_eq!(bytes.len(), 620);
-    assert_eq!(
-        bytes[..17],
-        *b"\x01\x01\x02\x03\x21\x00\x00\x24\xff\x00\x00\x01\x04port"
-    );
-    assert_eq!(
-        bytes[268..281],
-        *b"\x20\x00\x00\x24\xff\x00\x00\x01\x04node"
-    );
+    assert_eq!(bytes[..17], *b"\x01\x01\x02\x03\x21\x00\x00\x24\xff\x00\x00\x01\x04port");
+    assert_eq!(bytes[268..281], *b"\x20\x00\x00\x24\xff\x00\x00\x01\x04node");
     assert_eq!(bytes[556..568], [0, 0, 0, 8, 0, 0, 1, 0, 0, 0, 0, 0]);
-    assert_eq!(
-        bytes[608..],
-        [0x20, 4, 0, 0xc0, 0xff, 0xee, 0, 1, 0, 2, 0x10, 0]
-    );
+    assert_eq!(bytes[608..], [0x20, 4, 0, 0xc0, 0xff, 0xee, 0, 1, 0, 2, 0x10, 0]);
 }
 
 #[test]
@@ -350,14 +201,7 @@ fn feature_nibbles_stand_where_hosts_look_for_them() {
     ns::set_feature(&mut features, 8, 0x3);
     ns::set_feature(&mut features, 9, 0x5);
     assert_eq!(features[7], 0x53);
-    assert_eq!(
-        (
-            ns::feature(&features, 8),
-            ns::feature(&features, 9),
-            ns::feature(&features, 10)
-        ),
-        (3, 5, 0)
-    );
+    assert_eq!((ns::feature(&features, 8), ns::feature(&features, 9), ns::feature(&features, 10)), (3, 5, 0));
     ns::set_feature(&mut features, 8, 0);
     assert_eq!(features[7], 0x50);
     assert!(ns::has_type(&ns::one_type(0x28), 0x28) && !ns::has_type(&ns::one_type(0x28), 8));
@@ -374,10 +218,7 @@ fn fcp_units_with_every_part() {
         cdb: std::array::from_fn(|i| 0xc0 + i as u8),
         data_len: 0x0001_0002,
     };
-    assert_bytes(
-        Message::FcpCmnd(command),
-        "0001020304050607 11 22 33 01 c0c1c2c3c4c5c6c7c8c9cacbcccdcecf 00010002",
-    );
+    assert_bytes(Message::FcpCmnd(command), "0001020304050607 11 22 33 01 c0c1c2c3c4c5c6c7c8c9cacbcccdcecf 00010002");
     let response = FcpRsp {
         status: 2,
         retry_delay: 0x1234,
@@ -398,39 +239,19 @@ fn short_response_information_is_read_too() {
     bytes[10] = 0x01;
     bytes[23] = 4;
     bytes.extend([0, 0, 0, 5]);
-    assert_eq!(
-        FcpRsp::parse(&bytes).map(|response| response.response_code),
-        Ok(Some(5))
-    );
+    assert_eq!(FcpRsp::parse(&bytes).map(|response| response.response_code), Ok(Some(5)));
 }
 
 #[test]
 fn too_long_lists_are_cut_and_stay_legal() {
-    let page = RscnPage {
-        qualifier: 0,
-        format: AddressFormat::Port,
-        address: HOST,
-    };
-    let message = Els::Rscn(Rscn {
-        pages: vec![page; 300],
-    });
+    let page = RscnPage { qualifier: 0, format: AddressFormat::Port, address: HOST };
+    let message = Els::Rscn(Rscn { pages: vec![page; 300] });
     let mut bytes = Vec::new();
     message.emit(&mut bytes);
     assert_eq!((bytes.len(), message.encoded_len()), (1024, 1024));
-    assert_eq!(
-        Els::parse(&bytes, None),
-        Ok(Els::Rscn(Rscn {
-            pages: vec![page; 255]
-        }))
-    );
-    let request = NsRequest::RspnId {
-        port_id: HOST,
-        symbolic_name: Box::new([b'x'; 300]),
-    };
+    assert_eq!(Els::parse(&bytes, None), Ok(Els::Rscn(Rscn { pages: vec![page; 255] })));
+    let request = NsRequest::RspnId { port_id: HOST, symbolic_name: Box::new([b'x'; 300]) };
     let mut bytes = Vec::new();
     request.emit(&mut bytes);
-    assert_eq!(
-        (bytes.len(), request.encoded_len(), bytes[4]),
-        (260, 260, 255)
-    );
+    assert_eq!((bytes.len(), request.encoded_len(), bytes[4]), (260, 260, 255));
 }

@@ -9,73 +9,24 @@ use sanloom_wire::{FcId, FcType, Message, ParseError, RCtl, els, ns};
 
 #[test]
 fn messages_print_their_names() {
-    let reject = LsRjt::new(
-        LsRjtReason::UNABLE,
-        LsRjtExplanation::INSUFFICIENT_RESOURCES,
-    );
-    let request = Ct::ns_request(NsRequest::GpnFt {
-        domain: 0,
-        area: 0,
-        fc4_type: 8,
-    });
-    let no_types = CtReject {
-        reason: CtReason::UNABLE,
-        explanation: 7,
-        vendor: 0,
-    };
+    let reject = LsRjt::new(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES);
+    let request = Ct::ns_request(NsRequest::GpnFt { domain: 0, area: 0, fc4_type: 8 });
+    let no_types = CtReject { reason: CtReason::UNABLE, explanation: 7, vendor: 0 };
     let rejected = request.reply(CtBody::Reject(no_types));
-    let foreign = Ct {
-        service: Service::FDMI,
-        body: CtBody::Reject(no_types),
-        ..request.clone()
-    };
-    let ba_rjt = Bls::BaRjt(BaRjt {
-        reason: 9,
-        explanation: 3,
-        vendor: 0,
-    });
-    let p_rjt = LinkControl::PRjt(Reject {
-        action: 2,
-        reason: 0x16,
-        vendor: 0,
-    });
-    let f_bsy = LinkControl::FBsy(Reject {
-        action: 0,
-        reason: 9,
-        vendor: 0,
-    });
+    let foreign = Ct { service: Service::FDMI, body: CtBody::Reject(no_types), ..request.clone() };
+    let ba_rjt = Bls::BaRjt(BaRjt { reason: 9, explanation: 3, vendor: 0 });
+    let p_rjt = LinkControl::PRjt(Reject { action: 2, reason: 0x16, vendor: 0 });
+    let f_bsy = LinkControl::FBsy(Reject { action: 0, reason: 9, vendor: 0 });
     let messages: [(Message, &str); 9] = [
         (Els::Rtv.into(), "RTV"),
-        (
-            Els::Other {
-                command: 0xee,
-                body: Box::new([0; 3]),
-            }
-            .into(),
-            "ELS ee",
-        ),
-        (
-            Els::LsRjt(reject).into(),
-            "LS_RJT: unable to perform, insufficient resources",
-        ),
+        (Els::Other { command: 0xee, body: Box::new([0; 3]) }.into(), "ELS ee"),
+        (Els::LsRjt(reject).into(), "LS_RJT: unable to perform, insufficient resources"),
         (request.into(), "GPN_FT"),
-        (
-            rejected.into(),
-            "FS_RJT: unable to perform command request, FC-4 types not registered",
-        ),
-        (
-            foreign.into(),
-            "FS_RJT: unable to perform command request, explanation 07",
-        ),
-        (
-            Message::Bls(ba_rjt),
-            "BA_RJT: unable to perform command request, invalid OX_ID/RX_ID combination",
-        ),
+        (rejected.into(), "FS_RJT: unable to perform command request, FC-4 types not registered"),
+        (foreign.into(), "FS_RJT: unable to perform command request, explanation 07"),
+        (Message::Bls(ba_rjt), "BA_RJT: unable to perform command request, invalid OX_ID/RX_ID combination"),
         (Message::LinkControl(p_rjt), "P_RJT: login required"),
-        (
-            Message::LinkControl(f_bsy),
-            "F_BSY of a data frame: unknown reason",
-        ),
+        (Message::LinkControl(f_bsy), "F_BSY of a data frame: unknown reason"),
     ];
     for (message, text) in messages {
         assert_eq!(message.to_string(), text);
@@ -103,18 +54,9 @@ fn headers_print_on_one_line() {
 #[test]
 fn errors_say_what_is_missing() {
     let short = Els::parse(&[5, 0, 0, 0, 0], None).map_err(|error| error.to_string());
-    assert_eq!(
-        short,
-        Err("LOGO needs 16 bytes, but only 5 are there".to_owned())
-    );
+    assert_eq!(short, Err("LOGO needs 16 bytes, but only 5 are there".to_owned()));
     let page = Els::parse(&[0x20, 8, 0, 20], None).map_err(|error| error.to_string());
-    assert_eq!(
-        page,
-        Err("service parameter page is 8 bytes, but must be 16 bytes".to_owned())
-    );
-    let revision = ParseError::Unsupported {
-        field: "CT revision",
-        got: 2,
-    };
+    assert_eq!(page, Err("service parameter page is 8 bytes, but must be 16 bytes".to_owned()));
+    let revision = ParseError::Unsupported { field: "CT revision", got: 2 };
     assert_eq!(Ct::parse(&[2; 16], None), Err(revision));
 }

@@ -33,26 +33,15 @@ prop_compose! {
 }
 
 fn cdb() -> impl Strategy<Value = Cdb> {
-    let range = (
-        any::<u64>(),
-        any::<u32>(),
-        any::<bool>(),
-        0..64_u32,
-        0..32_u32,
-    )
+    let range = (any::<u64>(), any::<u32>(), any::<bool>(), 0..64_u32, 0..32_u32)
         .prop_map(|(lba, blocks, fua, lba_shift, shift)| (lba >> lba_shift, blocks >> shift, fua));
     prop_oneof![
         Just(Cdb::TestUnitReady),
         Just(Cdb::ReadCapacity10),
-        any::<(Option<u8>, u16)>().prop_map(|(vpd_page, allocation_len)| Cdb::Inquiry {
-            vpd_page,
-            allocation_len
-        }),
+        any::<(Option<u8>, u16)>().prop_map(|(vpd_page, allocation_len)| Cdb::Inquiry { vpd_page, allocation_len }),
         any::<u32>().prop_map(|allocation_len| Cdb::ReadCapacity16 { allocation_len }),
         any::<u32>().prop_map(|allocation_len| Cdb::ReportLuns { allocation_len }),
-        range
-            .clone()
-            .prop_map(|(lba, blocks, fua)| Cdb::Read { lba, blocks, fua }),
+        range.clone().prop_map(|(lba, blocks, fua)| Cdb::Read { lba, blocks, fua }),
         range.prop_map(|(lba, blocks, fua)| Cdb::Write { lba, blocks, fua }),
         any::<[u8; 15]>().prop_map(|rest| {
             let mut bytes = [0xc3; 16];

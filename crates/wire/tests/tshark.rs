@@ -13,8 +13,7 @@ use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::login::feature;
 use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
 use sanloom_wire::pcapng::{
-    Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section,
-    fc_with_delimiters,
+    Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
 };
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl};
 use std::path::PathBuf;
@@ -54,10 +53,7 @@ fn a_session_has_no_malformed_field_and_every_crc_is_good() {
         assert!(text.contains(expected), "no {expected} in\n{text}");
     }
     let crcs = tshark.read("session-crc", &file, CRC_STATUS);
-    assert_eq!(
-        crcs.lines().collect::<Vec<_>>(),
-        vec![CRC_GOOD; frames.len()]
-    );
+    assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
 }
 
 #[test]
@@ -66,22 +62,13 @@ fn no_kind_of_message_is_malformed() {
     let mut frames = Vec::new();
     let messages = samples::messages();
     for (number, (message, reply_to)) in messages.iter().enumerate() {
-        let server = if matches!(message, Message::Ct(_)) {
-            FcId::NAME_SERVER
-        } else {
-            STORAGE
-        };
+        let server = if matches!(message, Message::Ct(_)) { FcId::NAME_SERVER } else { STORAGE };
         let mut send = |message: &Message, s_id, d_id| {
             let header = message.header(s_id, d_id, number as u16, RX_ID_UNASSIGNED);
-            frames.push(Frame {
-                header,
-                payload: message.clone().into(),
-            });
+            frames.push(Frame { header, payload: message.clone().into() });
         };
         // The dissector of a reply depends on the request, as ours does.
-        let request = messages
-            .iter()
-            .find(|(request, _)| reply_to.is_some() && request.reply_key() == *reply_to);
+        let request = messages.iter().find(|(request, _)| reply_to.is_some() && request.reply_key() == *reply_to);
         match request {
             Some((request, _)) => {
                 send(request, HOST, server);
@@ -93,20 +80,11 @@ fn no_kind_of_message_is_malformed() {
     let file = capture(&frames, Resolution::Picoseconds);
     assert_well_formed(&tshark.read("kinds", &file, &["-V"]));
     let crcs = tshark.read("kinds-crc", &file, CRC_STATUS);
-    assert_eq!(
-        crcs.lines().collect::<Vec<_>>(),
-        vec![CRC_GOOD; frames.len()]
-    );
+    assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
 }
 
 fn assert_well_formed(text: &str) {
-    for bad in [
-        "Malformed",
-        "Bad",
-        "[incorrect",
-        "unverified",
-        "Dissector bug",
-    ] {
+    for bad in ["Malformed", "Bad", "[incorrect", "unverified", "Dissector bug"] {
         assert!(!text.contains(bad), "{bad:?} in\n{text}");
     }
 }
@@ -132,11 +110,7 @@ fn times_names_directions_and_comments_arrive() {
                 "frame.comment",
             ],
         );
-        assert_eq!(
-            text.lines().next(),
-            Some("1.000000001\thost1-p1\t0x00000002\tframe 0"),
-            "{resolution:?}"
-        );
+        assert_eq!(text.lines().next(), Some("1.000000001\thost1-p1\t0x00000002\tframe 0"), "{resolution:?}");
         assert_eq!(text.lines().count(), frames.len());
     }
 }
@@ -146,10 +120,7 @@ fn a_wrong_crc_is_seen() {
     let Some(tshark) = Tshark::find() else { return };
     let frames = vec![session().swap_remove(0)];
     let mut file = capture(&frames, Resolution::Picoseconds);
-    let at = file
-        .windows(4)
-        .rposition(|set| set == [0xbc, 0x95, 0x75, 0x75])
-        .expect("an EOF");
+    let at = file.windows(4).rposition(|set| set == [0xbc, 0x95, 0x75, 0x75]).expect("an EOF");
     file[at - 1] ^= 1;
     let crcs = tshark.read("wrong-crc", &file, CRC_STATUS);
     assert_eq!(crcs.lines().collect::<Vec<_>>(), ["0"]);
@@ -157,10 +128,7 @@ fn a_wrong_crc_is_seen() {
 
 /// A login, the discovery, a read, a write and an abort, as host and storage see them.
 fn session() -> Vec<Frame> {
-    let mut session = Session {
-        frames: Vec::new(),
-        ox_id: 0,
-    };
+    let mut session = Session { frames: Vec::new(), ox_id: 0 };
     let host_login = |features| login(features);
     let accept = |features| Els::LsAcc(LsAcc::Login(login(features)));
     session.els(
@@ -172,102 +140,31 @@ fn session() -> Vec<Frame> {
         },
         accept(feature::F_PORT),
     );
-    session.els(
-        HOST,
-        FcId::NAME_SERVER,
-        Els::Plogi(host_login(feature::CONTINUOUS_OFFSET)),
-        |_| {},
-        accept(0),
-    );
+    session.els(HOST, FcId::NAME_SERVER, Els::Plogi(host_login(feature::CONTINUOUS_OFFSET)), |_| {}, accept(0));
     for request in [
-        NsRequest::RpnId {
-            port_id: HOST,
-            port_name: HOST_PORT,
-        },
-        NsRequest::RnnId {
-            port_id: HOST,
-            node_name: HOST_NODE,
-        },
-        NsRequest::RcsId {
-            port_id: HOST,
-            classes: 8,
-        },
-        NsRequest::RftId {
-            port_id: HOST,
-            types: one_type(8),
-        },
-        NsRequest::RffId {
-            port_id: HOST,
-            features: 2,
-            fc4_type: 8,
-        },
-        NsRequest::RspnId {
-            port_id: HOST,
-            symbolic_name: Box::new(*b"sanloom host1 p1"),
-        },
-        NsRequest::RsnnNn {
-            node_name: HOST_NODE,
-            symbolic_name: Box::new(*b"sanloom host1"),
-        },
-        NsRequest::RptId {
-            port_id: HOST,
-            port_type: 1,
-        },
+        NsRequest::RpnId { port_id: HOST, port_name: HOST_PORT },
+        NsRequest::RnnId { port_id: HOST, node_name: HOST_NODE },
+        NsRequest::RcsId { port_id: HOST, classes: 8 },
+        NsRequest::RftId { port_id: HOST, types: one_type(8) },
+        NsRequest::RffId { port_id: HOST, features: 2, fc4_type: 8 },
+        NsRequest::RspnId { port_id: HOST, symbolic_name: Box::new(*b"sanloom host1 p1") },
+        NsRequest::RsnnNn { node_name: HOST_NODE, symbolic_name: Box::new(*b"sanloom host1") },
+        NsRequest::RptId { port_id: HOST, port_type: 1 },
     ] {
         session.ns(request, NsAccept::Empty);
     }
-    session.els(
-        HOST,
-        FcId::FABRIC_CONTROLLER,
-        Els::Scr {
-            function: scr::FULL,
-        },
-        |_| {},
-        Els::LsAcc(LsAcc::Empty),
-    );
+    session.els(HOST, FcId::FABRIC_CONTROLLER, Els::Scr { function: scr::FULL }, |_| {}, Els::LsAcc(LsAcc::Empty));
     session.ns(
-        NsRequest::GpnFt {
-            domain: 0,
-            area: 0,
-            fc4_type: 8,
-        },
+        NsRequest::GpnFt { domain: 0, area: 0, fc4_type: 8 },
         NsAccept::PortNames(vec![(HOST, HOST_PORT), (STORAGE, STORAGE_PORT)]),
     );
-    session.ns(
-        NsRequest::GidPn {
-            port_name: STORAGE_PORT,
-        },
-        NsAccept::PortId(STORAGE),
-    );
-    let page = RscnPage {
-        qualifier: 0,
-        format: AddressFormat::Port,
-        address: STORAGE,
-    };
-    session.els(
-        FcId::FABRIC_CONTROLLER,
-        HOST,
-        Els::Rscn(Rscn { pages: vec![page] }),
-        |_| {},
-        Els::LsAcc(LsAcc::Empty),
-    );
+    session.ns(NsRequest::GidPn { port_name: STORAGE_PORT }, NsAccept::PortId(STORAGE));
+    let page = RscnPage { qualifier: 0, format: AddressFormat::Port, address: STORAGE };
+    session.els(FcId::FABRIC_CONTROLLER, HOST, Els::Rscn(Rscn { pages: vec![page] }), |_| {}, Els::LsAcc(LsAcc::Empty));
     session.els(HOST, STORAGE, Els::Plogi(host_login(0)), |_| {}, accept(0));
-    let initiator = Prli {
-        pages: vec![prli_page(prli::INITIATOR | prli::READ_XFER_RDY_DISABLED, 0)],
-    };
-    let target = Prli {
-        pages: vec![prli_page(
-            prli::TARGET | prli::READ_XFER_RDY_DISABLED,
-            prli::RESPONSE_EXECUTED,
-        )],
-    };
-    session.els(
-        HOST,
-        STORAGE,
-        Els::Prli(initiator),
-        |_| {},
-        Els::LsAcc(LsAcc::Prli(target)),
-    );
+    let initiator = Prli { pages: vec![prli_page(prli::INITIATOR | prli::READ_XFER_RDY_DISABLED, 0)] };
+    let target = Prli { pages: vec![prli_page(prli::TARGET | prli::READ_XFER_RDY_DISABLED, prli::RESPONSE_EXECUTED)] };
+    session.els(HOST, STORAGE, Els::Prli(initiator), |_| {}, Els::LsAcc(LsAcc::Prli(target)));
     session.read();
     session.write();
     session.abort();
@@ -296,72 +193,25 @@ impl Session {
     }
 
     fn read(&mut self) {
-        self.command(
-            Cdb::Read {
-                lba: 64,
-                blocks: 8,
-                fua: false,
-            },
-            FcpCmnd::READ,
-        );
+        self.command(Cdb::Read { lba: 64, blocks: 8, fua: false }, FcpCmnd::READ);
         self.data(STORAGE, HOST, [FCtl::READ_DATA, FCtl::READ_DATA_END]);
-        self.send(
-            Message::FcpRsp(FcpRsp::GOOD),
-            STORAGE,
-            HOST,
-            0x8000 + self.ox_id,
-        );
+        self.send(Message::FcpRsp(FcpRsp::GOOD), STORAGE, HOST, 0x8000 + self.ox_id);
     }
 
     fn write(&mut self) {
-        self.command(
-            Cdb::Write {
-                lba: 1 << 33,
-                blocks: 8,
-                fua: true,
-            },
-            FcpCmnd::WRITE,
-        );
-        let ready = FcpXferRdy {
-            offset: 0,
-            burst_len: 4096,
-        };
-        self.send(
-            Message::FcpXferRdy(ready),
-            STORAGE,
-            HOST,
-            0x8000 + self.ox_id,
-        );
+        self.command(Cdb::Write { lba: 1 << 33, blocks: 8, fua: true }, FcpCmnd::WRITE);
+        let ready = FcpXferRdy { offset: 0, burst_len: 4096 };
+        self.send(Message::FcpXferRdy(ready), STORAGE, HOST, 0x8000 + self.ox_id);
         self.data(HOST, STORAGE, [FCtl::WRITE_DATA, FCtl::WRITE_DATA_END]);
-        let response = FcpRsp {
-            residual: Residual::Under(512),
-            ..FcpRsp::GOOD
-        };
-        self.send(
-            Message::FcpRsp(response),
-            STORAGE,
-            HOST,
-            0x8000 + self.ox_id,
-        );
+        let response = FcpRsp { residual: Residual::Under(512), ..FcpRsp::GOOD };
+        self.send(Message::FcpRsp(response), STORAGE, HOST, 0x8000 + self.ox_id);
     }
 
     fn abort(&mut self) {
-        self.command(
-            Cdb::Read {
-                lba: 0,
-                blocks: 8,
-                fua: false,
-            },
-            FcpCmnd::READ,
-        );
+        self.command(Cdb::Read { lba: 0, blocks: 8, fua: false }, FcpCmnd::READ);
         self.send(Message::Bls(Bls::Abts), HOST, STORAGE, RX_ID_UNASSIGNED);
         let accept = BaAcc::whole_exchange(self.ox_id, 0x8000 + self.ox_id);
-        self.send(
-            Message::Bls(Bls::BaAcc(accept)),
-            STORAGE,
-            HOST,
-            0x8000 + self.ox_id,
-        );
+        self.send(Message::Bls(Bls::BaAcc(accept)), STORAGE, HOST, 0x8000 + self.ox_id);
     }
 
     fn command(&mut self, cdb: Cdb, flags: u8) {
@@ -380,10 +230,7 @@ impl Session {
 
     /// 4096 bytes in two frames.
     fn data(&mut self, s_id: FcId, d_id: FcId, f_ctl: [FCtl; 2]) {
-        for (seq_cnt, (f_ctl, offset, len)) in [(f_ctl[0], 0, 2112), (f_ctl[1], 2112, 1984)]
-            .into_iter()
-            .enumerate()
-        {
+        for (seq_cnt, (f_ctl, offset, len)) in [(f_ctl[0], 0, 2112), (f_ctl[1], 2112, 1984)].into_iter().enumerate() {
             let header = Header {
                 r_ctl: RCtl::SOLICITED_DATA,
                 fc_type: FcType::FCP,
@@ -392,38 +239,22 @@ impl Session {
                 parameter: offset,
                 ..Message::FcpConf.header(s_id, d_id, self.ox_id, 0x8000 + self.ox_id)
             };
-            let payload = Payload::Pattern {
-                seed: 1,
-                offset: offset.into(),
-                len,
-            };
+            let payload = Payload::Pattern { seed: 1, offset: offset.into(), len };
             self.frames.push(Frame { header, payload });
         }
     }
 
     fn send(&mut self, message: Message, s_id: FcId, d_id: FcId, rx_id: u16) {
         let header = message.header(s_id, d_id, self.ox_id, rx_id);
-        self.frames.push(Frame {
-            header,
-            payload: message.into(),
-        });
+        self.frames.push(Frame { header, payload: message.into() });
     }
 }
 
 fn capture(frames: &[Frame], resolution: Resolution) -> Vec<u8> {
     let mut file = Vec::new();
-    Section {
-        application: "sanloom test",
-        comment: Some("a session"),
-    }
-    .emit(&mut file);
-    Interface {
-        name: "host1-p1",
-        description: Some("a link"),
-        link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS,
-        resolution,
-    }
-    .emit(&mut file);
+    Section { application: "sanloom test", comment: Some("a session") }.emit(&mut file);
+    Interface { name: "host1-p1", description: Some("a link"), link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS, resolution }
+        .emit(&mut file);
     let nanosecond = match resolution {
         Resolution::Picoseconds => 1000,
         Resolution::Nanoseconds => 1,
@@ -452,11 +283,7 @@ struct Tshark;
 impl Tshark {
     /// Without tshark the test passes with a note, unless the environment demands the peers.
     fn find() -> Option<Tshark> {
-        if Command::new("tshark")
-            .arg("--version")
-            .output()
-            .is_ok_and(|output| output.status.success())
-        {
+        if Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success()) {
             return Some(Tshark);
         }
         assert!(
@@ -470,17 +297,8 @@ impl Tshark {
     fn read(&self, name: &str, file: &[u8], arguments: &[&str]) -> String {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcapng"));
         std::fs::write(&path, file).expect("a file in the target directory");
-        let output = Command::new("tshark")
-            .arg("-r")
-            .arg(&path)
-            .args(arguments)
-            .output()
-            .expect("tshark runs");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let output = Command::new("tshark").arg("-r").arg(&path).args(arguments).output().expect("tshark runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }

@@ -17,30 +17,15 @@ const PAGE_SERIAL: u8 = 0x80;
 const PAGE_IDENTIFICATION: u8 = 0x83;
 
 impl DeviceServer {
-    pub(super) fn inquiry(
-        &self,
-        unit: Option<u16>,
-        page: Option<u8>,
-        allocation_len: u16,
-    ) -> Decision {
-        let peripheral = if unit.is_some() {
-            DIRECT_ACCESS
-        } else {
-            NO_UNIT
-        };
+    pub(super) fn inquiry(&self, unit: Option<u16>, page: Option<u8>, allocation_len: u16) -> Decision {
+        let peripheral = if unit.is_some() { DIRECT_ACCESS } else { NO_UNIT };
         let data = match (page, unit) {
             (None, _) => standard(peripheral),
-            (Some(PAGE_SUPPORTED), _) => vpd(
-                peripheral,
-                PAGE_SUPPORTED,
-                &[PAGE_SUPPORTED, PAGE_SERIAL, PAGE_IDENTIFICATION],
-            ),
-            (Some(PAGE_SERIAL), Some(lun)) => {
-                vpd(peripheral, PAGE_SERIAL, self.serial(lun).as_bytes())
+            (Some(PAGE_SUPPORTED), _) => {
+                vpd(peripheral, PAGE_SUPPORTED, &[PAGE_SUPPORTED, PAGE_SERIAL, PAGE_IDENTIFICATION])
             }
-            (Some(PAGE_IDENTIFICATION), Some(lun)) => {
-                vpd(peripheral, PAGE_IDENTIFICATION, &self.identification(lun))
-            }
+            (Some(PAGE_SERIAL), Some(lun)) => vpd(peripheral, PAGE_SERIAL, self.serial(lun).as_bytes()),
+            (Some(PAGE_IDENTIFICATION), Some(lun)) => vpd(peripheral, PAGE_IDENTIFICATION, &self.identification(lun)),
             _ => return Decision::Check(Sense::invalid_field_in_cdb(PAGE_BYTE)),
         };
         answer(data, u32::from(allocation_len))
@@ -71,16 +56,7 @@ fn standard(peripheral: u8) -> Vec<u8> {
     const HISUP_FORMAT_2: u8 = 0x12;
     const COMMAND_QUEUING: u8 = 0x02;
     const ADDITIONAL_LENGTH: u8 = 36 - 5;
-    let mut data = vec![
-        peripheral,
-        0,
-        VERSION_SPC_4,
-        HISUP_FORMAT_2,
-        ADDITIONAL_LENGTH,
-        0,
-        0,
-        COMMAND_QUEUING,
-    ];
+    let mut data = vec![peripheral, 0, VERSION_SPC_4, HISUP_FORMAT_2, ADDITIONAL_LENGTH, 0, 0, COMMAND_QUEUING];
     data.extend_from_slice(VENDOR);
     data.extend_from_slice(PRODUCT);
     data.extend_from_slice(REVISION);

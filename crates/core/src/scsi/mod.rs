@@ -91,51 +91,29 @@ impl DeviceServer {
     pub fn decide(&self, lun: Option<u16>, cdb: &[u8; CDB_BYTES]) -> Decision {
         let config = lun.and_then(|number| self.luns.get(usize::from(number)));
         match (Cdb::parse(cdb), lun.zip(config)) {
-            (
-                Cdb::Inquiry {
-                    vpd_page,
-                    allocation_len,
-                },
-                unit,
-            ) => self.inquiry(unit.map(|(number, _)| number), vpd_page, allocation_len),
+            (Cdb::Inquiry { vpd_page, allocation_len }, unit) => {
+                self.inquiry(unit.map(|(number, _)| number), vpd_page, allocation_len)
+            }
             (Cdb::ReportLuns { allocation_len }, _) => self.report_luns(allocation_len),
             (Cdb::Other(cdb), unit) if cdb[0] == operation::REQUEST_SENSE => {
                 // Nothing is kept: a sense goes out with the status of its command.
-                let code = if unit.is_some() {
-                    SenseCode::NONE
-                } else {
-                    SenseCode::LUN_NOT_SUPPORTED
-                };
-                let key = if unit.is_some() {
-                    SenseKey::NO_SENSE
-                } else {
-                    SenseKey::ILLEGAL_REQUEST
-                };
+                let code = if unit.is_some() { SenseCode::NONE } else { SenseCode::LUN_NOT_SUPPORTED };
+                let key = if unit.is_some() { SenseKey::NO_SENSE } else { SenseKey::ILLEGAL_REQUEST };
                 answer(Sense::new(key, code).to_bytes().into(), u32::from(cdb[4]))
             }
             (_, None) => Decision::Check(illegal(SenseCode::LUN_NOT_SUPPORTED)),
             (Cdb::TestUnitReady, _) => Decision::Good,
             (Cdb::ReadCapacity10, Some((_, unit))) => read_capacity_10(unit),
-            (Cdb::ReadCapacity16 { allocation_len }, Some((_, unit))) => {
-                read_capacity_16(unit, allocation_len)
-            }
-            (Cdb::Read { lba, blocks, fua }, Some((_, unit))) => {
-                transfer(unit, IoOp::Read, lba, blocks, fua)
-            }
-            (Cdb::Write { lba, blocks, fua }, Some((_, unit))) => {
-                transfer(unit, IoOp::Write, lba, blocks, fua)
-            }
+            (Cdb::ReadCapacity16 { allocation_len }, Some((_, unit))) => read_capacity_16(unit, allocation_len),
+            (Cdb::Read { lba, blocks, fua }, Some((_, unit))) => transfer(unit, IoOp::Read, lba, blocks, fua),
+            (Cdb::Write { lba, blocks, fua }, Some((_, unit))) => transfer(unit, IoOp::Write, lba, blocks, fua),
             (Cdb::Other(cdb), _) => Decision::Check(unsupported(&cdb)),
         }
     }
 
     /// REPORT LUNS (SPC).
     fn report_luns(&self, allocation_len: u32) -> Decision {
-        let list: Vec<u8> = (0..=lun::MAX_LUN)
-            .take(self.luns.len())
-            .filter_map(lun::to_bytes)
-            .flatten()
-            .collect();
+        let list: Vec<u8> = (0..=lun::MAX_LUN).take(self.luns.len()).filter_map(lun::to_bytes).flatten().collect();
         let mut data = (list.len() as u32).to_be_bytes().to_vec();
         data.extend_from_slice(&[0; 4]);
         data.extend_from_slice(&list);
@@ -145,9 +123,7 @@ impl DeviceServer {
 
 /// Everything that can be wrong with a transfer is found here; what comes out needs no further check (SBC, READ and WRITE).
 fn transfer(unit: &LunConfig, op: IoOp, lba: u64, blocks: u32, fua: bool) -> Decision {
-    let in_range = lba
-        .checked_add(u64::from(blocks))
-        .is_some_and(|end| end <= unit.blocks);
+    let in_range = lba.checked_add(u64::from(blocks)).is_some_and(|end| end <= unit.blocks);
     if !in_range {
         return Decision::Check(illegal(SenseCode::LBA_OUT_OF_RANGE));
     }
@@ -155,13 +131,7 @@ fn transfer(unit: &LunConfig, op: IoOp, lba: u64, blocks: u32, fua: bool) -> Dec
         return Decision::Good;
     }
     match blocks.checked_mul(unit.block_bytes) {
-        Some(bytes) => Decision::Io {
-            op,
-            lba,
-            blocks,
-            bytes,
-            fua,
-        },
+        Some(bytes) => Decision::Io { op, lba, blocks, bytes, fua },
         // FCP_DL cannot say so much.
         None => Decision::Check(illegal(SenseCode::INVALID_FIELD_IN_CDB)),
     }
@@ -204,9 +174,5 @@ fn read_capacity_16(unit: &LunConfig, allocation_len: u32) -> Decision {
 
 fn answer(mut data: Vec<u8>, allocation_len: u32) -> Decision {
     data.truncate(allocation_len as usize);
-    if data.is_empty() {
-        Decision::Good
-    } else {
-        Decision::Answer(data)
-    }
+    if data.is_empty() { Decision::Good } else { Decision::Answer(data) }
 }

@@ -26,9 +26,7 @@ pub(super) struct Elevator {
 
 impl Elevator {
     pub(super) fn add(&mut self, stop: Stop) {
-        let joins_now = self
-            .last_served
-            .is_none_or(|last| (stop.lun, stop.lba) > last);
+        let joins_now = self.last_served.is_none_or(|last| (stop.lun, stop.lba) > last);
         if joins_now {
             self.now.push(Reverse(stop));
         } else {

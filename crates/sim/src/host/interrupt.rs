@@ -28,21 +28,13 @@ pub struct Seen {
 impl Interrupts {
     /// No completion pending. Without `config` each completion is seen at once and costs nothing.
     pub fn new(config: Option<Interrupt>) -> Interrupts {
-        Interrupts {
-            config,
-            pending: 0,
-            deadline_ps: u64::MAX,
-            raised: 0,
-        }
+        Interrupts { config, pending: 0, deadline_ps: u64::MAX, raised: 0 }
     }
 
     /// The HBA completed a command at `now_ps`.
     pub fn complete(&mut self, now_ps: u64, cpu: &mut Cpu) -> Option<Seen> {
         let Some(config) = self.config else {
-            return Some(Seen {
-                completions: 1,
-                at_ps: now_ps,
-            });
+            return Some(Seen { completions: 1, at_ps: now_ps });
         };
         if self.pending == 0 {
             self.deadline_ps = now_ps.saturating_add(config.max_wait.0);
@@ -78,9 +70,6 @@ impl Interrupts {
         let completions = std::mem::take(&mut self.pending);
         self.deadline_ps = u64::MAX;
         self.raised += 1;
-        Seen {
-            completions,
-            at_ps: cpu.run(now_ps, Work::Interrupt, cost_ps),
-        }
+        Seen { completions, at_ps: cpu.run(now_ps, Work::Interrupt, cost_ps) }
     }
 }

@@ -18,9 +18,7 @@ mod window;
 pub use bus::Bus;
 pub use cpu::{Cpu, Work};
 pub use interrupt::{Interrupts, Seen};
-pub use multipath::{
-    Choice, End, FAILURES_TO_DEMOTE, Input, Multipath, Output, PROBE_INTERVAL_PS, PathState,
-};
+pub use multipath::{Choice, End, FAILURES_TO_DEMOTE, Input, Multipath, Output, PROBE_INTERVAL_PS, PathState};
 pub use pool::{Command, CommandId, Member};
 pub use queue::{IoQueue, Pushed, QueueCounters};
 pub use server::FifoServer;

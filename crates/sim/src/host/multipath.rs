@@ -193,10 +193,7 @@ impl Multipath {
             Input::Wait(command) if self.has_usable() => {
                 self.outputs.push_back(Output::Retry(command));
             }
-            Input::Wait(command) => self.waiting.push_back(Waiting {
-                command,
-                since_ps: now_ps,
-            }),
+            Input::Wait(command) => self.waiting.push_back(Waiting { command, since_ps: now_ps }),
             Input::Timeout => {}
         }
         self.expire(now_ps);
@@ -222,16 +219,12 @@ impl Multipath {
 
     /// State of `path`; [`PathState::Gone`] for one that does not exist.
     pub fn state(&self, path: u16) -> PathState {
-        self.paths
-            .get(usize::from(path))
-            .map_or(PathState::Gone, |path| path.state)
+        self.paths.get(usize::from(path)).map_or(PathState::Gone, |path| path.state)
     }
 
     /// Commands outstanding on `path`.
     pub fn outstanding(&self, path: u16) -> u32 {
-        self.paths
-            .get(usize::from(path))
-            .map_or(0, |path| path.load.commands())
+        self.paths.get(usize::from(path)).map_or(0, |path| path.load.commands())
     }
 
     /// Commands that wait for a path.
@@ -281,11 +274,7 @@ impl Multipath {
             return;
         };
         let from = std::mem::replace(&mut path.state, to);
-        self.outputs.push_back(Output::Changed {
-            path: index,
-            from,
-            to,
-        });
+        self.outputs.push_back(Output::Changed { path: index, from, to });
         match to {
             PathState::Active => {
                 path.failures_in_a_row = 0;
@@ -356,9 +345,7 @@ impl Multipath {
             }
         }
         while let Some(waiting) = self.waiting.front()
-            && self
-                .give_up_ps(waiting)
-                .is_some_and(|at_ps| at_ps <= now_ps)
+            && self.give_up_ps(waiting).is_some_and(|at_ps| at_ps <= now_ps)
         {
             self.outputs.push_back(Output::Fail(waiting.command));
             self.waiting.pop_front();

@@ -123,9 +123,7 @@ impl Pool {
     }
 
     pub(super) fn stage(&self, id: CommandId) -> Stage {
-        self.slots
-            .get(id.0 as usize)
-            .map_or(Stage::Free, |slot| slot.stage)
+        self.slots.get(id.0 as usize).map_or(Stage::Free, |slot| slot.stage)
     }
 
     pub(super) fn set_stage(&mut self, id: CommandId, stage: Stage) {

@@ -88,11 +88,7 @@ impl IoQueue {
         }
         self.counters.accepted += 1;
         self.waiting.raise(arrival_ps, 1);
-        let member = Member {
-            request,
-            arrival_ps,
-            stream,
-        };
+        let member = Member { request, arrival_ps, stream };
         if let Some(id) = self.merge(member) {
             self.counters.merged += 1;
             return Pushed::Merged(id);
@@ -126,8 +122,7 @@ impl IoQueue {
                 let stop = self.elevator.first(|stop| {
                     let id = CommandId(stop.command);
                     // A command that grew at its front has a second, lower stop.
-                    pool.is_waiting(id, stop.seq)
-                        && pool.get(id).is_some_and(|command| command.lba == stop.lba)
+                    pool.is_waiting(id, stop.seq) && pool.get(id).is_some_and(|command| command.lba == stop.lba)
                 })?;
                 CommandId(stop.command)
             }
@@ -226,20 +221,14 @@ impl IoQueue {
             return None;
         }
         let request = member.request;
-        let edge = |lba: u64| Edge {
-            lun: request.lun,
-            write: request.write,
-            lba,
-        };
+        let edge = |lba: u64| Edge { lun: request.lun, write: request.write, lba };
         let end_lba = request.lba.saturating_add(u64::from(request.blocks));
         let may_take = |id: &CommandId| self.may_grow(*id, request.bytes);
         let left = self.ends.newest(&edge(request.lba)).map(CommandId);
         let right = self.begins.newest(&edge(end_lba)).map(CommandId);
         if let Some(left) = left.filter(may_take) {
             self.regrow(left, |pool| pool.extend(left, member));
-            return right
-                .and_then(|right| self.join(left, right))
-                .or(Some(left));
+            return right.and_then(|right| self.join(left, right)).or(Some(left));
         }
         let right = right.filter(may_take)?;
         self.regrow(right, |pool| pool.extend(right, member));
@@ -261,11 +250,7 @@ impl IoQueue {
         if left == right || !self.may_grow(left, right_bytes) {
             return None;
         }
-        let (stays, goes) = if self.pool.seq(left) < self.pool.seq(right) {
-            (left, right)
-        } else {
-            (right, left)
-        };
+        let (stays, goes) = if self.pool.seq(left) < self.pool.seq(right) { (left, right) } else { (right, left) };
         self.remove_edges(goes);
         self.regrow(stays, |pool| pool.join(stays, goes));
         Some(stays)
@@ -285,12 +270,7 @@ impl IoQueue {
 
     fn add_stop(&mut self, id: CommandId) {
         if let Some(command) = self.pool.get(id) {
-            self.elevator.add(Stop {
-                lun: command.lun,
-                lba: command.lba,
-                seq: self.pool.seq(id),
-                command: id.0,
-            });
+            self.elevator.add(Stop { lun: command.lun, lba: command.lba, seq: self.pool.seq(id), command: id.0 });
         }
     }
 
@@ -314,11 +294,7 @@ impl IoQueue {
             return None;
         }
         let command = self.pool.get(id)?;
-        let edge = |lba: u64| Edge {
-            lun: command.lun,
-            write: command.write,
-            lba,
-        };
+        let edge = |lba: u64| Edge { lun: command.lun, write: command.write, lba };
         Some((edge(command.lba), edge(command.end_lba())))
     }
 }

@@ -12,11 +12,7 @@ pub struct FrameWindow {
 impl FrameWindow {
     /// At most `limit` frames (`None`: no limit), each with up to `frame_bytes` of data.
     pub fn new(limit: Option<u32>, frame_bytes: u32) -> FrameWindow {
-        FrameWindow {
-            limit,
-            in_flight: 0,
-            frame_bytes: frame_bytes.max(1),
-        }
+        FrameWindow { limit, in_flight: 0, frame_bytes: frame_bytes.max(1) }
     }
 
     /// Frames that the data of a command needs.

@@ -1,7 +1,7 @@
 //! Control messages under way: a pool of typed frames, each cut into one or more parts on the wire.
 
 use super::frame_ref::FrameRef;
-use sanloom_wire::{Frame, FcId, Payload};
+use sanloom_wire::{FcId, Frame, Payload};
 
 /// A pool of control messages. A message lives until each of its parts has been delivered or lost.
 #[derive(Debug, Default)]

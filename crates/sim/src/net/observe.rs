@@ -1,8 +1,8 @@
 //! What a watched lane shows, and what went wrong in the network.
 
+use super::Net;
 use super::frame_ref::FrameRef;
 use super::lane::Sent;
-use super::Net;
 use sanloom_wire::Header;
 
 /// Something that passed on a watched lane.

@@ -67,13 +67,7 @@ impl BatchMeans {
     /// For at least `batches` batches (at least 2) as soon as there are as many observations.
     pub fn new(batches: usize) -> BatchMeans {
         let batches = batches.max(2);
-        BatchMeans {
-            batches,
-            length: 1,
-            full: Vec::with_capacity(2 * batches),
-            filling: 0,
-            filled: 0,
-        }
+        BatchMeans { batches, length: 1, full: Vec::with_capacity(2 * batches), filling: 0, filled: 0 }
     }
 
     /// Takes one observation, such as a latency in picoseconds.
@@ -97,11 +91,7 @@ impl BatchMeans {
 
     /// The interval from all full batches; `None` with fewer than two.
     pub fn interval(&self) -> Option<ConfidenceInterval> {
-        let means: Vec<f64> = self
-            .full
-            .iter()
-            .map(|&sum| sum as f64 / self.length as f64)
-            .collect();
+        let means: Vec<f64> = self.full.iter().map(|&sum| sum as f64 / self.length as f64).collect();
         ConfidenceInterval::of_samples(&means)
     }
 }
@@ -113,10 +103,9 @@ impl BatchMeans {
 /// I. Stegun, 26.7.5), which there is right to six digits.
 pub fn student_t_975(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
-        12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004,
-        2.262_157, 2.228_139, 2.200_985, 2.178_813, 2.160_369, 2.144_787, 2.131_450, 2.119_905,
-        2.109_816, 2.100_922, 2.093_024, 2.085_963, 2.079_614, 2.073_873, 2.068_658, 2.063_899,
-        2.059_539, 2.055_529, 2.051_831, 2.048_407, 2.045_230, 2.042_272,
+        12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157, 2.228_139,
+        2.200_985, 2.178_813, 2.160_369, 2.144_787, 2.131_450, 2.119_905, 2.109_816, 2.100_922, 2.093_024, 2.085_963,
+        2.079_614, 2.073_873, 2.068_658, 2.063_899, 2.059_539, 2.055_529, 2.051_831, 2.048_407, 2.045_230, 2.042_272,
     ];
     const NORMAL: f64 = 1.959_963_985;
     if degrees == 0 {

@@ -44,11 +44,7 @@ impl LatencyHistogram {
 
     /// An empty histogram with `digits` significant digits, 1 to 5; other numbers become the nearest of them.
     pub fn with_digits(digits: u8) -> LatencyHistogram {
-        LatencyHistogram {
-            digits: digits.clamp(1, 5),
-            buckets: None,
-            exact: Summary::default(),
-        }
+        LatencyHistogram { digits: digits.clamp(1, 5), buckets: None, exact: Summary::default() }
     }
 
     /// The same with memory for latencies up to `longest_ps` taken at once.

@@ -44,12 +44,7 @@ impl Series {
         let max_steps = max_steps.max(2);
         let expected = end_ps.saturating_sub(start_ps) / interval_ps + 1;
         let capacity = usize::try_from(expected).map_or(max_steps, |n| n.min(max_steps));
-        Series {
-            start_ps,
-            interval_ps,
-            max_steps,
-            steps: Vec::with_capacity(capacity),
-        }
+        Series { start_ps, interval_ps, max_steps, steps: Vec::with_capacity(capacity) }
     }
 
     /// A request of `bytes` ended at `now_ps`, `latency_ps` after it came. Before the start nothing is kept.
@@ -66,11 +61,7 @@ impl Series {
         if index >= self.steps.len() {
             self.steps.resize(index + 1, Step::default());
         }
-        self.steps[index].add(Step {
-            bytes,
-            ios: 1,
-            latency_sum_ps: latency_ps,
-        });
+        self.steps[index].add(Step { bytes, ios: 1, latency_sum_ps: latency_ps });
     }
 
     /// Begin of the first step.

@@ -12,11 +12,7 @@ pub struct Summary {
 impl Summary {
     /// Takes one value.
     pub fn add(&mut self, value: u64) {
-        self.min = if self.count == 0 {
-            value
-        } else {
-            self.min.min(value)
-        };
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
         self.sum += u128::from(value);
         self.count += 1;
@@ -27,11 +23,7 @@ impl Summary {
         if other.count == 0 {
             return;
         }
-        self.min = if self.count == 0 {
-            other.min
-        } else {
-            self.min.min(other.min)
-        };
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
         self.sum += other.sum;
         self.count += other.count;

@@ -14,11 +14,7 @@ pub struct TimeWeighted {
 impl TimeWeighted {
     /// A level of 0, watched from `start_ps`.
     pub fn new(start_ps: u64) -> TimeWeighted {
-        TimeWeighted {
-            start_ps,
-            last_ps: start_ps,
-            ..TimeWeighted::default()
-        }
+        TimeWeighted { start_ps, last_ps: start_ps, ..TimeWeighted::default() }
     }
 
     /// The level is `level` from `now_ps` on. An earlier time than the last one counts as the last one.

@@ -16,16 +16,9 @@ pub struct Arrivals {
 impl Arrivals {
     /// The processes `kinds`, all starting at `start_ps`; process `i` draws from `rng_of(i)`. A process that can never
     /// fire (rate zero or not a number, no on-phase) stays silent.
-    pub fn new(
-        kinds: &[Arrival],
-        start_ps: u64,
-        mut rng_of: impl FnMut(u32) -> StreamRng,
-    ) -> Arrivals {
-        let processes = kinds
-            .iter()
-            .zip(0..)
-            .map(|(kind, index)| Process::new(kind, start_ps, rng_of(index)))
-            .collect();
+    pub fn new(kinds: &[Arrival], start_ps: u64, mut rng_of: impl FnMut(u32) -> StreamRng) -> Arrivals {
+        let processes =
+            kinds.iter().zip(0..).map(|(kind, index)| Process::new(kind, start_ps, rng_of(index))).collect();
         Arrivals { processes }
     }
 
@@ -42,11 +35,7 @@ impl Arrivals {
 
     /// Like [`Arrivals::next_ps`], without taking the request.
     pub fn peek_ps(&self) -> u64 {
-        self.processes
-            .iter()
-            .map(|p| p.next_ps)
-            .min()
-            .unwrap_or(u64::MAX)
+        self.processes.iter().map(|p| p.next_ps).min().unwrap_or(u64::MAX)
     }
 }
 
@@ -87,12 +76,7 @@ enum Law {
 
 impl Process {
     fn new(kind: &Arrival, start_ps: u64, rng: StreamRng) -> Process {
-        let mut process = Process {
-            next_ps: start_ps,
-            start_ps,
-            law: Law::new(kind),
-            rng,
-        };
+        let mut process = Process { next_ps: start_ps, start_ps, law: Law::new(kind), rng };
         process.advance();
         process
     }
@@ -114,10 +98,7 @@ impl Process {
                 let gap_ps = *min_ps + below(rng, *width_ps);
                 self.next_ps.saturating_add(gap_ps)
             }
-            Law::Normal {
-                mean_ps,
-                deviation_ps,
-            } => {
+            Law::Normal { mean_ps, deviation_ps } => {
                 let gap_ps = loop {
                     let gap_ps = *mean_ps + *deviation_ps * standard_normal(rng);
                     if gap_ps >= 0.0 {
@@ -126,18 +107,11 @@ impl Process {
                 };
                 self.next_ps.saturating_add(round_ps(gap_ps))
             }
-            Law::OnOff {
-                mean_ps,
-                on_ps,
-                off_ps,
-                clock_ps,
-            } => {
+            Law::OnOff { mean_ps, on_ps, off_ps, clock_ps } => {
                 *clock_ps = clock_ps.saturating_add(round_ps(*mean_ps * exponential(rng)));
                 let phases = *clock_ps / *on_ps;
                 let silent_ps = phases.saturating_mul(*off_ps);
-                self.start_ps
-                    .saturating_add(*clock_ps)
-                    .saturating_add(silent_ps)
+                self.start_ps.saturating_add(*clock_ps).saturating_add(silent_ps)
             }
             Law::Silent => u64::MAX,
         };
@@ -153,28 +127,18 @@ impl Law {
                 None => Law::Silent,
             },
             Arrival::Constant { rate } => match mean_ps(rate.0) {
-                Some(period_ps) => Law::Constant {
-                    period_ps,
-                    count: 0,
-                },
+                Some(period_ps) => Law::Constant { period_ps, count: 0 },
                 None => Law::Silent,
             },
-            Arrival::Uniform { min, max } => Law::Uniform {
-                min_ps: min.0,
-                width_ps: max.0.saturating_sub(min.0).saturating_add(1),
-            },
+            Arrival::Uniform { min, max } => {
+                Law::Uniform { min_ps: min.0, width_ps: max.0.saturating_sub(min.0).saturating_add(1) }
+            }
             // The part below zero is cut off and drawn again: at most every second sample, as no mean is negative.
-            Arrival::Normal { mean, deviation } => Law::Normal {
-                mean_ps: mean.0 as f64,
-                deviation_ps: deviation.0 as f64,
-            },
+            Arrival::Normal { mean, deviation } => {
+                Law::Normal { mean_ps: mean.0 as f64, deviation_ps: deviation.0 as f64 }
+            }
             Arrival::OnOff { rate, on, off } => match mean_ps(rate.0) {
-                Some(mean_ps) if on.0 > 0 => Law::OnOff {
-                    mean_ps,
-                    on_ps: on.0,
-                    off_ps: off.0,
-                    clock_ps: 0,
-                },
+                Some(mean_ps) if on.0 > 0 => Law::OnOff { mean_ps, on_ps: on.0, off_ps: off.0, clock_ps: 0 },
                 _ => Law::Silent,
             },
         }

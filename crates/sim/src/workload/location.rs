@@ -32,12 +32,7 @@ struct Space {
 
 impl Locations {
     /// Places on `luns`, of each only the first `span_bytes` (at least one block).
-    pub fn new(
-        location: Location,
-        hot_set: Option<&HotSet>,
-        span_bytes: Option<u64>,
-        luns: &[Lun],
-    ) -> Locations {
+    pub fn new(location: Location, hot_set: Option<&HotSet>, span_bytes: Option<u64>, luns: &[Lun]) -> Locations {
         let hot = hot_set.map(|set| Hot {
             share: set.share_of_requests,
             zipf: Zipf::new(set.items, set.zipf_exponent),
@@ -55,18 +50,9 @@ impl Locations {
                 Location::Strided { stride_bytes } => stride_bytes.div_ceil(block_bytes),
                 Location::Random | Location::Sequential => 0,
             };
-            Space {
-                usable_blocks,
-                hot_blocks,
-                stride_blocks,
-                cursor_lba: hot_blocks,
-            }
+            Space { usable_blocks, hot_blocks, stride_blocks, cursor_lba: hot_blocks }
         };
-        Locations {
-            location,
-            hot,
-            luns: luns.iter().map(space_of).collect(),
-        }
+        Locations { location, hot, luns: luns.iter().map(space_of).collect() }
     }
 
     /// Blocks of LUN `lun` (an index into the list given at construction) that requests may use.
@@ -87,9 +73,7 @@ impl Locations {
             return space.aligned_within(begin, end, blocks, rng);
         }
         match self.location {
-            Location::Random => {
-                space.aligned_within(space.hot_blocks, space.usable_blocks, blocks, rng)
-            }
+            Location::Random => space.aligned_within(space.hot_blocks, space.usable_blocks, blocks, rng),
             Location::Sequential => space.advance(blocks, blocks),
             Location::Strided { .. } => space.advance(blocks, space.stride_blocks),
         }
@@ -99,9 +83,7 @@ impl Locations {
 impl Space {
     /// Begin and end of one of `items` equal places in the hot part.
     fn place(&self, place: u32, items: u32) -> (u64, u64) {
-        let edge = |index: u64| {
-            (u128::from(self.hot_blocks) * u128::from(index) / u128::from(items)) as u64
-        };
+        let edge = |index: u64| (u128::from(self.hot_blocks) * u128::from(index) / u128::from(items)) as u64;
         (edge(u64::from(place)), edge(u64::from(place) + 1))
     }
 
@@ -110,11 +92,7 @@ impl Space {
     fn aligned_within(&self, begin: u64, end: u64, blocks: u64, rng: &mut StreamRng) -> u64 {
         let first = begin.div_ceil(blocks);
         let last = end / blocks;
-        let slot = if first < last {
-            first + below(rng, last - first)
-        } else {
-            begin / blocks
-        };
+        let slot = if first < last { first + below(rng, last - first) } else { begin / blocks };
         let last_slot = (self.usable_blocks / blocks).saturating_sub(1);
         slot.min(last_slot) * blocks
     }
@@ -122,16 +100,8 @@ impl Space {
     /// The cursor's place, or the beginning if the request does not fit behind it; the cursor moves by `step`.
     fn advance(&mut self, blocks: u64, step: u64) -> u64 {
         let fits = |lba: u64| lba.saturating_add(blocks) <= self.usable_blocks;
-        let begin = if fits(self.hot_blocks) {
-            self.hot_blocks
-        } else {
-            0
-        };
-        let lba = if fits(self.cursor_lba) {
-            self.cursor_lba
-        } else {
-            begin
-        };
+        let begin = if fits(self.hot_blocks) { self.hot_blocks } else { 0 };
+        let lba = if fits(self.cursor_lba) { self.cursor_lba } else { begin };
         self.cursor_lba = lba.saturating_add(step);
         lba
     }

@@ -43,16 +43,9 @@ impl Sizes {
             }
             SizeDistribution::Uniform { min, max, step } => {
                 let step = (*step).max(1);
-                Law::Uniform {
-                    min: *min,
-                    step,
-                    count: u64::from(max.saturating_sub(*min) / step) + 1,
-                }
+                Law::Uniform { min: *min, step, count: u64::from(max.saturating_sub(*min) / step) + 1 }
             }
-            SizeDistribution::Exponential { mean, max } => Law::Exponential {
-                mean: f64::from(*mean),
-                max: *max,
-            },
+            SizeDistribution::Exponential { mean, max } => Law::Exponential { mean: f64::from(*mean), max: *max },
         };
         Sizes { law }
     }

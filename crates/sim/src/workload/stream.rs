@@ -42,12 +42,7 @@ pub struct Stream {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Closed {
-        depth: u32,
-        start_ps: u64,
-        not_yet_started: u32,
-        think_time_ps: u64,
-    },
+    Closed { depth: u32, start_ps: u64, not_yet_started: u32, think_time_ps: u64 },
     Open(Arrivals),
 }
 
@@ -59,27 +54,18 @@ impl Stream {
     ///
     /// If the workload has no target or `luns` has another length than the list of targets; no lab that passed
     /// `Lab::validate` has the first, and the second is a mistake of the caller.
-    pub fn new(
-        workload: &Workload,
-        workload_index: u32,
-        host_index: u32,
-        luns: &[Lun],
-        seed: u64,
-    ) -> Stream {
+    pub fn new(workload: &Workload, workload_index: u32, host_index: u32, luns: &[Lun], seed: u64) -> Stream {
         assert!(!luns.is_empty(), "a workload has at least one target");
         assert_eq!(workload.targets.len(), luns.len(), "one size per target");
         let rng = |purpose| stream_rng(seed, purpose, workload_index, host_index);
         let start_ps = workload.start.0;
         let load = match &workload.load {
-            Load::Closed { depth, think_time } => Source::Closed {
-                depth: *depth,
-                start_ps,
-                not_yet_started: *depth,
-                think_time_ps: think_time.0,
-            },
-            Load::Open(kinds) => Source::Open(Arrivals::new(kinds, start_ps, |process| {
-                rng(Purpose::Arrival { process })
-            })),
+            Load::Closed { depth, think_time } => {
+                Source::Closed { depth: *depth, start_ps, not_yet_started: *depth, think_time_ps: think_time.0 }
+            }
+            Load::Open(kinds) => {
+                Source::Open(Arrivals::new(kinds, start_ps, |process| rng(Purpose::Arrival { process })))
+            }
         };
         let block_bytes = luns.iter().map(|lun| lun.block_bytes.max(1));
         Stream {
@@ -87,12 +73,7 @@ impl Stream {
             stop_ps: workload.stop.map_or(u64::MAX, |stop| stop.0),
             targets: workload.targets.iter().copied().zip(block_bytes).collect(),
             sizes: Sizes::new(&workload.size),
-            locations: Locations::new(
-                workload.location,
-                workload.hot_set.as_ref(),
-                workload.span_bytes,
-                luns,
-            ),
+            locations: Locations::new(workload.location, workload.hot_set.as_ref(), workload.span_bytes, luns),
             read_share: workload.read_share,
             target_rng: rng(Purpose::Target),
             size_rng: rng(Purpose::Size),
@@ -110,11 +91,7 @@ impl Stream {
     /// request is taken. A closed loop has `depth` of them, all at its start. `None`: there are no more.
     pub fn next_arrival_ps(&mut self) -> Option<u64> {
         let at_ps = match &mut self.load {
-            Source::Closed {
-                start_ps,
-                not_yet_started,
-                ..
-            } => {
+            Source::Closed { start_ps, not_yet_started, .. } => {
                 *not_yet_started = not_yet_started.checked_sub(1)?;
                 *start_ps
             }
@@ -147,13 +124,9 @@ impl Stream {
         let index = below(&mut self.target_rng, self.targets.len() as u64) as usize;
         let (lun, block_bytes) = self.targets[index];
         let limit_blocks = self.locations.usable_blocks(index);
-        let blocks = self
-            .sizes
-            .next_blocks(&mut self.size_rng, block_bytes, limit_blocks);
+        let blocks = self.sizes.next_blocks(&mut self.size_rng, block_bytes, limit_blocks);
         Request {
-            lba: self
-                .locations
-                .next_lba(index, blocks, &mut self.location_rng),
+            lba: self.locations.next_lba(index, blocks, &mut self.location_rng),
             blocks,
             bytes: blocks * block_bytes,
             lun,

@@ -41,9 +41,7 @@ impl Zipf {
             let area = self.right + uniform(rng) * (self.left - self.right);
             let x = hat_area_inverse(self.exponent, area);
             let place = libm::floor(x + 0.5).clamp(1.0, last);
-            if place - x <= self.sure
-                || area >= hat_area(self.exponent, place + 0.5) - hat(self.exponent, place)
-            {
+            if place - x <= self.sure || area >= hat_area(self.exponent, place + 0.5) - hat(self.exponent, place) {
                 return place as u32 - 1;
             }
         }
@@ -59,21 +57,13 @@ fn hat_area(exponent: f64, x: f64) -> f64 {
     let log = libm::log(x);
     let t = (1.0 - exponent) * log;
     // The quotient has a removable hole at 0, around which the series is exact to the last bit.
-    let quotient = if t.abs() > 1e-8 {
-        libm::expm1(t) / t
-    } else {
-        1.0 + t / 2.0
-    };
+    let quotient = if t.abs() > 1e-8 { libm::expm1(t) / t } else { 1.0 + t / 2.0 };
     quotient * log
 }
 
 fn hat_area_inverse(exponent: f64, area: f64) -> f64 {
     // Rounding must not push the argument of the logarithm below its pole.
     let t = (area * (1.0 - exponent)).max(-1.0);
-    let quotient = if t.abs() > 1e-8 {
-        libm::log1p(t) / t
-    } else {
-        1.0 - t / 2.0
-    };
+    let quotient = if t.abs() > 1e-8 { libm::log1p(t) / t } else { 1.0 - t / 2.0 };
     libm::exp(quotient * area)
 }

@@ -47,9 +47,7 @@ impl LsAcc {
             Some(command::RLS) => LsAcc::Rls(LinkErrorStatus::parse(payload)?),
             Some(command::REC) => LsAcc::Rec(RecAcc::parse(payload)?),
             Some(command::ECHO) => LsAcc::Echo(payload[head.len()..].into()),
-            Some(command::LOGO | command::RRQ | command::RSCN | command::SCR | command::LIRR) => {
-                LsAcc::Empty
-            }
+            Some(command::LOGO | command::RRQ | command::RSCN | command::SCR | command::LIRR) => LsAcc::Empty,
             _ => LsAcc::Other(payload[1..].into()),
         })
     }

@@ -106,9 +106,7 @@ impl Els {
             command::PDISC => Els::Pdisc(Login::parse(payload)?),
             command::LOGO => Els::Logo(Logo::parse(payload)?),
             command::RTV => Els::Rtv,
-            command::RLS => Els::Rls {
-                port_id: id_at(fixed::<8>("RLS", payload)?, 5),
-            },
+            command::RLS => Els::Rls { port_id: id_at(fixed::<8>("RLS", payload)?, 5) },
             command::ECHO => Els::Echo(payload[head.len()..].into()),
             command::TEST => Els::Test(payload[head.len()..].into()),
             command::RRQ => Els::Rrq(ExchangeRef::parse(payload)?),
@@ -117,20 +115,12 @@ impl Els {
             command::PRLO => Els::Prlo(Prlo::parse(payload)?),
             command::ADISC => Els::Adisc(Adisc::parse(payload)?),
             command::RSCN => Els::Rscn(Rscn::parse(payload)?),
-            command::SCR => Els::Scr {
-                function: fixed::<8>("SCR", payload)?[7],
-            },
+            command::SCR => Els::Scr { function: fixed::<8>("SCR", payload)?[7] },
             command::LIRR => {
                 let b = fixed::<8>("LIRR", payload)?;
-                Els::Lirr {
-                    function: b[4],
-                    format: b[5],
-                }
+                Els::Lirr { function: b[4], format: b[5] }
             }
-            command => Els::Other {
-                command,
-                body: payload[1..].into(),
-            },
+            command => Els::Other { command, body: payload[1..].into() },
         })
     }
 
@@ -140,9 +130,7 @@ impl Els {
         match self {
             Els::LsRjt(reject) => reject.emit(out),
             Els::LsAcc(accept) => accept.emit(out),
-            Els::Plogi(login) | Els::Flogi(login) | Els::Fdisc(login) | Els::Pdisc(login) => {
-                login.emit(command, out)
-            }
+            Els::Plogi(login) | Els::Flogi(login) | Els::Fdisc(login) | Els::Pdisc(login) => login.emit(command, out),
             Els::Logo(logo) => logo.emit(out),
             Els::Rtv => out.put_word(command, FcId::ZERO),
             Els::Rls { port_id } => {

@@ -61,9 +61,7 @@ pub const MAX_PAGES: usize = (u16::MAX as usize - HEAD_BYTES) / PAGE_BYTES;
 impl Prli {
     /// Reads a request or an accept; the command byte is the caller's business.
     pub fn parse(payload: &[u8]) -> Result<Prli, ParseError> {
-        Ok(Prli {
-            pages: parse_pages(payload)?,
-        })
+        Ok(Prli { pages: parse_pages(payload)? })
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
@@ -80,9 +78,7 @@ impl Prli {
 impl Prlo {
     /// Reads a request or an accept; the command byte is the caller's business.
     pub fn parse(payload: &[u8]) -> Result<Prlo, ParseError> {
-        Ok(Prlo {
-            pages: parse_pages(payload)?,
-        })
+        Ok(Prlo { pages: parse_pages(payload)? })
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
@@ -124,12 +120,7 @@ fn parse_pages(payload: &[u8]) -> Result<Vec<PrliPage>, ParseError> {
             rule: "4 bytes and a whole number of pages of 16",
         });
     }
-    let pages = crate::bytes::slice(
-        "PRLI or PRLO pages",
-        payload,
-        HEAD_BYTES,
-        total - HEAD_BYTES,
-    )?;
+    let pages = crate::bytes::slice("PRLI or PRLO pages", payload, HEAD_BYTES, total - HEAD_BYTES)?;
     Ok(pages
         .chunks_exact(PAGE_BYTES)
         .map(|b| PrliPage {

@@ -91,10 +91,7 @@ impl Logo {
     /// Reads 16 bytes.
     pub fn parse(payload: &[u8]) -> Result<Logo, ParseError> {
         let b = fixed::<{ Self::BYTES }>("LOGO", payload)?;
-        Ok(Logo {
-            port_id: id_at(b, 5),
-            port_name: Wwpn(u64_at(b, 8)),
-        })
+        Ok(Logo { port_id: id_at(b, 5), port_name: Wwpn(u64_at(b, 8)) })
     }
 
     /// Appends 16 bytes.
@@ -112,11 +109,7 @@ impl ExchangeRef {
     /// Reads 12 bytes.
     pub fn parse(payload: &[u8]) -> Result<ExchangeRef, ParseError> {
         let b = fixed::<{ Self::BYTES }>("RRQ or REC", payload)?;
-        Ok(ExchangeRef {
-            originator: id_at(b, 5),
-            ox_id: u16_at(b, 8),
-            rx_id: u16_at(b, 10),
-        })
+        Ok(ExchangeRef { originator: id_at(b, 5), ox_id: u16_at(b, 8), rx_id: u16_at(b, 10) })
     }
 
     /// Appends 12 bytes.
@@ -164,11 +157,7 @@ impl Rtv {
     /// Reads 16 bytes.
     pub fn parse(payload: &[u8]) -> Result<Rtv, ParseError> {
         let b = fixed::<{ Self::BYTES }>("RTV accept", payload)?;
-        Ok(Rtv {
-            r_a_tov_ms: u32_at(b, 4),
-            e_d_tov: u32_at(b, 8),
-            qualifier: u32_at(b, 12),
-        })
+        Ok(Rtv { r_a_tov_ms: u32_at(b, 4), e_d_tov: u32_at(b, 8), qualifier: u32_at(b, 12) })
     }
 
     /// Appends 16 bytes.

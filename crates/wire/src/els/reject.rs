@@ -23,35 +23,18 @@ pub const LS_RJT_BYTES: usize = 8;
 impl LsRjt {
     /// A reject without a vendor code.
     pub const fn new(reason: LsRjtReason, explanation: LsRjtExplanation) -> LsRjt {
-        LsRjt {
-            reason,
-            explanation,
-            vendor: 0,
-        }
+        LsRjt { reason, explanation, vendor: 0 }
     }
 
     /// Reads 8 bytes, the command word included.
     pub fn parse(payload: &[u8]) -> Result<LsRjt, ParseError> {
         let b = fixed::<LS_RJT_BYTES>("LS_RJT", payload)?;
-        Ok(LsRjt {
-            reason: LsRjtReason(b[5]),
-            explanation: LsRjtExplanation(b[6]),
-            vendor: b[7],
-        })
+        Ok(LsRjt { reason: LsRjtReason(b[5]), explanation: LsRjtExplanation(b[6]), vendor: b[7] })
     }
 
     /// Appends 8 bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[
-            command::LS_RJT,
-            0,
-            0,
-            0,
-            0,
-            self.reason.0,
-            self.explanation.0,
-            self.vendor,
-        ]);
+        out.extend_from_slice(&[command::LS_RJT, 0, 0, 0, 0, self.reason.0, self.explanation.0, self.vendor]);
     }
 }
 

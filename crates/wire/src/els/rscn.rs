@@ -49,16 +49,10 @@ impl Rscn {
     pub fn parse(payload: &[u8]) -> Result<Rscn, ParseError> {
         let head = fixed::<HEAD_BYTES>("RSCN", payload)?;
         if usize::from(head[1]) != PAGE_BYTES {
-            return Err(ParseError::Length {
-                field: "RSCN page",
-                got_bytes: head[1].into(),
-                rule: "4 bytes",
-            });
+            return Err(ParseError::Length { field: "RSCN page", got_bytes: head[1].into(), rule: "4 bytes" });
         }
         let total = usize::from(u16_at(head, 2));
-        if !(HEAD_BYTES..=HEAD_BYTES + PAGE_BYTES * MAX_PAGES).contains(&total)
-            || !total.is_multiple_of(PAGE_BYTES)
-        {
+        if !(HEAD_BYTES..=HEAD_BYTES + PAGE_BYTES * MAX_PAGES).contains(&total) || !total.is_multiple_of(PAGE_BYTES) {
             return Err(ParseError::Length {
                 field: "RSCN payload length",
                 got_bytes: total,
@@ -66,9 +60,7 @@ impl Rscn {
             });
         }
         let pages = slice("RSCN pages", payload, HEAD_BYTES, total - HEAD_BYTES)?;
-        Ok(Rscn {
-            pages: pages.chunks_exact(PAGE_BYTES).map(RscnPage::read).collect(),
-        })
+        Ok(Rscn { pages: pages.chunks_exact(PAGE_BYTES).map(RscnPage::read).collect() })
     }
 
     /// Appends the payload; pages beyond [`MAX_PAGES`] are left out.
@@ -77,10 +69,7 @@ impl Rscn {
         out.put_u8(PAGE_BYTES as u8);
         out.put_u16(self.encoded_len() as u16);
         for page in self.pages.iter().take(MAX_PAGES) {
-            out.put_word(
-                (page.qualifier & 0x0f) << 2 | page.format.code(),
-                page.address,
-            );
+            out.put_word((page.qualifier & 0x0f) << 2 | page.format.code(), page.address);
         }
     }
 
@@ -92,20 +81,14 @@ impl Rscn {
 
 impl RscnPage {
     fn read(b: &[u8]) -> RscnPage {
-        RscnPage {
-            qualifier: b[0] >> 2 & 0x0f,
-            format: AddressFormat::from_code(b[0]),
-            address: id_at(b, 1),
-        }
+        RscnPage { qualifier: b[0] >> 2 & 0x0f, format: AddressFormat::from_code(b[0]), address: id_at(b, 1) }
     }
 
     /// True when a change at this page's address may concern `id`.
     pub fn covers(&self, id: FcId) -> bool {
         match self.format {
             AddressFormat::Port => id == self.address,
-            AddressFormat::Area => {
-                id.domain() == self.address.domain() && id.area() == self.address.area()
-            }
+            AddressFormat::Area => id.domain() == self.address.domain() && id.area() == self.address.area(),
             AddressFormat::Domain => id.domain() == self.address.domain(),
             AddressFormat::Fabric => true,
         }

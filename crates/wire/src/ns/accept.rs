@@ -3,10 +3,7 @@
 use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::{
-    Fc4Types, NsObject, TYPES_BYTES, clip, command, emit_symbolic_name, parse_symbolic_name,
-    types_at,
-};
+use crate::ns::{Fc4Types, NsObject, TYPES_BYTES, clip, command, emit_symbolic_name, parse_symbolic_name, types_at};
 
 /// An accept of the name server.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -51,9 +48,7 @@ impl NsAccept {
             command::GNN_ID => NsAccept::NodeName(Wwnn(name()?)),
             command::GCS_ID => NsAccept::Classes(u32_at(fixed::<4>(field, body)?, 0)),
             command::GFT_ID => NsAccept::Types(types_at(fixed::<TYPES_BYTES>(field, body)?, 0)),
-            command::GSPN_ID | command::GSNN_NN => {
-                NsAccept::SymbolicName(parse_symbolic_name(body, 0)?)
-            }
+            command::GSPN_ID | command::GSNN_NN => NsAccept::SymbolicName(parse_symbolic_name(body, 0)?),
             command::GPT_ID => NsAccept::PortType(fixed::<4>(field, body)?[0]),
             command::GFPN_ID => NsAccept::FabricPortName(Wwpn(name()?)),
             command::GFF_ID => NsAccept::Features(Box::new(*fixed::<128>(field, body)?)),
@@ -62,14 +57,10 @@ impl NsAccept {
                 NsAccept::PortIds(parse_records::<4, _>(field, body, cut, |b| id_at(b, 1))?)
             }
             command::GPN_FT => {
-                NsAccept::PortNames(parse_records::<16, _>(field, body, cut, |b| {
-                    (id_at(b, 1), Wwpn(u64_at(b, 8)))
-                })?)
+                NsAccept::PortNames(parse_records::<16, _>(field, body, cut, |b| (id_at(b, 1), Wwpn(u64_at(b, 8))))?)
             }
             command::GNN_FT => {
-                NsAccept::NodeNames(parse_records::<16, _>(field, body, cut, |b| {
-                    (id_at(b, 1), Wwnn(u64_at(b, 8)))
-                })?)
+                NsAccept::NodeNames(parse_records::<16, _>(field, body, cut, |b| (id_at(b, 1), Wwnn(u64_at(b, 8))))?)
             }
             command::RPN_ID
             | command::RNN_ID
@@ -81,10 +72,7 @@ impl NsAccept {
             | command::RSNN_NN
             | command::DA_ID => NsAccept::Empty,
             other => {
-                return Err(ParseError::Unsupported {
-                    field: "name server command",
-                    got: other.into(),
-                });
+                return Err(ParseError::Unsupported { field: "name server command", got: other.into() });
             }
         })
     }
@@ -102,24 +90,18 @@ impl NsAccept {
             NsAccept::Features(features) => out.extend_from_slice(&features[..]),
             NsAccept::PortId(port_id) => out.put_word(0, *port_id),
             NsAccept::PortIds(records) => {
-                emit_records(records, out, |control, port_id, out| {
-                    out.put_word(control, *port_id)
-                });
+                emit_records(records, out, |control, port_id, out| out.put_word(control, *port_id));
             }
-            NsAccept::PortNames(records) => {
-                emit_records(records, out, |control, (port_id, name), out| {
-                    out.put_word(control, *port_id);
-                    out.put_u32(0);
-                    out.put_u64(name.0);
-                })
-            }
-            NsAccept::NodeNames(records) => {
-                emit_records(records, out, |control, (port_id, name), out| {
-                    out.put_word(control, *port_id);
-                    out.put_u32(0);
-                    out.put_u64(name.0);
-                })
-            }
+            NsAccept::PortNames(records) => emit_records(records, out, |control, (port_id, name), out| {
+                out.put_word(control, *port_id);
+                out.put_u32(0);
+                out.put_u64(name.0);
+            }),
+            NsAccept::NodeNames(records) => emit_records(records, out, |control, (port_id, name), out| {
+                out.put_word(control, *port_id);
+                out.put_u32(0);
+                out.put_u64(name.0);
+            }),
             NsAccept::Object(object) => object.emit(out),
         }
     }

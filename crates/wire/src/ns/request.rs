@@ -3,9 +3,7 @@
 use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::{
-    Fc4Types, TYPES_BYTES, clip, command, emit_symbolic_name, parse_symbolic_name, types_at,
-};
+use crate::ns::{Fc4Types, TYPES_BYTES, clip, command, emit_symbolic_name, parse_symbolic_name, types_at};
 
 /// A request to the name server.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,12 +42,7 @@ pub enum NsRequest {
     /// 01A1
     GidPt { port_type: u8, domain: u8, area: u8 },
     /// 01F1: features is the nibble of the type, bit 0 target, bit 1 initiator for FCP.
-    GidFf {
-        domain: u8,
-        area: u8,
-        features: u8,
-        fc4_type: u8,
-    },
+    GidFf { domain: u8, area: u8, features: u8, fc4_type: u8 },
     /// 0212
     RpnId { port_id: FcId, port_name: Wwpn },
     /// 0213
@@ -59,23 +52,13 @@ pub enum NsRequest {
     /// 0217
     RftId { port_id: FcId, types: Fc4Types },
     /// 0218: at most 255 bytes.
-    RspnId {
-        port_id: FcId,
-        symbolic_name: Box<[u8]>,
-    },
+    RspnId { port_id: FcId, symbolic_name: Box<[u8]> },
     /// 021A
     RptId { port_id: FcId, port_type: u8 },
     /// 021F
-    RffId {
-        port_id: FcId,
-        features: u8,
-        fc4_type: u8,
-    },
+    RffId { port_id: FcId, features: u8, fc4_type: u8 },
     /// 0239: at most 255 bytes.
-    RsnnNn {
-        node_name: Wwnn,
-        symbolic_name: Box<[u8]>,
-    },
+    RsnnNn { node_name: Wwnn, symbolic_name: Box<[u8]> },
     /// 0300
     DaId { port_id: FcId },
 }
@@ -87,142 +70,69 @@ impl NsRequest {
         let port_id = || Ok(id_at(fixed::<4>(field, body)?, 1));
         let name = || Ok(u64_at(fixed::<8>(field, body)?, 0));
         Ok(match command {
-            command::GA_NXT => NsRequest::GaNxt {
-                port_id: port_id()?,
-            },
-            command::GPN_ID => NsRequest::GpnId {
-                port_id: port_id()?,
-            },
-            command::GNN_ID => NsRequest::GnnId {
-                port_id: port_id()?,
-            },
-            command::GCS_ID => NsRequest::GcsId {
-                port_id: port_id()?,
-            },
-            command::GFT_ID => NsRequest::GftId {
-                port_id: port_id()?,
-            },
-            command::GSPN_ID => NsRequest::GspnId {
-                port_id: port_id()?,
-            },
-            command::GPT_ID => NsRequest::GptId {
-                port_id: port_id()?,
-            },
-            command::GFPN_ID => NsRequest::GfpnId {
-                port_id: port_id()?,
-            },
-            command::GFF_ID => NsRequest::GffId {
-                port_id: port_id()?,
-            },
-            command::GID_PN => NsRequest::GidPn {
-                port_name: Wwpn(name()?),
-            },
-            command::GID_NN => NsRequest::GidNn {
-                node_name: Wwnn(name()?),
-            },
-            command::GSNN_NN => NsRequest::GsnnNn {
-                node_name: Wwnn(name()?),
-            },
+            command::GA_NXT => NsRequest::GaNxt { port_id: port_id()? },
+            command::GPN_ID => NsRequest::GpnId { port_id: port_id()? },
+            command::GNN_ID => NsRequest::GnnId { port_id: port_id()? },
+            command::GCS_ID => NsRequest::GcsId { port_id: port_id()? },
+            command::GFT_ID => NsRequest::GftId { port_id: port_id()? },
+            command::GSPN_ID => NsRequest::GspnId { port_id: port_id()? },
+            command::GPT_ID => NsRequest::GptId { port_id: port_id()? },
+            command::GFPN_ID => NsRequest::GfpnId { port_id: port_id()? },
+            command::GFF_ID => NsRequest::GffId { port_id: port_id()? },
+            command::GID_PN => NsRequest::GidPn { port_name: Wwpn(name()?) },
+            command::GID_NN => NsRequest::GidNn { node_name: Wwnn(name()?) },
+            command::GSNN_NN => NsRequest::GsnnNn { node_name: Wwnn(name()?) },
             command::GID_FT => {
                 let [_, domain, area, fc4_type] = *fixed(field, body)?;
-                NsRequest::GidFt {
-                    domain,
-                    area,
-                    fc4_type,
-                }
+                NsRequest::GidFt { domain, area, fc4_type }
             }
             command::GPN_FT => {
                 let [_, domain, area, fc4_type] = *fixed(field, body)?;
-                NsRequest::GpnFt {
-                    domain,
-                    area,
-                    fc4_type,
-                }
+                NsRequest::GpnFt { domain, area, fc4_type }
             }
             command::GNN_FT => {
                 let [_, domain, area, fc4_type] = *fixed(field, body)?;
-                NsRequest::GnnFt {
-                    domain,
-                    area,
-                    fc4_type,
-                }
+                NsRequest::GnnFt { domain, area, fc4_type }
             }
             command::GID_PT => {
                 let [port_type, domain, area, _] = *fixed(field, body)?;
-                NsRequest::GidPt {
-                    port_type,
-                    domain,
-                    area,
-                }
+                NsRequest::GidPt { port_type, domain, area }
             }
             command::GID_FF => {
                 let [_, domain, area, _, _, _, features, fc4_type] = *fixed(field, body)?;
-                NsRequest::GidFf {
-                    domain,
-                    area,
-                    features,
-                    fc4_type,
-                }
+                NsRequest::GidFf { domain, area, features, fc4_type }
             }
             command::RPN_ID => {
                 let b = fixed::<12>(field, body)?;
-                NsRequest::RpnId {
-                    port_id: id_at(b, 1),
-                    port_name: Wwpn(u64_at(b, 4)),
-                }
+                NsRequest::RpnId { port_id: id_at(b, 1), port_name: Wwpn(u64_at(b, 4)) }
             }
             command::RNN_ID => {
                 let b = fixed::<12>(field, body)?;
-                NsRequest::RnnId {
-                    port_id: id_at(b, 1),
-                    node_name: Wwnn(u64_at(b, 4)),
-                }
+                NsRequest::RnnId { port_id: id_at(b, 1), node_name: Wwnn(u64_at(b, 4)) }
             }
             command::RCS_ID => {
                 let b = fixed::<8>(field, body)?;
-                NsRequest::RcsId {
-                    port_id: id_at(b, 1),
-                    classes: u32_at(b, 4),
-                }
+                NsRequest::RcsId { port_id: id_at(b, 1), classes: u32_at(b, 4) }
             }
             command::RFT_ID => {
                 let b = fixed::<{ 4 + TYPES_BYTES }>(field, body)?;
-                NsRequest::RftId {
-                    port_id: id_at(b, 1),
-                    types: types_at(b, 4),
-                }
+                NsRequest::RftId { port_id: id_at(b, 1), types: types_at(b, 4) }
             }
-            command::RSPN_ID => NsRequest::RspnId {
-                port_id: port_id()?,
-                symbolic_name: parse_symbolic_name(body, 4)?,
-            },
+            command::RSPN_ID => NsRequest::RspnId { port_id: port_id()?, symbolic_name: parse_symbolic_name(body, 4)? },
             command::RPT_ID => {
                 let b = fixed::<8>(field, body)?;
-                NsRequest::RptId {
-                    port_id: id_at(b, 1),
-                    port_type: b[4],
-                }
+                NsRequest::RptId { port_id: id_at(b, 1), port_type: b[4] }
             }
             command::RFF_ID => {
                 let b = fixed::<8>(field, body)?;
-                NsRequest::RffId {
-                    port_id: id_at(b, 1),
-                    features: b[6],
-                    fc4_type: b[7],
-                }
+                NsRequest::RffId { port_id: id_at(b, 1), features: b[6], fc4_type: b[7] }
             }
-            command::RSNN_NN => NsRequest::RsnnNn {
-                node_name: Wwnn(name()?),
-                symbolic_name: parse_symbolic_name(body, 8)?,
-            },
-            command::DA_ID => NsRequest::DaId {
-                port_id: port_id()?,
-            },
+            command::RSNN_NN => {
+                NsRequest::RsnnNn { node_name: Wwnn(name()?), symbolic_name: parse_symbolic_name(body, 8)? }
+            }
+            command::DA_ID => NsRequest::DaId { port_id: port_id()? },
             other => {
-                return Err(ParseError::Unsupported {
-                    field: "name server command",
-                    got: other.into(),
-                });
+                return Err(ParseError::Unsupported { field: "name server command", got: other.into() });
             }
         })
     }
@@ -241,39 +151,16 @@ impl NsRequest {
             | NsRequest::GffId { port_id }
             | NsRequest::DaId { port_id } => out.put_word(0, *port_id),
             NsRequest::GidPn { port_name } => out.put_u64(port_name.0),
-            NsRequest::GidNn { node_name } | NsRequest::GsnnNn { node_name } => {
-                out.put_u64(node_name.0)
-            }
-            NsRequest::GidFt {
-                domain,
-                area,
-                fc4_type,
-            }
-            | NsRequest::GpnFt {
-                domain,
-                area,
-                fc4_type,
-            }
-            | NsRequest::GnnFt {
-                domain,
-                area,
-                fc4_type,
-            } => {
+            NsRequest::GidNn { node_name } | NsRequest::GsnnNn { node_name } => out.put_u64(node_name.0),
+            NsRequest::GidFt { domain, area, fc4_type }
+            | NsRequest::GpnFt { domain, area, fc4_type }
+            | NsRequest::GnnFt { domain, area, fc4_type } => {
                 out.extend_from_slice(&[0, *domain, *area, *fc4_type]);
             }
-            NsRequest::GidPt {
-                port_type,
-                domain,
-                area,
-            } => {
+            NsRequest::GidPt { port_type, domain, area } => {
                 out.extend_from_slice(&[*port_type, *domain, *area, 0]);
             }
-            NsRequest::GidFf {
-                domain,
-                area,
-                features,
-                fc4_type,
-            } => {
+            NsRequest::GidFf { domain, area, features, fc4_type } => {
                 out.extend_from_slice(&[0, *domain, *area, 0, 0, 0, *features, *fc4_type]);
             }
             NsRequest::RpnId { port_id, port_name } => {
@@ -292,10 +179,7 @@ impl NsRequest {
                 out.put_word(0, *port_id);
                 types.iter().for_each(|word| out.put_u32(*word));
             }
-            NsRequest::RspnId {
-                port_id,
-                symbolic_name,
-            } => {
+            NsRequest::RspnId { port_id, symbolic_name } => {
                 out.put_word(0, *port_id);
                 emit_symbolic_name(symbolic_name, out);
             }
@@ -303,18 +187,11 @@ impl NsRequest {
                 out.put_word(0, *port_id);
                 out.extend_from_slice(&[*port_type, 0, 0, 0]);
             }
-            NsRequest::RffId {
-                port_id,
-                features,
-                fc4_type,
-            } => {
+            NsRequest::RffId { port_id, features, fc4_type } => {
                 out.put_word(0, *port_id);
                 out.extend_from_slice(&[0, 0, *features, *fc4_type]);
             }
-            NsRequest::RsnnNn {
-                node_name,
-                symbolic_name,
-            } => {
+            NsRequest::RsnnNn { node_name, symbolic_name } => {
                 out.put_u64(node_name.0);
                 emit_symbolic_name(symbolic_name, out);
             }

@@ -12,14 +12,8 @@ pub type EntryPoint = (&'static str, fn(&[u8]));
 
 /// All of them.
 #[allow(dead_code)] // a fuzz target takes one
-pub const ALL: &[EntryPoint] = &[
-    ("header", header),
-    ("els", els),
-    ("ct", ct),
-    ("fcp", fcp),
-    ("link_service", link_service),
-    ("scsi", scsi),
-];
+pub const ALL: &[EntryPoint] =
+    &[("header", header), ("els", els), ("ct", ct), ("fcp", fcp), ("link_service", link_service), ("scsi", scsi)];
 
 /// Any frame, whatever its header says.
 pub fn header(data: &[u8]) {
@@ -33,10 +27,7 @@ pub fn header(data: &[u8]) {
         let mut bytes = Vec::new();
         frame.emit(&mut bytes);
         assert_eq!(bytes.len(), frame.encoded_len());
-        assert_eq!(
-            Frame::parse(&bytes, None).map(|again| again.payload),
-            Ok(frame.payload)
-        );
+        assert_eq!(Frame::parse(&bytes, None).map(|again| again.payload), Ok(frame.payload));
     }
 }
 
@@ -82,13 +73,7 @@ pub fn link_service(data: &[u8]) {
     let Some(([r_ctl, fc_type, parameter @ ..], payload)) = data.split_first_chunk::<6>() else {
         return;
     };
-    message(
-        RCtl(*r_ctl),
-        FcType(*fc_type),
-        u32::from_be_bytes(*parameter),
-        payload,
-        None,
-    );
+    message(RCtl(*r_ctl), FcType(*fc_type), u32::from_be_bytes(*parameter), payload, None);
     message(RCtl(*r_ctl), FcType::BLS, 0, payload, None);
 }
 
@@ -106,27 +91,12 @@ pub fn scsi(data: &[u8]) {
         assert_eq!(Sense::parse(&sense.to_bytes()), Ok(sense));
     }
     if let Some(number) = data.first_chunk().and_then(|bytes| lun::from_bytes(*bytes)) {
-        assert_eq!(
-            lun::to_bytes(number).and_then(lun::from_bytes),
-            Some(number)
-        );
+        assert_eq!(lun::to_bytes(number).and_then(lun::from_bytes), Some(number));
     }
 }
 
-fn message(
-    r_ctl: RCtl,
-    fc_type: FcType,
-    parameter: u32,
-    payload: &[u8],
-    reply_to: Option<ReplyTo>,
-) {
-    let header = Header {
-        r_ctl,
-        fc_type,
-        parameter,
-        f_ctl: FCtl::REQUEST,
-        ..blank()
-    };
+fn message(r_ctl: RCtl, fc_type: FcType, parameter: u32, payload: &[u8], reply_to: Option<ReplyTo>) {
+    let header = Header { r_ctl, fc_type, parameter, f_ctl: FCtl::REQUEST, ..blank() };
     let Ok(message) = Message::parse(&header, payload, reply_to) else {
         return;
     };
@@ -139,10 +109,5 @@ fn message(
 }
 
 fn blank() -> Header {
-    Message::FcpConf.header(
-        sanloom_wire::FcId::ZERO,
-        sanloom_wire::FcId::ZERO,
-        1,
-        0xffff,
-    )
+    Message::FcpConf.header(sanloom_wire::FcId::ZERO, sanloom_wire::FcId::ZERO, 1, 0xffff)
 }

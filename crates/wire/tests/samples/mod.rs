@@ -21,20 +21,10 @@ pub const STORAGE_PORT: Wwpn = Wwpn(0x5000_0972_0800_0001);
 pub fn messages() -> Vec<(Message, Option<ReplyTo>)> {
     let mut all = Vec::new();
     all.extend(els_requests().into_iter().map(|els| (els.into(), None)));
+    all.extend(els_replies().into_iter().map(|(request, els)| (els.into(), Some(ReplyTo::Els(request)))));
+    all.extend(ns_requests().into_iter().map(|request| (Ct::ns_request(request).into(), None)));
     all.extend(
-        els_replies()
-            .into_iter()
-            .map(|(request, els)| (els.into(), Some(ReplyTo::Els(request)))),
-    );
-    all.extend(
-        ns_requests()
-            .into_iter()
-            .map(|request| (Ct::ns_request(request).into(), None)),
-    );
-    all.extend(
-        ct_replies()
-            .into_iter()
-            .map(|(request, ct)| (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))),
+        ct_replies().into_iter().map(|(request, ct)| (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))),
     );
     all.extend(others().into_iter().map(|message| (message, None)));
     all
@@ -80,99 +70,47 @@ pub fn prli_page(parameters: u32, response: u8) -> PrliPage {
 }
 
 fn adisc() -> Adisc {
-    Adisc {
-        hard_address: FcId::ZERO,
-        port_name: HOST_PORT,
-        node_name: HOST_NODE,
-        port_id: HOST,
-    }
+    Adisc { hard_address: FcId::ZERO, port_name: HOST_PORT, node_name: HOST_NODE, port_id: HOST }
 }
 
 fn els_requests() -> Vec<Els> {
-    let exchange = ExchangeRef {
-        originator: HOST,
-        ox_id: 0x1234,
-        rx_id: 0x8765,
-    };
+    let exchange = ExchangeRef { originator: HOST, ox_id: 0x1234, rx_id: 0x8765 };
     vec![
         Els::Plogi(login(feature::CONTINUOUS_OFFSET)),
         Els::Flogi(login(feature::MULTIPLE_N_PORT_ID)),
         Els::Fdisc(login(0)),
         Els::Pdisc(login(0)),
-        Els::Logo(Logo {
-            port_id: HOST,
-            port_name: HOST_PORT,
-        }),
+        Els::Logo(Logo { port_id: HOST, port_name: HOST_PORT }),
         Els::Rtv,
         Els::Rls { port_id: HOST },
         Els::Echo(Box::new([1, 2, 3, 4, 5])),
         Els::Test(Box::new([6, 7, 8])),
         Els::Rrq(exchange),
         Els::Rec(exchange),
-        Els::Prli(Prli {
-            pages: vec![prli_page(prli::INITIATOR | prli::READ_XFER_RDY_DISABLED, 0)],
-        }),
-        Els::Prlo(Prlo {
-            pages: vec![prli_page(0, 0), prli_page(0, 0)],
-        }),
+        Els::Prli(Prli { pages: vec![prli_page(prli::INITIATOR | prli::READ_XFER_RDY_DISABLED, 0)] }),
+        Els::Prlo(Prlo { pages: vec![prli_page(0, 0), prli_page(0, 0)] }),
         Els::Adisc(adisc()),
         Els::Rscn(Rscn {
             pages: vec![
-                RscnPage {
-                    qualifier: 2,
-                    format: AddressFormat::Port,
-                    address: HOST,
-                },
-                RscnPage {
-                    qualifier: 0,
-                    format: AddressFormat::Domain,
-                    address: FcId::from_parts(7, 0, 0),
-                },
+                RscnPage { qualifier: 2, format: AddressFormat::Port, address: HOST },
+                RscnPage { qualifier: 0, format: AddressFormat::Domain, address: FcId::from_parts(7, 0, 0) },
             ],
         }),
-        Els::Scr {
-            function: scr::FULL,
-        },
-        Els::Lirr {
-            function: 1,
-            format: 0x18,
-        },
-        Els::Other {
-            command: command::LKA,
-            body: Box::new([0, 0, 0, 0xdf, 0, 0, 0]),
-        },
+        Els::Scr { function: scr::FULL },
+        Els::Lirr { function: 1, format: 0x18 },
+        Els::Other { command: command::LKA, body: Box::new([0, 0, 0, 0xdf, 0, 0, 0]) },
     ]
 }
 
 fn els_replies() -> Vec<(u8, Els)> {
     let acc = Els::LsAcc;
     vec![
-        (
-            command::PLOGI,
-            acc(LsAcc::Login(login(feature::CONTINUOUS_OFFSET))),
-        ),
+        (command::PLOGI, acc(LsAcc::Login(login(feature::CONTINUOUS_OFFSET)))),
         (command::FLOGI, acc(LsAcc::Login(login(feature::F_PORT)))),
-        (
-            command::PRLI,
-            acc(LsAcc::Prli(Prli {
-                pages: vec![prli_page(prli::TARGET, prli::RESPONSE_EXECUTED)],
-            })),
-        ),
-        (
-            command::PRLO,
-            acc(LsAcc::Prlo(Prlo {
-                pages: vec![prli_page(0, prli::RESPONSE_EXECUTED)],
-            })),
-        ),
+        (command::PRLI, acc(LsAcc::Prli(Prli { pages: vec![prli_page(prli::TARGET, prli::RESPONSE_EXECUTED)] }))),
+        (command::PRLO, acc(LsAcc::Prlo(Prlo { pages: vec![prli_page(0, prli::RESPONSE_EXECUTED)] }))),
         (command::ADISC, acc(LsAcc::Adisc(adisc()))),
-        (
-            command::RTV,
-            acc(LsAcc::Rtv(Rtv {
-                r_a_tov_ms: 10_000,
-                e_d_tov: 2000,
-                qualifier: 0,
-            })),
-        ),
+        (command::RTV, acc(LsAcc::Rtv(Rtv { r_a_tov_ms: 10_000, e_d_tov: 2000, qualifier: 0 }))),
         (
             command::RLS,
             acc(LsAcc::Rls(LinkErrorStatus {
@@ -197,10 +135,7 @@ fn els_replies() -> Vec<(u8, Els)> {
             })),
         ),
         (command::SCR, acc(LsAcc::Empty)),
-        (
-            command::LKA,
-            acc(LsAcc::Other(Box::new([0, 0, 0, 9, 8, 7]))),
-        ),
+        (command::LKA, acc(LsAcc::Other(Box::new([0, 0, 0, 9, 8, 7])))),
         (
             command::PLOGI,
             Els::LsRjt(LsRjt {
@@ -229,59 +164,19 @@ pub fn ns_requests() -> Vec<NsRequest> {
         NsRequest::GidPn { port_name },
         NsRequest::GidNn { node_name },
         NsRequest::GsnnNn { node_name },
-        NsRequest::GidFt {
-            domain,
-            area,
-            fc4_type,
-        },
-        NsRequest::GpnFt {
-            domain,
-            area,
-            fc4_type,
-        },
-        NsRequest::GnnFt {
-            domain,
-            area,
-            fc4_type,
-        },
-        NsRequest::GidPt {
-            port_type: 0x7f,
-            domain: 1,
-            area: 2,
-        },
-        NsRequest::GidFf {
-            domain: 1,
-            area: 2,
-            features: 3,
-            fc4_type,
-        },
+        NsRequest::GidFt { domain, area, fc4_type },
+        NsRequest::GpnFt { domain, area, fc4_type },
+        NsRequest::GnnFt { domain, area, fc4_type },
+        NsRequest::GidPt { port_type: 0x7f, domain: 1, area: 2 },
+        NsRequest::GidFf { domain: 1, area: 2, features: 3, fc4_type },
         NsRequest::RpnId { port_id, port_name },
         NsRequest::RnnId { port_id, node_name },
-        NsRequest::RcsId {
-            port_id,
-            classes: 8,
-        },
-        NsRequest::RftId {
-            port_id,
-            types: one_type(8),
-        },
-        NsRequest::RspnId {
-            port_id,
-            symbolic_name: symbolic_name(),
-        },
-        NsRequest::RptId {
-            port_id,
-            port_type: 1,
-        },
-        NsRequest::RffId {
-            port_id,
-            features: 2,
-            fc4_type,
-        },
-        NsRequest::RsnnNn {
-            node_name,
-            symbolic_name: symbolic_name(),
-        },
+        NsRequest::RcsId { port_id, classes: 8 },
+        NsRequest::RftId { port_id, types: one_type(8) },
+        NsRequest::RspnId { port_id, symbolic_name: symbolic_name() },
+        NsRequest::RptId { port_id, port_type: 1 },
+        NsRequest::RffId { port_id, features: 2, fc4_type },
+        NsRequest::RsnnNn { node_name, symbolic_name: symbolic_name() },
         NsRequest::DaId { port_id },
     ]
 }
@@ -307,20 +202,11 @@ fn ct_replies() -> Vec<(u16, Ct)> {
         (ns::GFT_ID, NsAccept::Types(one_type(0x28))),
         (ns::GSPN_ID, NsAccept::SymbolicName(Box::new(*b"port"))),
         (ns::GPT_ID, NsAccept::PortType(1)),
-        (
-            ns::GFPN_ID,
-            NsAccept::FabricPortName(Wwpn(0x2004_00c0_ffee_0001)),
-        ),
-        (
-            ns::GFF_ID,
-            NsAccept::Features(Box::new(std::array::from_fn(|i| i as u8))),
-        ),
+        (ns::GFPN_ID, NsAccept::FabricPortName(Wwpn(0x2004_00c0_ffee_0001))),
+        (ns::GFF_ID, NsAccept::Features(Box::new(std::array::from_fn(|i| i as u8)))),
         (ns::GID_PN, NsAccept::PortId(STORAGE)),
         (ns::GID_FT, NsAccept::PortIds(vec![HOST, STORAGE])),
-        (
-            ns::GPN_FT,
-            NsAccept::PortNames(vec![(HOST, HOST_PORT), (STORAGE, STORAGE_PORT)]),
-        ),
+        (ns::GPN_FT, NsAccept::PortNames(vec![(HOST, HOST_PORT), (STORAGE, STORAGE_PORT)])),
         (ns::GNN_FT, NsAccept::NodeNames(vec![(HOST, HOST_NODE)])),
         (ns::RNN_ID, NsAccept::Empty),
     ]
@@ -335,70 +221,35 @@ fn ct_replies() -> Vec<(u16, Ct)> {
             vendor: 0,
         }),
     ));
-    replies.push((
-        ns::GID_A,
-        CtBody::Other {
-            command: 0x8002,
-            body: Box::new([0x80, 1, 0, 0]),
-        },
-    ));
+    replies.push((ns::GID_A, CtBody::Other { command: 0x8002, body: Box::new([0x80, 1, 0, 0]) }));
     let request = Ct::ns_request(NsRequest::GaNxt { port_id: HOST });
-    replies
-        .into_iter()
-        .map(|(command, body)| (command, request.reply(body)))
-        .collect()
+    replies.into_iter().map(|(command, body)| (command, request.reply(body))).collect()
 }
 
 fn others() -> Vec<Message> {
-    let reject = Reject {
-        action: 2,
-        reason: 0x16,
-        vendor: 9,
-    };
+    let reject = Reject { action: 2, reason: 0x16, vendor: 9 };
     vec![
         Message::Bls(Bls::Nop),
         Message::Bls(Bls::Abts),
         Message::Bls(Bls::BaAcc(BaAcc::whole_exchange(0x1234, 0x8765))),
-        Message::Bls(Bls::BaAcc(BaAcc {
-            seq_id: Some(7),
-            ox_id: 1,
-            rx_id: 2,
-            low_seq_cnt: 3,
-            high_seq_cnt: 4,
-        })),
-        Message::Bls(Bls::BaRjt(BaRjt {
-            reason: 3,
-            explanation: 3,
-            vendor: 1,
-        })),
+        Message::Bls(Bls::BaAcc(BaAcc { seq_id: Some(7), ox_id: 1, rx_id: 2, low_seq_cnt: 3, high_seq_cnt: 4 })),
+        Message::Bls(Bls::BaRjt(BaRjt { reason: 3, explanation: 3, vendor: 1 })),
         Message::LinkControl(LinkControl::Ack1),
         Message::LinkControl(LinkControl::Ack0),
         Message::LinkControl(LinkControl::PRjt(reject)),
         Message::LinkControl(LinkControl::FRjt(reject)),
         Message::LinkControl(LinkControl::PBsy(reject)),
-        Message::LinkControl(LinkControl::FBsy(Reject {
-            action: 0,
-            reason: 3,
-            vendor: 0,
-        })),
+        Message::LinkControl(LinkControl::FBsy(Reject { action: 0, reason: 3, vendor: 0 })),
         Message::FcpCmnd(FcpCmnd {
             lun: [0, 1, 0, 0, 0, 0, 0, 0],
             crn: 0,
             attribute: 1,
             task_management: 0,
             flags: FcpCmnd::READ,
-            cdb: Cdb::Read {
-                lba: 0x1122,
-                blocks: 8,
-                fua: false,
-            }
-            .to_bytes(),
+            cdb: Cdb::Read { lba: 0x1122, blocks: 8, fua: false }.to_bytes(),
             data_len: 4096,
         }),
-        Message::FcpXferRdy(FcpXferRdy {
-            offset: 0,
-            burst_len: 4096,
-        }),
+        Message::FcpXferRdy(FcpXferRdy { offset: 0, burst_len: 4096 }),
         Message::FcpRsp(FcpRsp::GOOD),
         Message::FcpRsp(FcpRsp {
             status: sanloom_wire::cdb::status::CHECK_CONDITION,
@@ -406,9 +257,7 @@ fn others() -> Vec<Message> {
             residual: Residual::Under(4096),
             confirm: true,
             response_code: Some(0),
-            sense: Some(
-                Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::LBA_OUT_OF_RANGE).to_bytes(),
-            ),
+            sense: Some(Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::LBA_OUT_OF_RANGE).to_bytes()),
         }),
         Message::FcpConf,
         Ct {
@@ -416,10 +265,7 @@ fn others() -> Vec<Message> {
             service: Service::FDMI,
             options: 0,
             max_or_residual_words: 0,
-            body: CtBody::Other {
-                command: 0x0200,
-                body: Box::new([1, 2, 3, 4]),
-            },
+            body: CtBody::Other { command: 0x0200, body: Box::new([1, 2, 3, 4]) },
         }
         .into(),
     ]

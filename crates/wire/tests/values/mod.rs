@@ -115,11 +115,7 @@ prop_compose! {
 }
 
 fn exchange() -> impl Strategy<Value = ExchangeRef> {
-    (id(), any::<(u16, u16)>()).prop_map(|(originator, (ox_id, rx_id))| ExchangeRef {
-        originator,
-        ox_id,
-        rx_id,
-    })
+    (id(), any::<(u16, u16)>()).prop_map(|(originator, (ox_id, rx_id))| ExchangeRef { originator, ox_id, rx_id })
 }
 
 fn rscn() -> impl Strategy<Value = Rscn> {
@@ -150,10 +146,7 @@ fn els_requests() -> impl Strategy<Value = Els> {
         rscn().prop_map(Els::Rscn),
         any::<u8>().prop_map(|function| Els::Scr { function }),
         any::<(u8, u8)>().prop_map(|(function, format)| Els::Lirr { function, format }),
-        (
-            prop_oneof![Just(command::FPIN), Just(command::RNID), Just(0xee)],
-            bytes(3..300)
-        )
+        (prop_oneof![Just(command::FPIN), Just(command::RNID), Just(0xee)], bytes(3..300))
             .prop_map(|(command, body)| Els::Other { command, body }),
     ]
 }
@@ -164,50 +157,24 @@ fn els_replies() -> impl Strategy<Value = (u8, Els)> {
     prop_oneof![
         any::<(u8, u8, u8, u8)>().prop_map(|(request, reason, explanation, vendor)| {
             let (reason, explanation) = (LsRjtReason(reason), LsRjtExplanation(explanation));
-            (
-                request,
-                Els::LsRjt(LsRjt {
-                    reason,
-                    explanation,
-                    vendor,
-                }),
-            )
+            (request, Els::LsRjt(LsRjt { reason, explanation, vendor }))
         }),
         prop_oneof![
-            (
-                prop_oneof![Just(PLOGI), Just(FLOGI), Just(FDISC), Just(PDISC)],
-                login().prop_map(LsAcc::Login)
-            ),
+            (prop_oneof![Just(PLOGI), Just(FLOGI), Just(FDISC), Just(PDISC)], login().prop_map(LsAcc::Login)),
             (Just(PRLI), prli().prop_map(LsAcc::Prli)),
             (Just(PRLO), prlo().prop_map(LsAcc::Prlo)),
             (Just(ADISC), adisc().prop_map(LsAcc::Adisc)),
             (Just(ECHO), bytes(0..2000).prop_map(LsAcc::Echo)),
             (Just(RNID), bytes(3..300).prop_map(LsAcc::Other)),
-            (
-                prop_oneof![Just(LOGO), Just(RSCN), Just(SCR), Just(RRQ), Just(LIRR)],
-                Just(LsAcc::Empty)
-            ),
+            (prop_oneof![Just(LOGO), Just(RSCN), Just(SCR), Just(RRQ), Just(LIRR)], Just(LsAcc::Empty)),
         ]
         .prop_map(|(request, accept)| (request, Els::LsAcc(accept))),
         words.prop_map(|[r_a_tov_ms, e_d_tov, qualifier, ..]| {
-            (
-                RTV,
-                Els::LsAcc(LsAcc::Rtv(Rtv {
-                    r_a_tov_ms,
-                    e_d_tov,
-                    qualifier,
-                })),
-            )
+            (RTV, Els::LsAcc(LsAcc::Rtv(Rtv { r_a_tov_ms, e_d_tov, qualifier })))
         }),
         words.prop_map(|words| {
-            let [
-                link_failure,
-                loss_of_sync,
-                loss_of_signal,
-                primitive_sequence_error,
-                invalid_word,
-                invalid_crc,
-            ] = words;
+            let [link_failure, loss_of_sync, loss_of_signal, primitive_sequence_error, invalid_word, invalid_crc] =
+                words;
             let counters = LinkErrorStatus {
                 link_failure,
                 loss_of_sync,
@@ -218,86 +185,44 @@ fn els_replies() -> impl Strategy<Value = (u8, Els)> {
             };
             (RLS, Els::LsAcc(LsAcc::Rls(counters)))
         }),
-        (any::<(u16, u16)>(), id(), id(), words).prop_map(
-            |((ox_id, rx_id), originator, responder, words)| {
-                let [fc4_value, e_stat, ..] = words;
-                (
-                    REC,
-                    Els::LsAcc(LsAcc::Rec(RecAcc {
-                        ox_id,
-                        rx_id,
-                        originator,
-                        responder,
-                        fc4_value,
-                        e_stat,
-                    })),
-                )
-            }
-        ),
+        (any::<(u16, u16)>(), id(), id(), words).prop_map(|((ox_id, rx_id), originator, responder, words)| {
+            let [fc4_value, e_stat, ..] = words;
+            (REC, Els::LsAcc(LsAcc::Rec(RecAcc { ox_id, rx_id, originator, responder, fc4_value, e_stat })))
+        }),
     ]
 }
 
 /// Everything of a CT unit but service and body.
 fn preamble() -> impl Strategy<Value = Ct> {
-    (0..0x100_0000_u32, any::<(u8, u16)>()).prop_map(|(in_id, (options, max_or_residual_words))| {
-        Ct {
-            in_id,
-            service: Service::new(0, 0),
-            options,
-            max_or_residual_words,
-            body: CtBody::Other {
-                command: 0,
-                body: Box::new([]),
-            },
-        }
+    (0..0x100_0000_u32, any::<(u8, u16)>()).prop_map(|(in_id, (options, max_or_residual_words))| Ct {
+        in_id,
+        service: Service::new(0, 0),
+        options,
+        max_or_residual_words,
+        body: CtBody::Other { command: 0, body: Box::new([]) },
     })
 }
 
 fn other_ct() -> impl Strategy<Value = Ct> {
     let reject = any::<(u8, u8, u8)>().prop_map(|(reason, explanation, vendor)| {
-        CtBody::Reject(CtReject {
-            reason: CtReason(reason),
-            explanation,
-            vendor,
-        })
+        CtBody::Reject(CtReject { reason: CtReason(reason), explanation, vendor })
     });
-    let other = (
-        any::<u16>().prop_filter("a reject is typed", |&command| command != FS_RJT),
-        bytes(0..100),
-    )
+    let other = (any::<u16>().prop_filter("a reject is typed", |&command| command != FS_RJT), bytes(0..100))
         .prop_map(|(command, body)| CtBody::Other { command, body });
-    let of_other_service = (
-        prop_oneof![Just(Service::FDMI), Just(Service::FABRIC_ZONE_SERVER)],
-        other,
-    );
+    let of_other_service = (prop_oneof![Just(Service::FDMI), Just(Service::FABRIC_ZONE_SERVER)], other);
     let of_name_server = (
         Just(Service::NAME_SERVER),
         bytes(0..100).prop_flat_map(|body| {
-            let command = prop_oneof![
-                Just(FS_ACC),
-                Just(ns::command::GID_A),
-                Just(ns::command::GPN_NN),
-                Just(0xbeef)
-            ];
-            command.prop_map(move |command| CtBody::Other {
-                command,
-                body: body.clone(),
-            })
+            let command = prop_oneof![Just(FS_ACC), Just(ns::command::GID_A), Just(ns::command::GPN_NN), Just(0xbeef)];
+            command.prop_map(move |command| CtBody::Other { command, body: body.clone() })
         }),
     );
-    let rejected = (
-        any::<(u8, u8)>().prop_map(|(t, s)| Service::new(t, s)),
-        reject,
-    );
-    (
-        preamble(),
-        prop_oneof![of_other_service, of_name_server, rejected],
-    )
-        .prop_map(|(ct, (service, body))| Ct {
-            service,
-            body,
-            ..ct
-        })
+    let rejected = (any::<(u8, u8)>().prop_map(|(t, s)| Service::new(t, s)), reject);
+    (preamble(), prop_oneof![of_other_service, of_name_server, rejected]).prop_map(|(ct, (service, body))| Ct {
+        service,
+        body,
+        ..ct
+    })
 }
 
 fn ns_requests() -> impl Strategy<Value = NsRequest> {
@@ -316,32 +241,11 @@ fn ns_requests() -> impl Strategy<Value = NsRequest> {
     });
     let by_scope = any::<(u8, u8, u8, u8)>().prop_flat_map(|(domain, area, features, fc4_type)| {
         prop_oneof![
-            Just(NsRequest::GidFt {
-                domain,
-                area,
-                fc4_type
-            }),
-            Just(NsRequest::GpnFt {
-                domain,
-                area,
-                fc4_type
-            }),
-            Just(NsRequest::GnnFt {
-                domain,
-                area,
-                fc4_type
-            }),
-            Just(NsRequest::GidPt {
-                port_type: features,
-                domain,
-                area
-            }),
-            Just(NsRequest::GidFf {
-                domain,
-                area,
-                features,
-                fc4_type
-            }),
+            Just(NsRequest::GidFt { domain, area, fc4_type }),
+            Just(NsRequest::GpnFt { domain, area, fc4_type }),
+            Just(NsRequest::GnnFt { domain, area, fc4_type }),
+            Just(NsRequest::GidPt { port_type: features, domain, area }),
+            Just(NsRequest::GidFf { domain, area, features, fc4_type }),
         ]
     });
     prop_oneof![
@@ -353,21 +257,14 @@ fn ns_requests() -> impl Strategy<Value = NsRequest> {
         (id(), wwpn()).prop_map(|(port_id, port_name)| NsRequest::RpnId { port_id, port_name }),
         (id(), wwnn()).prop_map(|(port_id, node_name)| NsRequest::RnnId { port_id, node_name }),
         (id(), any::<[u32; 8]>()).prop_map(|(port_id, types)| NsRequest::RftId { port_id, types }),
-        (id(), symbolic_name()).prop_map(|(port_id, symbolic_name)| NsRequest::RspnId {
-            port_id,
-            symbolic_name
-        }),
-        (id(), any::<u8>())
-            .prop_map(|(port_id, port_type)| NsRequest::RptId { port_id, port_type }),
+        (id(), symbolic_name()).prop_map(|(port_id, symbolic_name)| NsRequest::RspnId { port_id, symbolic_name }),
+        (id(), any::<u8>()).prop_map(|(port_id, port_type)| NsRequest::RptId { port_id, port_type }),
         (id(), any::<(u8, u8)>()).prop_map(|(port_id, (features, fc4_type))| NsRequest::RffId {
             port_id,
             features,
             fc4_type
         }),
-        (wwnn(), symbolic_name()).prop_map(|(node_name, symbolic_name)| NsRequest::RsnnNn {
-            node_name,
-            symbolic_name
-        }),
+        (wwnn(), symbolic_name()).prop_map(|(node_name, symbolic_name)| NsRequest::RsnnNn { node_name, symbolic_name }),
     ]
 }
 
@@ -395,21 +292,14 @@ prop_compose! {
 
 fn ns_accepts() -> impl Strategy<Value = (u16, NsAccept)> {
     use ns::command::*;
-    let features =
-        vec(any::<u8>(), 128).prop_map(|bytes| Box::new(std::array::from_fn(|i| bytes[i])));
+    let features = vec(any::<u8>(), 128).prop_map(|bytes| Box::new(std::array::from_fn(|i| bytes[i])));
     prop_oneof![
-        (
-            Just(GA_NXT),
-            object().prop_map(|object| NsAccept::Object(Box::new(object)))
-        ),
+        (Just(GA_NXT), object().prop_map(|object| NsAccept::Object(Box::new(object)))),
         (Just(GPN_ID), wwpn().prop_map(NsAccept::PortName)),
         (Just(GNN_ID), wwnn().prop_map(NsAccept::NodeName)),
         (Just(GCS_ID), any::<u32>().prop_map(NsAccept::Classes)),
         (Just(GFT_ID), any::<[u32; 8]>().prop_map(NsAccept::Types)),
-        (
-            prop_oneof![Just(GSPN_ID), Just(GSNN_NN)],
-            symbolic_name().prop_map(NsAccept::SymbolicName)
-        ),
+        (prop_oneof![Just(GSPN_ID), Just(GSNN_NN)], symbolic_name().prop_map(NsAccept::SymbolicName)),
         (Just(GPT_ID), any::<u8>().prop_map(NsAccept::PortType)),
         (Just(GFPN_ID), wwpn().prop_map(NsAccept::FabricPortName)),
         (Just(GFF_ID), features.prop_map(NsAccept::Features)),
@@ -419,18 +309,9 @@ fn ns_accepts() -> impl Strategy<Value = (u16, NsAccept)> {
                 prop_oneof![Just(GID_NN), Just(GID_FT), Just(GID_PT), Just(GID_FF)],
                 vec(id(), 1..40).prop_map(NsAccept::PortIds)
             ),
-            (
-                Just(GPN_FT),
-                vec((id(), wwpn()), 1..40).prop_map(NsAccept::PortNames)
-            ),
-            (
-                Just(GNN_FT),
-                vec((id(), wwnn()), 1..40).prop_map(NsAccept::NodeNames)
-            ),
-            (
-                prop_oneof![Just(RFT_ID), Just(RNN_ID), Just(DA_ID)],
-                Just(NsAccept::Empty)
-            ),
+            (Just(GPN_FT), vec((id(), wwpn()), 1..40).prop_map(NsAccept::PortNames)),
+            (Just(GNN_FT), vec((id(), wwnn()), 1..40).prop_map(NsAccept::NodeNames)),
+            (prop_oneof![Just(RFT_ID), Just(RNN_ID), Just(DA_ID)], Just(NsAccept::Empty)),
         ]),
     ]
 }
@@ -439,17 +320,9 @@ fn bls() -> impl Strategy<Value = Bls> {
     prop_oneof![
         Just(Bls::Nop),
         Just(Bls::Abts),
-        any::<(Option<u8>, u16, u16, u16, u16)>().prop_map(
-            |(seq_id, ox_id, rx_id, low_seq_cnt, high_seq_cnt)| {
-                Bls::BaAcc(BaAcc {
-                    seq_id,
-                    ox_id,
-                    rx_id,
-                    low_seq_cnt,
-                    high_seq_cnt,
-                })
-            }
-        ),
+        any::<(Option<u8>, u16, u16, u16, u16)>().prop_map(|(seq_id, ox_id, rx_id, low_seq_cnt, high_seq_cnt)| {
+            Bls::BaAcc(BaAcc { seq_id, ox_id, rx_id, low_seq_cnt, high_seq_cnt })
+        }),
         any::<(u8, u8, u8)>().prop_map(|(reason, explanation, vendor)| Bls::BaRjt(BaRjt {
             reason,
             explanation,
@@ -459,16 +332,8 @@ fn bls() -> impl Strategy<Value = Bls> {
 }
 
 fn link_control() -> impl Strategy<Value = LinkControl> {
-    let reject = any::<(u8, u8, u8)>().prop_map(|(action, reason, vendor)| Reject {
-        action,
-        reason,
-        vendor,
-    });
-    let busy = (0..16_u8).prop_map(|reason| Reject {
-        action: 0,
-        reason,
-        vendor: 0,
-    });
+    let reject = any::<(u8, u8, u8)>().prop_map(|(action, reason, vendor)| Reject { action, reason, vendor });
+    let busy = (0..16_u8).prop_map(|reason| Reject { action: 0, reason, vendor: 0 });
     prop_oneof![
         Just(LinkControl::Ack1),
         Just(LinkControl::Ack0),
@@ -486,43 +351,17 @@ fn fcp() -> impl Strategy<Value = Message> {
         any::<u32>().prop_map(Residual::Over),
     ];
     prop_oneof![
-        (
-            any::<([u8; 8], u8, u8, u8)>(),
-            0..4_u8,
-            any::<([u8; 16], u32)>()
-        )
-            .prop_map(
-                |((lun, crn, attribute, task_management), flags, (cdb, data_len))| {
-                    Message::FcpCmnd(FcpCmnd {
-                        lun,
-                        crn,
-                        attribute,
-                        task_management,
-                        flags,
-                        cdb,
-                        data_len,
-                    })
-                }
-            ),
-        any::<(u32, u32)>()
-            .prop_map(|(offset, burst_len)| Message::FcpXferRdy(FcpXferRdy { offset, burst_len })),
-        (
-            any::<(u8, u16, bool, Option<u8>)>(),
-            residual,
-            proptest::option::of(bytes(0..260))
-        )
-            .prop_map(
-                |((status, retry_delay, confirm, response_code), residual, sense)| {
-                    Message::FcpRsp(FcpRsp {
-                        status,
-                        retry_delay,
-                        residual,
-                        confirm,
-                        response_code,
-                        sense,
-                    })
-                }
-            ),
+        (any::<([u8; 8], u8, u8, u8)>(), 0..4_u8, any::<([u8; 16], u32)>()).prop_map(
+            |((lun, crn, attribute, task_management), flags, (cdb, data_len))| {
+                Message::FcpCmnd(FcpCmnd { lun, crn, attribute, task_management, flags, cdb, data_len })
+            }
+        ),
+        any::<(u32, u32)>().prop_map(|(offset, burst_len)| Message::FcpXferRdy(FcpXferRdy { offset, burst_len })),
+        (any::<(u8, u16, bool, Option<u8>)>(), residual, proptest::option::of(bytes(0..260))).prop_map(
+            |((status, retry_delay, confirm, response_code), residual, sense)| {
+                Message::FcpRsp(FcpRsp { status, retry_delay, residual, confirm, response_code, sense })
+            }
+        ),
         Just(Message::FcpConf),
     ]
 }

@@ -27,9 +27,8 @@ pub(super) fn choose(
         PathPolicy::Failover => 0,
         _ => multipath.last + 1,
     };
-    let usable = (first..first + count)
-        .map(|index| index % count)
-        .filter(|&index| multipath.paths[index].state == state);
+    let usable =
+        (first..first + count).map(|index| index % count).filter(|&index| multipath.paths[index].state == state);
     let load_of = |index: &usize| &multipath.paths[*index].load;
     let mut candidates = usable.clone().filter(|&index| admits(index as u16));
     match multipath.config.policy {
