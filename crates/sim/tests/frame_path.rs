@@ -32,7 +32,14 @@ struct SwitchCase {
 }
 
 fn rate() -> impl Strategy<Value = LineRate> {
-    prop::sample::select(vec![LineRate::Fc1, LineRate::Fc2, LineRate::Fc2, LineRate::Fc4, LineRate::Fc10, LineRate::Fc32])
+    prop::sample::select(vec![
+        LineRate::Fc1,
+        LineRate::Fc2,
+        LineRate::Fc2,
+        LineRate::Fc4,
+        LineRate::Fc10,
+        LineRate::Fc32,
+    ])
 }
 
 fn switch() -> impl Strategy<Value = SwitchCase> {
@@ -57,8 +64,12 @@ fn case() -> impl Strategy<Value = Case> {
             prop::collection::vec((gap, 0..nports, 0..nports, 1u32..20_000), 1..60),
             prop::sample::select(vec![IslChoice::Ingress, IslChoice::Spray]),
         )
-            .prop_map(|(switches, isls, nports, sends, isl_choice)| {
-                Case { switches, isls, nports, sends, isl_choice }
+            .prop_map(|(switches, isls, nports, sends, isl_choice)| Case {
+                switches,
+                isls,
+                nports,
+                sends,
+                isl_choice,
             })
     })
 }
@@ -84,7 +95,14 @@ fn build(case: &Case) -> Both {
             let mut lane = Lane::new(from, to, rate, light * 1_000, credit);
             lane.bundle = bundle.map(|bundle| 2 * bundle + direction);
             let plain_bundle = lane.bundle.map(usize::from);
-            plain_lanes.push(plain::Lane::new(plain_end(from), plain_end(to), rate, light * 1_000, credit as usize, plain_bundle));
+            plain_lanes.push(plain::Lane::new(
+                plain_end(from),
+                plain_end(to),
+                rate,
+                light * 1_000,
+                credit as usize,
+                plain_bundle,
+            ));
             lanes.push(lane);
         }
     };

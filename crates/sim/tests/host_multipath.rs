@@ -2,9 +2,7 @@
 
 use proptest::prelude::*;
 use sanloom_core::config::{self, PathPolicy, Picos};
-use sanloom_sim::host::{
-    Choice, End, FAILURES_TO_DEMOTE, Input, Multipath, Output, PROBE_INTERVAL_PS, PathState,
-};
+use sanloom_sim::host::{Choice, End, FAILURES_TO_DEMOTE, Input, Multipath, Output, PROBE_INTERVAL_PS, PathState};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -108,10 +106,7 @@ fn a_lost_remote_port_blocks_then_fails_then_is_forgotten() {
     assert_eq!(blocked, [changed(0, PathState::Active, PathState::Blocked)]);
     assert_eq!(multipath.poll_timeout(), Some(6_000));
     assert_eq!(handle(&mut multipath, 5_999, Input::Timeout), []);
-    let failed = [
-        changed(0, PathState::Blocked, PathState::Failed),
-        Output::TakeBack(0),
-    ];
+    let failed = [changed(0, PathState::Blocked, PathState::Failed), Output::TakeBack(0)];
     assert_eq!(handle(&mut multipath, 6_000, Input::Timeout), failed);
     assert_eq!(multipath.poll_timeout(), Some(61_000));
     let gone = [changed(0, PathState::Failed, PathState::Gone)];
@@ -127,10 +122,7 @@ fn a_short_outage_gives_nothing_back() {
     handle(&mut multipath, 1_000, Input::RemoteDown(0));
     assert_eq!(choose(&mut multipath), Choice::NoPath);
     assert_eq!(handle(&mut multipath, 1_000, Input::Wait(3)), []);
-    let back = [
-        changed(0, PathState::Blocked, PathState::Active),
-        Output::Retry(3),
-    ];
+    let back = [changed(0, PathState::Blocked, PathState::Active), Output::Retry(3)];
     assert_eq!(handle(&mut multipath, 5_000, Input::RemoteUp(0)), back);
     assert_eq!(choose(&mut multipath), Choice::Path(0));
     assert_eq!(multipath.poll_timeout(), None);
@@ -138,20 +130,12 @@ fn a_short_outage_gives_nothing_back() {
 
 #[test]
 fn dev_loss_before_fast_io_fail_takes_commands_back_too() {
-    let mut multipath = Multipath::new(
-        &config::Multipath {
-            dev_loss: Picos(2_000),
-            ..config(PathPolicy::RoundRobin)
-        },
-        1,
-    );
+    let mut multipath =
+        Multipath::new(&config::Multipath { dev_loss: Picos(2_000), ..config(PathPolicy::RoundRobin) }, 1);
     multipath.handle(0, Input::RemoteUp(0));
     multipath.handle(0, Input::RemoteDown(0));
     outputs(&mut multipath);
-    let gone = [
-        changed(0, PathState::Blocked, PathState::Gone),
-        Output::TakeBack(0),
-    ];
+    let gone = [changed(0, PathState::Blocked, PathState::Gone), Output::TakeBack(0)];
     assert_eq!(handle(&mut multipath, 2_000, Input::Timeout), gone);
 }
 
@@ -226,10 +210,7 @@ fn a_suspect_path_is_better_than_none() {
     }
     handle(&mut multipath, 0, Input::RemoteDown(1));
     assert_eq!(choose(&mut multipath), Choice::Path(0));
-    assert_eq!(
-        handle(&mut multipath, 0, Input::Wait(9)),
-        [Output::Retry(9)]
-    );
+    assert_eq!(handle(&mut multipath, 0, Input::Wait(9)), [Output::Retry(9)]);
 }
 
 #[test]

@@ -9,23 +9,11 @@ use std::collections::BTreeMap;
 const BLOCK_BYTES: u32 = 512;
 
 fn config(scheduler: IoScheduler) -> config::IoQueue {
-    config::IoQueue {
-        max_outstanding: 1000,
-        max_waiting: None,
-        scheduler,
-        merge_up_to_bytes: 0,
-    }
+    config::IoQueue { max_outstanding: 1000, max_waiting: None, scheduler, merge_up_to_bytes: 0 }
 }
 
 fn request(lun: u16, lba: u64, blocks: u32, write: bool) -> Request {
-    Request {
-        lba,
-        blocks,
-        bytes: blocks * BLOCK_BYTES,
-        lun: Target { storage: 0, lun },
-        target: lun,
-        write,
-    }
+    Request { lba, blocks, bytes: blocks * BLOCK_BYTES, lun: Target { storage: 0, lun }, target: lun, write }
 }
 
 fn read(lba: u64, blocks: u32) -> Request {
@@ -33,9 +21,7 @@ fn read(lba: u64, blocks: u32) -> Request {
 }
 
 fn places(queue: &mut IoQueue) -> Vec<(u16, u64)> {
-    std::iter::from_fn(|| queue.pop(0))
-        .map(|(_, command)| (command.lun.lun, command.lba))
-        .collect()
+    std::iter::from_fn(|| queue.pop(0)).map(|(_, command)| (command.lun.lun, command.lba)).collect()
 }
 
 #[test]
@@ -78,10 +64,7 @@ fn one_popular_place_does_not_stop_the_sweep() {
 
 #[test]
 fn no_more_than_the_maximum_is_outstanding() {
-    let mut queue = IoQueue::new(&config::IoQueue {
-        max_outstanding: 2,
-        ..config(IoScheduler::Fifo)
-    });
+    let mut queue = IoQueue::new(&config::IoQueue { max_outstanding: 2, ..config(IoScheduler::Fifo) });
     for lba in 0..5 {
         queue.push(read(lba * 100, 1), 0, 0);
     }
@@ -96,10 +79,7 @@ fn no_more_than_the_maximum_is_outstanding() {
 
 #[test]
 fn a_full_waiting_queue_refuses_and_counts() {
-    let mut queue = IoQueue::new(&config::IoQueue {
-        max_waiting: Some(2),
-        ..config(IoScheduler::Fifo)
-    });
+    let mut queue = IoQueue::new(&config::IoQueue { max_waiting: Some(2), ..config(IoScheduler::Fifo) });
     assert!(matches!(queue.push(read(0, 1), 0, 0), Pushed::Queued(_)));
     assert!(matches!(queue.push(read(9, 1), 0, 0), Pushed::Queued(_)));
     assert_eq!(queue.push(read(5, 1), 0, 0), Pushed::Refused);
@@ -110,10 +90,7 @@ fn a_full_waiting_queue_refuses_and_counts() {
 
 #[test]
 fn contiguous_requests_merge_and_each_ends_by_itself() {
-    let mut queue = IoQueue::new(&config::IoQueue {
-        merge_up_to_bytes: 64 * BLOCK_BYTES,
-        ..config(IoScheduler::Fifo)
-    });
+    let mut queue = IoQueue::new(&config::IoQueue { merge_up_to_bytes: 64 * BLOCK_BYTES, ..config(IoScheduler::Fifo) });
     let Pushed::Queued(id) = queue.push(read(100, 8), 10, 1) else {
         panic!("an empty queue has nothing to merge with");
     };
@@ -135,10 +112,7 @@ fn contiguous_requests_merge_and_each_ends_by_itself() {
 #[test]
 fn a_request_that_closes_a_gap_joins_its_neighbours() {
     for scheduler in [IoScheduler::Fifo, IoScheduler::Elevator] {
-        let mut queue = IoQueue::new(&config::IoQueue {
-            merge_up_to_bytes: 64 * BLOCK_BYTES,
-            ..config(scheduler)
-        });
+        let mut queue = IoQueue::new(&config::IoQueue { merge_up_to_bytes: 64 * BLOCK_BYTES, ..config(scheduler) });
         queue.push(read(16, 8), 0, 0);
         queue.push(read(0, 8), 0, 1);
         queue.push(read(8, 8), 0, 2);
@@ -154,28 +128,16 @@ fn a_request_that_closes_a_gap_joins_its_neighbours() {
 
 #[test]
 fn requests_of_other_luns_directions_places_and_sizes_do_not_merge() {
-    let mut queue = IoQueue::new(&config::IoQueue {
-        merge_up_to_bytes: 16 * BLOCK_BYTES,
-        ..config(IoScheduler::Fifo)
-    });
+    let mut queue = IoQueue::new(&config::IoQueue { merge_up_to_bytes: 16 * BLOCK_BYTES, ..config(IoScheduler::Fifo) });
     queue.push(read(100, 8), 0, 0);
-    for other in [
-        request(1, 108, 8, false),
-        request(0, 108, 8, true),
-        read(107, 8),
-        read(109, 8),
-        read(108, 9),
-    ] {
+    for other in [request(1, 108, 8, false), request(0, 108, 8, true), read(107, 8), read(109, 8), read(108, 9)] {
         assert!(matches!(queue.push(other, 0, 0), Pushed::Queued(_)));
     }
 }
 
 #[test]
 fn an_outstanding_command_does_not_grow() {
-    let mut queue = IoQueue::new(&config::IoQueue {
-        merge_up_to_bytes: 1 << 20,
-        ..config(IoScheduler::Fifo)
-    });
+    let mut queue = IoQueue::new(&config::IoQueue { merge_up_to_bytes: 1 << 20, ..config(IoScheduler::Fifo) });
     queue.push(read(0, 8), 0, 0);
     assert!(queue.pop(0).is_some());
     assert!(matches!(queue.push(read(8, 8), 0, 0), Pushed::Queued(_)));
@@ -183,10 +145,7 @@ fn an_outstanding_command_does_not_grow() {
 
 #[test]
 fn a_parked_command_gives_its_place_to_others() {
-    let mut queue = IoQueue::new(&config::IoQueue {
-        max_outstanding: 1,
-        ..config(IoScheduler::Fifo)
-    });
+    let mut queue = IoQueue::new(&config::IoQueue { max_outstanding: 1, ..config(IoScheduler::Fifo) });
     queue.push(read(0, 1), 0, 0);
     queue.push(read(10, 1), 0, 0);
     let (parked, _) = queue.pop(0).expect("room for one");
@@ -246,11 +205,7 @@ impl Waiting {
 impl Model {
     fn push(&mut self, request: Request, number: u32) -> bool {
         let count: usize = self.waiting.iter().map(|w| w.requests.len()).sum();
-        if self
-            .config
-            .max_waiting
-            .is_some_and(|max| count >= max as usize)
-        {
+        if self.config.max_waiting.is_some_and(|max| count >= max as usize) {
             return false;
         }
         let new = Waiting {
@@ -272,11 +227,8 @@ impl Model {
                 let right = self.index_of(right);
                 let other = self.waiting[right].clone();
                 if grown != right && self.fits(self.waiting[grown].made, &other) {
-                    let (stays, goes) = if self.waiting[grown].made < other.made {
-                        (grown, right)
-                    } else {
-                        (right, grown)
-                    };
+                    let (stays, goes) =
+                        if self.waiting[grown].made < other.made { (grown, right) } else { (right, grown) };
                     let goes = self.waiting[goes].clone();
                     let stays = self.waiting[stays].made;
                     self.waiting.retain(|w| w.made != goes.made);
@@ -290,11 +242,7 @@ impl Model {
             self.touched += 1;
             let sweep = self.sweep_of(&new);
             let touched = self.touched;
-            self.waiting.push(Waiting {
-                sweep,
-                touched,
-                ..new
-            });
+            self.waiting.push(Waiting { sweep, touched, ..new });
         }
         true
     }
@@ -331,9 +279,7 @@ impl Model {
     }
 
     fn sweep_of(&self, command: &Waiting) -> u64 {
-        let beyond = self
-            .head
-            .is_none_or(|head| (command.lun, command.lba) > head);
+        let beyond = self.head.is_none_or(|head| (command.lun, command.lba) > head);
         self.sweep + u64::from(!beyond)
     }
 

@@ -4,17 +4,9 @@ use proptest::prelude::*;
 use sanloom_core::config::{self, Interrupt, Picos};
 use sanloom_sim::host::{Bus, Cpu, FrameWindow, Interrupts, Seen, Work};
 
-const PCI: config::Bus = config::Bus {
-    bits: 64,
-    clock_hz: 66_000_000,
-    shared_by: 2,
-};
+const PCI: config::Bus = config::Bus { bits: 64, clock_hz: 66_000_000, shared_by: 2 };
 
-const COALESCE: Interrupt = Interrupt {
-    cost: Picos(1_000),
-    max_frames: 3,
-    max_wait: Picos(50_000),
-};
+const COALESCE: Interrupt = Interrupt { cost: Picos(1_000), max_frames: 3, max_wait: Picos(50_000) };
 
 #[test]
 fn eight_kilobytes_take_15_5_microseconds_on_64_bit_66_mhz_pci() {
@@ -71,10 +63,7 @@ fn enough_completions_raise_an_interrupt() {
     assert_eq!(interrupts.complete(10, &mut cpu), None);
     assert_eq!(interrupts.complete(20, &mut cpu), None);
     let seen = interrupts.complete(30, &mut cpu);
-    let expected = Seen {
-        completions: 3,
-        at_ps: 1_030,
-    };
+    let expected = Seen { completions: 3, at_ps: 1_030 };
     assert_eq!(seen, Some(expected));
     assert_eq!(interrupts.poll_timeout(), None);
     assert_eq!(interrupts.raised(), 1);
@@ -88,10 +77,7 @@ fn the_first_completion_waits_at_most_max_wait() {
     assert_eq!(interrupts.complete(40_000, &mut cpu), None);
     assert_eq!(interrupts.poll_timeout(), Some(50_010));
     assert_eq!(interrupts.timeout(50_009, &mut cpu), None);
-    let expected = Seen {
-        completions: 2,
-        at_ps: 51_010,
-    };
+    let expected = Seen { completions: 2, at_ps: 51_010 };
     assert_eq!(interrupts.timeout(50_010, &mut cpu), Some(expected));
     assert_eq!(interrupts.timeout(60_000, &mut cpu), None);
 }
@@ -107,10 +93,7 @@ fn a_busy_processor_sees_completions_late() {
 #[test]
 fn without_coalescing_completions_are_seen_at_once_for_nothing() {
     let (mut interrupts, mut cpu) = (Interrupts::new(None), Cpu::default());
-    let expected = Seen {
-        completions: 1,
-        at_ps: 77,
-    };
+    let expected = Seen { completions: 1, at_ps: 77 };
     assert_eq!(interrupts.complete(77, &mut cpu), Some(expected));
     assert_eq!(cpu.given_ps(Work::Interrupt), 0);
     assert_eq!(interrupts.poll_timeout(), None);

@@ -28,7 +28,12 @@ fn a_single_read_takes_the_sum_of_its_parts() {
     let latency = &results.totals.io.latency;
     assert!(latency.count > 50);
     let nanosecond = 0.001;
-    assert!((latency.mean_us - expected_ps as f64 / 1e6).abs() <= 2.0 * nanosecond, "{} {}", latency.mean_us, expected_ps);
+    assert!(
+        (latency.mean_us - expected_ps as f64 / 1e6).abs() <= 2.0 * nanosecond,
+        "{} {}",
+        latency.mean_us,
+        expected_ps
+    );
     assert!((latency.max_us - expected_ps as f64 / 1e6).abs() <= 3.0 * nanosecond);
     assert!((results.totals.io.command_latency.mean_us - latency.mean_us).abs() < 1e-9);
 }
@@ -63,7 +68,12 @@ fn a_read_appears_on_every_element_that_it_passes() {
     let kinds: Vec<(&str, PortKind)> = results.ports.iter().map(|port| (port.name.as_str(), port.kind)).collect();
     assert_eq!(
         kinds,
-        [("edge:0", PortKind::FPort), ("edge:1", PortKind::FPort), ("server:0", PortKind::NPort), ("disk:0", PortKind::NPort)]
+        [
+            ("edge:0", PortKind::FPort),
+            ("edge:1", PortKind::FPort),
+            ("server:0", PortKind::NPort),
+            ("disk:0", PortKind::NPort)
+        ]
     );
     assert!((get("switches.edge.frames_forwarded") - 4.0 * ios).abs() <= 4.0);
     assert_eq!(get("switches.edge.logins"), 2.0);

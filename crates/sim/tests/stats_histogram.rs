@@ -66,11 +66,7 @@ fn buckets_hold_every_value_once() {
     let histogram = recorded((0..5_000).map(|i| i * i * i));
     let buckets: Vec<_> = histogram.non_empty().collect();
     assert_eq!(buckets.iter().map(|b| b.count).sum::<u64>(), 5_000);
-    assert!(
-        buckets
-            .windows(2)
-            .all(|pair| pair[0].to_ns < pair[1].from_ns)
-    );
+    assert!(buckets.windows(2).all(|pair| pair[0].to_ns < pair[1].from_ns));
     for bucket in &buckets {
         let inside = |ps: u64| (bucket.from_ns..=bucket.to_ns).contains(&((ps + 500) / NS));
         let count = (0..5_000u64).filter(|&i| inside(i * i * i)).count();

@@ -82,16 +82,8 @@ fn a_series_adds_up_what_ends_in_each_step() {
     series.record(1_000, 10, 100);
     series.record(1_999, 20, 300);
     series.record(4_000, 40, 50);
-    let first = Step {
-        bytes: 30,
-        ios: 2,
-        latency_sum_ps: 400,
-    };
-    let last = Step {
-        bytes: 40,
-        ios: 1,
-        latency_sum_ps: 50,
-    };
+    let first = Step { bytes: 30, ios: 2, latency_sum_ps: 400 };
+    let last = Step { bytes: 40, ios: 1, latency_sum_ps: 50 };
     let empty = Step::default();
     assert_eq!(series.steps(), [first, empty, empty, last]);
     assert_eq!(first.mean_latency_ps(), Some(200.0));
@@ -136,9 +128,7 @@ proptest! {
 fn central_probability(degrees: usize, t: f64) -> f64 {
     const PARTS: usize = 20_000;
     let n = degrees as f64;
-    let log_factor = libm::lgamma((n + 1.0) / 2.0)
-        - libm::lgamma(n / 2.0)
-        - (n * std::f64::consts::PI).ln() / 2.0;
+    let log_factor = libm::lgamma((n + 1.0) / 2.0) - libm::lgamma(n / 2.0) - (n * std::f64::consts::PI).ln() / 2.0;
     let density = |x: f64| (log_factor - (n + 1.0) / 2.0 * (x * x / n).ln_1p()).exp();
     let h = t / PARTS as f64;
     let weighted = |i: usize| {
@@ -156,10 +146,7 @@ fn central_probability(degrees: usize, t: f64) -> f64 {
 fn student_quantiles_enclose_95_percent() {
     for degrees in (1..=60).chain([100, 300, 1000]) {
         let probability = central_probability(degrees, student_t_975(degrees));
-        assert!(
-            (probability - 0.95).abs() < 2e-7,
-            "{degrees}: {probability}"
-        );
+        assert!((probability - 0.95).abs() < 2e-7, "{degrees}: {probability}");
     }
     assert_eq!(student_t_975(0), f64::INFINITY);
 }
@@ -172,11 +159,7 @@ fn replications_give_the_textbook_interval() {
     assert_eq!(interval.mean, 10.0);
     let expected = 3.182446 * (2.0f64 / 3.0 / 4.0).sqrt();
     assert!((interval.half_width - expected).abs() < 1e-9);
-    assert!(
-        interval
-            .relative()
-            .is_some_and(|r| (r - expected / 10.0).abs() < 1e-9)
-    );
+    assert!(interval.relative().is_some_and(|r| (r - expected / 10.0).abs() < 1e-9));
     assert_eq!(ConfidenceInterval::of_samples(&[1.0]), None);
 }
 
@@ -197,10 +180,7 @@ fn streamed_batches_are_the_batches_of_the_whole() {
     }
     // 64 observations: 8 batches of 8, joined at once into 4 of 16.
     let floats: Vec<f64> = values.iter().map(|&v| v as f64).collect();
-    assert_eq!(
-        streamed.interval(),
-        ConfidenceInterval::of_batches(&floats, 4)
-    );
+    assert_eq!(streamed.interval(), ConfidenceInterval::of_batches(&floats, 4));
     let mut few = BatchMeans::new(4);
     few.add(1);
     assert_eq!(few.interval(), None);

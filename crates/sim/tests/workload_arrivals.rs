@@ -12,9 +12,7 @@ const SAMPLES: usize = 20_000;
 const SECOND_PS: f64 = 1e12;
 
 fn arrivals(kinds: &[Arrival], start_ps: u64) -> Arrivals {
-    Arrivals::new(kinds, start_ps, |process| {
-        stream_rng(7, Purpose::Arrival { process }, 0, 0)
-    })
+    Arrivals::new(kinds, start_ps, |process| stream_rng(7, Purpose::Arrival { process }, 0, 0))
 }
 
 fn intervals(kind: Arrival) -> Vec<f64> {
@@ -80,10 +78,7 @@ fn poisson_intervals_are_exponential() {
 fn poisson_intervals_do_not_depend_on_the_one_before() {
     let samples = intervals(Arrival::Poisson { rate: Rate(1e6) });
     let mean = mean(&samples);
-    let covariance: f64 = samples
-        .windows(2)
-        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
-        .sum();
+    let covariance: f64 = samples.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     let variance: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
     let bound = 4.0 / (SAMPLES as f64).sqrt();
     assert!((covariance / variance).abs() < bound);
@@ -103,12 +98,7 @@ fn the_bounds_notice_five_percent() {
 #[test]
 fn constant_arrivals_do_not_drift() {
     // A period of 44,444,444.44… ps: rounded periods would lose 0.44 ps each time.
-    let mut arrivals = arrivals(
-        &[Arrival::Constant {
-            rate: Rate(22_500.0),
-        }],
-        5,
-    );
+    let mut arrivals = arrivals(&[Arrival::Constant { rate: Rate(22_500.0) }], 5);
     assert_eq!(arrivals.next_ps(), 5 + 44_444_444);
     let last = (1..22_500).map(|_| arrivals.next_ps()).last();
     assert_eq!(last, Some(5 + 1_000_000_000_000));
@@ -117,25 +107,15 @@ fn constant_arrivals_do_not_drift() {
 #[test]
 fn uniform_intervals_fill_their_range_evenly() {
     let (min, max) = (2e6, 10e6);
-    let samples = intervals(Arrival::Uniform {
-        min: Picos(min as u64),
-        max: Picos(max as u64),
-    });
+    let samples = intervals(Arrival::Uniform { min: Picos(min as u64), max: Picos(max as u64) });
     assert!(samples.iter().all(|&x| (min..=max).contains(&x)));
-    assert!(mean_is(
-        &samples,
-        (min + max) / 2.0,
-        (max - min) / 12f64.sqrt()
-    ));
+    assert!(mean_is(&samples, (min + max) / 2.0, (max - min) / 12f64.sqrt()));
     assert!(distance(&samples, |x| (x - min) / (max - min)) < 1.0);
 }
 
 #[test]
 fn uniform_intervals_reach_both_bounds() {
-    let samples = intervals(Arrival::Uniform {
-        min: Picos(3),
-        max: Picos(6),
-    });
+    let samples = intervals(Arrival::Uniform { min: Picos(3), max: Picos(6) });
     let mut seen: Vec<u64> = samples.iter().map(|&x| x as u64).collect();
     seen.sort_unstable();
     seen.dedup();
@@ -145,10 +125,7 @@ fn uniform_intervals_reach_both_bounds() {
 #[test]
 fn normal_intervals_far_from_zero_are_normal() {
     let (mu, sigma) = (1e9, 1e8);
-    let samples = intervals(Arrival::Normal {
-        mean: Picos(mu as u64),
-        deviation: Picos(sigma as u64),
-    });
+    let samples = intervals(Arrival::Normal { mean: Picos(mu as u64), deviation: Picos(sigma as u64) });
     assert!(mean_is(&samples, mu, sigma));
     assert!((deviation(&samples) / sigma - 1.0).abs() < 0.03);
     assert!(distance(&samples, |x| normal_cdf((x - mu) / sigma)) < 1.0);
@@ -157,10 +134,7 @@ fn normal_intervals_far_from_zero_are_normal() {
 #[test]
 fn normal_intervals_are_cut_off_at_zero() {
     let (mu, sigma) = (1e9, 1e9);
-    let samples = intervals(Arrival::Normal {
-        mean: Picos(mu as u64),
-        deviation: Picos(sigma as u64),
-    });
+    let samples = intervals(Arrival::Normal { mean: Picos(mu as u64), deviation: Picos(sigma as u64) });
     // The truncated normal distribution: what is left of zero is spread over the rest.
     let below = normal_cdf(-mu / sigma);
     let left = 1.0 - below;
@@ -173,30 +147,17 @@ fn normal_intervals_are_cut_off_at_zero() {
 #[test]
 fn on_off_arrivals_are_silent_in_off_phases() {
     let (start_ps, on_ps, off_ps) = (77, 2_000_000_000, 6_000_000_000);
-    let mut arrivals = arrivals(
-        &[Arrival::OnOff {
-            rate: Rate(100_000.0),
-            on: Picos(on_ps),
-            off: Picos(off_ps),
-        }],
-        start_ps,
-    );
+    let mut arrivals =
+        arrivals(&[Arrival::OnOff { rate: Rate(100_000.0), on: Picos(on_ps), off: Picos(off_ps) }], start_ps);
     let times: Vec<u64> = (0..SAMPLES).map(|_| arrivals.next_ps()).collect();
     // An arrival may be moved by 1 ps to keep two of them apart.
-    assert!(
-        times
-            .iter()
-            .all(|at_ps| (at_ps - start_ps) % (on_ps + off_ps) <= on_ps)
-    );
+    assert!(times.iter().all(|at_ps| (at_ps - start_ps) % (on_ps + off_ps) <= on_ps));
     // Seen on a clock that runs in on-phases only, it is Poisson at the full rate.
     let on_time = |at_ps: u64| {
         let since_ps = at_ps - start_ps;
         since_ps / (on_ps + off_ps) * on_ps + since_ps % (on_ps + off_ps)
     };
-    let samples: Vec<f64> = times
-        .windows(2)
-        .map(|pair| (on_time(pair[1]) - on_time(pair[0])) as f64)
-        .collect();
+    let samples: Vec<f64> = times.windows(2).map(|pair| (on_time(pair[1]) - on_time(pair[0])) as f64).collect();
     assert!(mean_is(&samples, 1e7, 1e7));
     assert!(distance(&samples, |x| 1.0 - (-x / 1e7).exp()) < 1.0);
     // And over everything it has a quarter of the rate.
@@ -207,16 +168,9 @@ fn on_off_arrivals_are_silent_in_off_phases() {
 #[test]
 fn processes_side_by_side_keep_their_own_times() {
     let kinds = [
-        Arrival::Poisson {
-            rate: Rate(3_000.0),
-        },
-        Arrival::Constant {
-            rate: Rate(1_000.0),
-        },
-        Arrival::Uniform {
-            min: Picos::from_us(100),
-            max: Picos::from_us(300),
-        },
+        Arrival::Poisson { rate: Rate(3_000.0) },
+        Arrival::Constant { rate: Rate(1_000.0) },
+        Arrival::Uniform { min: Picos::from_us(100), max: Picos::from_us(300) },
     ];
     let mut both = arrivals(&kinds, 0);
     let merged: Vec<u64> = (0..SAMPLES).map(|_| both.next_ps()).collect();
@@ -224,9 +178,7 @@ fn processes_side_by_side_keep_their_own_times() {
     let end_ps = merged[SAMPLES - 1];
     let mut apart = Vec::new();
     for (kind, process) in kinds.iter().zip(0..) {
-        let mut alone = Arrivals::new(&[*kind], 0, |_| {
-            stream_rng(7, Purpose::Arrival { process }, 0, 0)
-        });
+        let mut alone = Arrivals::new(&[*kind], 0, |_| stream_rng(7, Purpose::Arrival { process }, 0, 0));
         apart.extend(std::iter::repeat_with(|| alone.next_ps()).take_while(|&at| at <= end_ps));
     }
     apart.sort_unstable();
@@ -246,14 +198,8 @@ fn peeking_takes_nothing() {
 fn a_process_that_cannot_fire_is_silent() {
     let silent = [
         Arrival::Poisson { rate: Rate(0.0) },
-        Arrival::Constant {
-            rate: Rate(f64::NAN),
-        },
-        Arrival::OnOff {
-            rate: Rate(1.0),
-            on: Picos::ZERO,
-            off: Picos::SECOND,
-        },
+        Arrival::Constant { rate: Rate(f64::NAN) },
+        Arrival::OnOff { rate: Rate(1.0), on: Picos::ZERO, off: Picos::SECOND },
     ];
     let mut arrivals = arrivals(&silent, 0);
     assert_eq!(arrivals.next_ps(), u64::MAX);
@@ -262,13 +208,7 @@ fn a_process_that_cannot_fire_is_silent() {
 
 #[test]
 fn time_moves_on_even_without_intervals() {
-    let mut arrivals = arrivals(
-        &[Arrival::Uniform {
-            min: Picos::ZERO,
-            max: Picos::ZERO,
-        }],
-        0,
-    );
+    let mut arrivals = arrivals(&[Arrival::Uniform { min: Picos::ZERO, max: Picos::ZERO }], 0);
     let times: Vec<u64> = (0..5).map(|_| arrivals.next_ps()).collect();
     assert_eq!(times, [1, 2, 3, 4, 5]);
 }

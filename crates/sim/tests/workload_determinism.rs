@@ -1,8 +1,6 @@
 //! The same seed gives the same numbers, on every machine and beside any neighbour.
 
-use sanloom_core::config::{
-    Arrival, HotSet, Load, Location, Lun, Picos, Rate, SizeDistribution, Target, Workload,
-};
+use sanloom_core::config::{Arrival, HotSet, Load, Location, Lun, Picos, Rate, SizeDistribution, Target, Workload};
 use sanloom_sim::rng::{Purpose, below, exponential, standard_normal, stream_rng, uniform};
 use sanloom_sim::workload::{Arrivals, Sizes, Stream, Zipf};
 use std::fmt::Write;
@@ -16,23 +14,12 @@ fn base() -> Workload {
         targets: vec![Target { storage: 0, lun: 0 }, Target { storage: 1, lun: 0 }],
         load: Load::Open(vec![
             Arrival::Poisson { rate: Rate(900.0) },
-            Arrival::Normal {
-                mean: Picos::from_ms(1),
-                deviation: Picos::from_us(700),
-            },
+            Arrival::Normal { mean: Picos::from_ms(1), deviation: Picos::from_us(700) },
         ]),
-        size: SizeDistribution::Exponential {
-            mean: 8192,
-            max: 1 << 20,
-        },
+        size: SizeDistribution::Exponential { mean: 8192, max: 1 << 20 },
         read_share: 0.6,
         location: Location::Random,
-        hot_set: Some(HotSet {
-            share_of_requests: 0.5,
-            share_of_space: 0.1,
-            zipf_exponent: 0.99,
-            items: 1000,
-        }),
+        hot_set: Some(HotSet { share_of_requests: 0.5, share_of_space: 0.1, zipf_exponent: 0.99, items: 1000 }),
         span_bytes: None,
         start: Picos::ZERO,
         stop: None,
@@ -40,10 +27,7 @@ fn base() -> Workload {
 }
 
 fn story(workload: &Workload, workload_index: u32, host_index: u32, seed: u64) -> String {
-    let lun = Lun {
-        blocks: 1 << 24,
-        block_bytes: 512,
-    };
+    let lun = Lun { blocks: 1 << 24, block_bytes: 512 };
     let mut stream = Stream::new(workload, workload_index, host_index, &[lun; 2], seed);
     let mut story = String::new();
     for _ in 0..SAMPLES {
@@ -61,27 +45,13 @@ fn the_first_samples_of_every_arrival_process_stay_the_same() {
     let rate = Rate(10_000.0);
     let kinds = [
         Arrival::Poisson { rate },
-        Arrival::Constant {
-            rate: Rate(22_500.0),
-        },
-        Arrival::Uniform {
-            min: Picos::from_us(1),
-            max: Picos::from_us(9),
-        },
-        Arrival::Normal {
-            mean: Picos::from_us(5),
-            deviation: Picos::from_us(5),
-        },
-        Arrival::OnOff {
-            rate,
-            on: Picos::from_us(300),
-            off: Picos::from_us(700),
-        },
+        Arrival::Constant { rate: Rate(22_500.0) },
+        Arrival::Uniform { min: Picos::from_us(1), max: Picos::from_us(9) },
+        Arrival::Normal { mean: Picos::from_us(5), deviation: Picos::from_us(5) },
+        Arrival::OnOff { rate, on: Picos::from_us(300), off: Picos::from_us(700) },
     ];
     let first = kinds.map(|kind| {
-        let mut arrivals = Arrivals::new(&[kind], 0, |process| {
-            stream_rng(42, Purpose::Arrival { process }, 0, 0)
-        });
+        let mut arrivals = Arrivals::new(&[kind], 0, |process| stream_rng(42, Purpose::Arrival { process }, 0, 0));
         let times: Vec<u64> = (0..SAMPLES).map(|_| arrivals.next_ps()).collect();
         format!("{kind:?}: {times:?}")
     });
@@ -93,15 +63,8 @@ fn the_first_samples_of_every_size_distribution_stay_the_same() {
     let laws = [
         SizeDistribution::Fixed(4096),
         SizeDistribution::Weighted(vec![(2048, 3.0), (8192, 1.0), (65_536, 0.5)]),
-        SizeDistribution::Uniform {
-            min: 512,
-            max: 65_536,
-            step: 512,
-        },
-        SizeDistribution::Exponential {
-            mean: 8192,
-            max: 65_536,
-        },
+        SizeDistribution::Uniform { min: 512, max: 65_536, step: 512 },
+        SizeDistribution::Exponential { mean: 8192, max: 65_536 },
     ];
     let first = laws.map(|law| {
         let sizes = Sizes::new(&law);
@@ -130,12 +93,7 @@ fn the_first_requests_of_a_stream_stay_the_same() {
 
 #[test]
 fn streams_hosts_and_seeds_have_numbers_of_their_own() {
-    let stories = [
-        story(&base(), 0, 0, 1),
-        story(&base(), 0, 1, 1),
-        story(&base(), 1, 0, 1),
-        story(&base(), 0, 0, 2),
-    ];
+    let stories = [story(&base(), 0, 0, 1), story(&base(), 0, 1, 1), story(&base(), 1, 0, 1), story(&base(), 0, 0, 2)];
     for (index, story) in stories.iter().enumerate() {
         assert!(!stories[..index].contains(story));
     }
@@ -144,18 +102,11 @@ fn streams_hosts_and_seeds_have_numbers_of_their_own() {
 
 #[test]
 fn another_read_share_or_size_leaves_times_and_targets_alone() {
-    let other = Workload {
-        read_share: 0.1,
-        size: SizeDistribution::Fixed(512),
-        ..base()
-    };
+    let other = Workload { read_share: 0.1, size: SizeDistribution::Fixed(512), ..base() };
     let times_and_targets = |story: &str| -> Vec<String> {
         let fields = |line: &str| {
             let mut words = line.split(' ');
-            (
-                words.next().map(str::to_owned),
-                words.nth(1).map(str::to_owned),
-            )
+            (words.next().map(str::to_owned), words.nth(1).map(str::to_owned))
         };
         story.lines().map(|l| format!("{:?}", fields(l))).collect()
     };
@@ -166,14 +117,9 @@ fn another_read_share_or_size_leaves_times_and_targets_alone() {
 
 #[test]
 fn one_more_arrival_process_leaves_the_others_alone() {
-    let kinds = [
-        Arrival::Poisson { rate: Rate(100.0) },
-        Arrival::Constant { rate: Rate(1e-3) },
-    ];
+    let kinds = [Arrival::Poisson { rate: Rate(100.0) }, Arrival::Constant { rate: Rate(1e-3) }];
     let times = |kinds: &[Arrival]| -> Vec<u64> {
-        let mut arrivals = Arrivals::new(kinds, 0, |process| {
-            stream_rng(1, Purpose::Arrival { process }, 2, 3)
-        });
+        let mut arrivals = Arrivals::new(kinds, 0, |process| stream_rng(1, Purpose::Arrival { process }, 2, 3));
         (0..SAMPLES).map(|_| arrivals.next_ps()).collect()
     };
     // The constant process first fires after a thousand seconds, so only its presence could change anything.
@@ -222,9 +168,7 @@ fn numbers_below_a_bound_are_even_and_reach_their_ends() {
     assert_eq!(below(&mut rng, 0), 0);
     // Without rejection four numbers of the generator would give three here, the multiples of 3 twice as often.
     let bound = 3 << 62;
-    let multiples = (0..20_000)
-        .filter(|_| below(&mut rng, bound).is_multiple_of(3))
-        .count();
+    let multiples = (0..20_000).filter(|_| below(&mut rng, bound).is_multiple_of(3)).count();
     assert!(multiples.abs_diff(6_667) < 270, "{multiples}");
 }
 
@@ -236,26 +180,17 @@ fn samples_have_the_moments_of_their_laws() {
         let moment = |k: i32| samples.iter().map(|x| x.powi(k)).sum::<f64>() / COUNT as f64;
         [moment(1), moment(2), moment(3), moment(4)]
     };
-    let mut draw = |f: &dyn Fn(&mut sanloom_sim::rng::StreamRng) -> f64| -> Vec<f64> {
-        (0..COUNT).map(|_| f(&mut rng)).collect()
-    };
-    let near = |got: [f64; 4], want: [f64; 4], within: [f64; 4]| {
-        (0..4).all(|k| (got[k] - want[k]).abs() <= within[k])
-    };
+    let mut draw =
+        |f: &dyn Fn(&mut sanloom_sim::rng::StreamRng) -> f64| -> Vec<f64> { (0..COUNT).map(|_| f(&mut rng)).collect() };
+    let near = |got: [f64; 4], want: [f64; 4], within: [f64; 4]| (0..4).all(|k| (got[k] - want[k]).abs() <= within[k]);
     // Four standard errors of each moment: 4 * sqrt((E x^2k - (E x^k)^2) / n).
     let exponentials = moments(&draw(&|rng| exponential(rng)));
     let within = [0.0127, 0.0566, 0.331, 2.53];
-    assert!(
-        near(exponentials, [1.0, 2.0, 6.0, 24.0], within),
-        "{exponentials:?}"
-    );
+    assert!(near(exponentials, [1.0, 2.0, 6.0, 24.0], within), "{exponentials:?}");
     let normals = moments(&draw(&|rng| standard_normal(rng)));
     let within = [0.0127, 0.0179, 0.049, 0.124];
     assert!(near(normals, [0.0, 1.0, 0.0, 3.0], within), "{normals:?}");
     let uniforms = moments(&draw(&|rng| uniform(rng)));
     let within = [0.00366, 0.00378, 0.0036, 0.0034];
-    assert!(
-        near(uniforms, [0.5, 1.0 / 3.0, 0.25, 0.2], within),
-        "{uniforms:?}"
-    );
+    assert!(near(uniforms, [0.5, 1.0 / 3.0, 0.25, 0.2], within), "{uniforms:?}");
 }

@@ -3,32 +3,19 @@
 //! The count of a share p of n requests may be off by 4 standard deviations of a binomial count, sqrt(n p (1 - p)): for
 //! the evenness of eight targets 4 % of the count, for one place of 64 in the hot set 18 %.
 
-use sanloom_core::config::{
-    Arrival, HotSet, Load, Location, Lun, Picos, Rate, SizeDistribution, Target, Workload,
-};
+use sanloom_core::config::{Arrival, HotSet, Load, Location, Lun, Picos, Rate, SizeDistribution, Target, Workload};
 use sanloom_sim::rng::{Purpose, StreamRng, stream_rng};
 use sanloom_sim::workload::{Request, Sizes, Stream, Zipf};
 
 const BLOCK_BYTES: u32 = 512;
-const LUN: Lun = Lun {
-    blocks: 1 << 20,
-    block_bytes: BLOCK_BYTES,
-};
+const LUN: Lun = Lun { blocks: 1 << 20, block_bytes: BLOCK_BYTES };
 
 fn workload(targets: u16) -> Workload {
     Workload {
         name: "w".into(),
         hosts: vec![0],
-        targets: (0..targets)
-            .map(|index| Target {
-                storage: index / 2,
-                lun: index % 2,
-            })
-            .collect(),
-        load: Load::Closed {
-            depth: 4,
-            think_time: Picos::from_us(10),
-        },
+        targets: (0..targets).map(|index| Target { storage: index / 2, lun: index % 2 }).collect(),
+        load: Load::Closed { depth: 4, think_time: Picos::from_us(10) },
         size: SizeDistribution::Fixed(8192),
         read_share: 0.7,
         location: Location::Random,
@@ -63,10 +50,7 @@ fn targets_are_chosen_evenly() {
     let requests = requests(&workload(8), 80_000);
     for target in 0..8u16 {
         let hits = requests.iter().filter(|r| r.target == target).count();
-        assert!(
-            share_is(hits, requests.len(), 1.0 / 8.0),
-            "{target}: {hits}"
-        );
+        assert!(share_is(hits, requests.len(), 1.0 / 8.0), "{target}: {hits}");
     }
     let named = |r: &Request| r.lun.storage == r.target / 2 && r.lun.lun == r.target % 2;
     assert!(requests.iter().all(named));
@@ -75,20 +59,14 @@ fn targets_are_chosen_evenly() {
 #[test]
 fn the_choice_of_a_target_does_not_depend_on_the_one_before() {
     let requests = requests(&workload(4), 40_000);
-    let repeats = requests
-        .windows(2)
-        .filter(|pair| pair[0].target == pair[1].target)
-        .count();
+    let repeats = requests.windows(2).filter(|pair| pair[0].target == pair[1].target).count();
     assert!(share_is(repeats, requests.len() - 1, 0.25));
 }
 
 #[test]
 fn the_read_share_is_kept_and_its_ends_are_exact() {
     for (share, count) in [(0.7, 40_000), (1.0, 5_000), (0.0, 5_000)] {
-        let workload = Workload {
-            read_share: share,
-            ..workload(1)
-        };
+        let workload = Workload { read_share: share, ..workload(1) };
         let requests = requests(&workload, count);
         let reads = requests.iter().filter(|r| !r.write).count();
         assert!(share_is(reads, count, share), "{share}: {reads}");
@@ -99,20 +77,13 @@ fn the_read_share_is_kept_and_its_ends_are_exact() {
 fn random_places_are_aligned_even_and_within_the_lun() {
     let requests = requests(&workload(1), 64_000);
     let blocks = u64::from(8192 / BLOCK_BYTES);
-    assert!(
-        requests
-            .iter()
-            .all(|r| r.lba % blocks == 0 && r.lba + blocks <= LUN.blocks)
-    );
+    assert!(requests.iter().all(|r| r.lba % blocks == 0 && r.lba + blocks <= LUN.blocks));
     for sixteenth in 0..16 {
         let here = |r: &&Request| r.lba / (LUN.blocks / 16) == sixteenth;
         let hits = requests.iter().filter(here).count();
         assert!(share_is(hits, requests.len(), 1.0 / 16.0));
     }
-    let tiny = Workload {
-        span_bytes: Some(4 * 8192),
-        ..workload(1)
-    };
+    let tiny = Workload { span_bytes: Some(4 * 8192), ..workload(1) };
     let mut seen: Vec<u64> = self::requests(&tiny, 200).iter().map(|r| r.lba).collect();
     seen.sort_unstable();
     seen.dedup();
@@ -123,11 +94,7 @@ fn random_places_are_aligned_even_and_within_the_lun() {
 fn sequential_requests_are_contiguous_on_each_lun_and_wrap() {
     let workload = Workload {
         location: Location::Sequential,
-        size: SizeDistribution::Uniform {
-            min: 512,
-            max: 8192,
-            step: 512,
-        },
+        size: SizeDistribution::Uniform { min: 512, max: 8192, step: 512 },
         span_bytes: Some(100_000),
         ..workload(3)
     };
@@ -149,25 +116,15 @@ fn sequential_requests_are_contiguous_on_each_lun_and_wrap() {
 
 #[test]
 fn strided_requests_keep_their_distance_and_wrap() {
-    let workload = Workload {
-        location: Location::Strided {
-            stride_bytes: 65_536,
-        },
-        span_bytes: Some(300_000),
-        ..workload(1)
-    };
+    let workload =
+        Workload { location: Location::Strided { stride_bytes: 65_536 }, span_bytes: Some(300_000), ..workload(1) };
     let places: Vec<u64> = requests(&workload, 7).iter().map(|r| r.lba).collect();
     assert_eq!(places, [0, 128, 256, 384, 512, 0, 128]);
 }
 
 #[test]
 fn a_stride_is_rounded_up_to_blocks() {
-    let workload = Workload {
-        location: Location::Strided {
-            stride_bytes: 1_025,
-        },
-        ..workload(1)
-    };
+    let workload = Workload { location: Location::Strided { stride_bytes: 1_025 }, ..workload(1) };
     let places: Vec<u64> = requests(&workload, 3).iter().map(|r| r.lba).collect();
     assert_eq!(places, [0, 3, 6]);
 }
@@ -175,12 +132,7 @@ fn a_stride_is_rounded_up_to_blocks() {
 #[test]
 fn a_hot_set_gets_its_share_of_the_requests() {
     let workload = Workload {
-        hot_set: Some(HotSet {
-            share_of_requests: 0.8,
-            share_of_space: 0.125,
-            zipf_exponent: 0.0,
-            items: 64,
-        }),
+        hot_set: Some(HotSet { share_of_requests: 0.8, share_of_space: 0.125, zipf_exponent: 0.0, items: 64 }),
         ..workload(1)
     };
     let hot_blocks = LUN.blocks / 8;
@@ -199,12 +151,7 @@ fn requests_to_the_rest_of_the_space_leave_the_hot_set_alone() {
     // The hot part, 1,001 blocks, is no multiple of a request's 64.
     let workload = Workload {
         size: SizeDistribution::Fixed(64 * BLOCK_BYTES),
-        hot_set: Some(HotSet {
-            share_of_requests: 0.0,
-            share_of_space: 0.1,
-            zipf_exponent: 1.0,
-            items: 10,
-        }),
+        hot_set: Some(HotSet { share_of_requests: 0.0, share_of_space: 0.1, zipf_exponent: 1.0, items: 10 }),
         span_bytes: Some(10_010 * u64::from(BLOCK_BYTES)),
         ..workload(1)
     };
@@ -216,12 +163,7 @@ fn requests_to_the_rest_of_the_space_leave_the_hot_set_alone() {
 #[test]
 fn a_skewed_hot_set_prefers_its_first_places_by_zipfs_law() {
     let workload = Workload {
-        hot_set: Some(HotSet {
-            share_of_requests: 1.0,
-            share_of_space: 0.5,
-            zipf_exponent: 1.2,
-            items: 32,
-        }),
+        hot_set: Some(HotSet { share_of_requests: 1.0, share_of_space: 0.5, zipf_exponent: 1.2, items: 32 }),
         ..workload(1)
     };
     let requests = requests(&workload, 50_000);
@@ -239,38 +181,21 @@ fn a_skewed_hot_set_prefers_its_first_places_by_zipfs_law() {
 fn sequential_requests_besides_a_hot_set_stay_in_the_rest() {
     let workload = Workload {
         location: Location::Sequential,
-        hot_set: Some(HotSet {
-            share_of_requests: 0.5,
-            share_of_space: 0.25,
-            zipf_exponent: 0.9,
-            items: 10,
-        }),
+        hot_set: Some(HotSet { share_of_requests: 0.5, share_of_space: 0.25, zipf_exponent: 0.9, items: 10 }),
         ..workload(1)
     };
     let cold_begin = LUN.blocks / 4;
     let requests = requests(&workload, 2_000);
-    let cold: Vec<u64> = requests
-        .iter()
-        .map(|r| r.lba)
-        .filter(|&lba| lba >= cold_begin)
-        .collect();
+    let cold: Vec<u64> = requests.iter().map(|r| r.lba).filter(|&lba| lba >= cold_begin).collect();
     assert!(share_is(cold.len(), requests.len(), 0.5));
-    let expected: Vec<u64> = (0..cold.len() as u64)
-        .map(|index| cold_begin + 16 * index)
-        .collect();
+    let expected: Vec<u64> = (0..cold.len() as u64).map(|index| cold_begin + 16 * index).collect();
     assert_eq!(cold, expected);
 }
 
 #[test]
 fn zipfs_law_holds_for_every_exponent() {
     const DRAWS: usize = 40_000;
-    for (exponent, items) in [
-        (0.0, 7),
-        (0.5, 100),
-        (1.0, 50),
-        (1.000_000_01, 50),
-        (2.5, 9),
-    ] {
+    for (exponent, items) in [(0.0, 7), (0.5, 100), (1.0, 50), (1.000_000_01, 50), (2.5, 9)] {
         let zipf = Zipf::new(items, exponent);
         let mut rng = rng();
         let mut hits = vec![0; items as usize];
@@ -281,10 +206,7 @@ fn zipfs_law_holds_for_every_exponent() {
         let total: f64 = (0..items).map(weight).sum();
         for place in 0..items {
             let hits = hits[place as usize];
-            assert!(
-                share_is(hits, DRAWS, weight(place) / total),
-                "exponent {exponent}, place {place}: {hits}"
-            );
+            assert!(share_is(hits, DRAWS, weight(place) / total), "exponent {exponent}, place {place}: {hits}");
         }
     }
 }
@@ -302,11 +224,7 @@ fn zipfs_law_over_very_many_places_needs_no_table() {
 
 #[test]
 fn weighted_sizes_keep_their_weights() {
-    let sizes = Sizes::new(&SizeDistribution::Weighted(vec![
-        (2048, 3.0),
-        (4096, 0.0),
-        (32_768, 1.0),
-    ]));
+    let sizes = Sizes::new(&SizeDistribution::Weighted(vec![(2048, 3.0), (4096, 0.0), (32_768, 1.0)]));
     let mut rng = rng();
     let drawn: Vec<u32> = (0..40_000).map(|_| sizes.next_bytes(&mut rng)).collect();
     let count = |bytes: u32| drawn.iter().filter(|&&b| b == bytes).count();
@@ -317,11 +235,7 @@ fn weighted_sizes_keep_their_weights() {
 
 #[test]
 fn uniform_sizes_reach_every_step_evenly() {
-    let sizes = Sizes::new(&SizeDistribution::Uniform {
-        min: 1024,
-        max: 5000,
-        step: 1024,
-    });
+    let sizes = Sizes::new(&SizeDistribution::Uniform { min: 1024, max: 5000, step: 1024 });
     let mut rng = rng();
     let drawn: Vec<u32> = (0..20_000).map(|_| sizes.next_bytes(&mut rng)).collect();
     for bytes in [1024, 2048, 3072, 4096] {
@@ -333,17 +247,10 @@ fn uniform_sizes_reach_every_step_evenly() {
 #[test]
 fn exponential_sizes_are_rounded_up_to_sectors_and_cut() {
     let (mean, max) = (16_384.0, 65_536);
-    let sizes = Sizes::new(&SizeDistribution::Exponential {
-        mean: mean as u32,
-        max,
-    });
+    let sizes = Sizes::new(&SizeDistribution::Exponential { mean: mean as u32, max });
     let mut rng = rng();
     let drawn: Vec<u32> = (0..40_000).map(|_| sizes.next_bytes(&mut rng)).collect();
-    assert!(
-        drawn
-            .iter()
-            .all(|b| b % 512 == 0 && (512..=max).contains(b))
-    );
+    assert!(drawn.iter().all(|b| b % 512 == 0 && (512..=max).contains(b)));
     // P(size > x) = exp(-x / mean) for every multiple x of 512 below the cut.
     for x in [512, 4096, 16_384, 49_152, 65_024] {
         let larger = drawn.iter().filter(|&&b| b > x).count();
@@ -354,15 +261,10 @@ fn exponential_sizes_are_rounded_up_to_sectors_and_cut() {
 
 #[test]
 fn lengths_are_whole_blocks_and_never_longer_than_the_lun() {
-    let workload = Workload {
-        size: SizeDistribution::Weighted(vec![(100, 1.0), (5000, 1.0), (1 << 30, 1.0)]),
-        ..workload(1)
-    };
+    let workload =
+        Workload { size: SizeDistribution::Weighted(vec![(100, 1.0), (5000, 1.0), (1 << 30, 1.0)]), ..workload(1) };
     for (blocks, block_bytes) in [(1, 4096), (3, 4096), (1000, 520)] {
-        let lun = Lun {
-            blocks,
-            block_bytes,
-        };
+        let lun = Lun { blocks, block_bytes };
         let mut stream = Stream::new(&workload, 0, 0, &[lun], 9);
         for _ in 0..300 {
             let request = stream.next_request();
@@ -375,11 +277,7 @@ fn lengths_are_whole_blocks_and_never_longer_than_the_lun() {
 
 #[test]
 fn a_closed_loop_starts_its_depth_and_follows_each_end() {
-    let workload = Workload {
-        start: Picos(500),
-        stop: Some(Picos::from_us(20)),
-        ..workload(1)
-    };
+    let workload = Workload { start: Picos(500), stop: Some(Picos::from_us(20)), ..workload(1) };
     let mut stream = stream(&workload);
     assert_eq!(stream.closed_depth(), Some(4));
     let first: Vec<Option<u64>> = (0..5).map(|_| stream.next_arrival_ps()).collect();

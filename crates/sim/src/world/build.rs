@@ -198,7 +198,8 @@ impl World {
     }
 
     fn storage_node(&self, storage: usize, owners: &[Owner]) -> StorageNode {
-        let of_storage = |owner: &Owner| matches!(owner, Owner::Storage { storage: s, .. } if usize::from(*s) == storage);
+        let of_storage =
+            |owner: &Owner| matches!(owner, Owner::Storage { storage: s, .. } if usize::from(*s) == storage);
         let nports = owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
         StorageNode {
             controller: Controller::new(&self.lab.storage[storage].service, digits(self.lab.storage.len())),
@@ -226,7 +227,8 @@ fn owners(lab: &Lab) -> Vec<Owner> {
         owners.extend((0..config.hbas.len()).map(|hba| Owner::Host { host: host as u16, hba: hba as u16 }));
     }
     for (storage, config) in lab.storage.iter().enumerate() {
-        owners.extend((0..config.ports.len()).map(|port| Owner::Storage { storage: storage as u16, port: port as u16 }));
+        owners
+            .extend((0..config.ports.len()).map(|port| Owner::Storage { storage: storage as u16, port: port as u16 }));
     }
     owners
 }

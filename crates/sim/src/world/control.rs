@@ -138,9 +138,7 @@ impl World {
         let mut isls = Vec::new();
         for (number, link) in self.lab.links.iter().enumerate() {
             if let (Some(a), Some(b)) = (end(&link.ends[0]), end(&link.ends[1])) {
-                let up = self.net.link_is_up(number as u16)
-                    && self.switches[a.switch].up
-                    && self.switches[b.switch].up;
+                let up = self.net.link_is_up(number as u16) && self.switches[a.switch].up && self.switches[b.switch].up;
                 isls.push(Isl { a, b, cost: cost_of(link.rate.bytes_per_s()), bundle: link.bundle, up });
             }
         }

@@ -286,7 +286,10 @@ impl World {
         self.ledger.last = self.series_counters();
         self.ledger.lane_steps.push(step);
         let steps = self.ledger.lane_steps.len();
-        if steps > 1 && steps.is_multiple_of(2) && steps * (self.net.lanes().len() + self.storage.len()) > MAX_LANE_VALUES {
+        if steps > 1
+            && steps.is_multiple_of(2)
+            && steps * (self.net.lanes().len() + self.storage.len()) > MAX_LANE_VALUES
+        {
             let joined = self.ledger.lane_steps.chunks(2).map(|pair| {
                 let mut step = pair[0].clone();
                 pair[1..].iter().for_each(|next| step.join(next));

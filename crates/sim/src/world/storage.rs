@@ -183,7 +183,10 @@ mod tests {
         assert_eq!(controller.submit(0, 0, IoTag(0), false, 512), None);
         assert_eq!(controller.submit(0, 0, IoTag(1), false, 512), None);
         let refused = controller.submit(0, 7, IoTag(2), false, 512);
-        assert_eq!(refused, Some(Ended { nport: 7, tag: IoTag(2), status: IoStatus::TaskSetFull, write: false, bytes: 512 }));
+        assert_eq!(
+            refused,
+            Some(Ended { nport: 7, tag: IoTag(2), status: IoStatus::TaskSetFull, write: false, bytes: 512 })
+        );
         assert_eq!(controller.submit(40_000_000, 0, IoTag(3), false, 512), None);
         assert_eq!(controller.refused, 1);
     }
