@@ -31,7 +31,16 @@ impl<'d> Element<'d> {
         if let Some(set) = set {
             return Some((&set.value, &set.origin));
         }
+        if self.is_replaced(path) {
+            return None;
+        }
         self.layers.iter().filter_map(|layer| layer.get(path)).find(|(value, _)| **value != Value::Bad)
+    }
+
+    /// True if an override of another key says instead what this one does, as `arrivals` instead of `depth`.
+    fn is_replaced(&self, path: &str) -> bool {
+        let own = self.sets.iter().any(|s| s.key.path == path);
+        !own && self.sets.iter().any(|s| self.def.are_alternatives(s.key.path, path))
     }
 
     /// The place to point at for a key: where its value stands, or the header of the element.
@@ -44,7 +53,8 @@ impl<'d> Element<'d> {
     /// True if the user gave the key, here or for all elements of the section, well or badly.
     pub fn is_given(&self, path: &str) -> bool {
         self.sets.iter().any(|s| s.key.path == path)
-            || self.layers.iter().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
+            || !self.is_replaced(path)
+                && self.layers.iter().filter_map(|l| l.get(path)).any(|(_, o)| *o != Origin::BuiltIn)
     }
 
     /// Reports every key that must be given and is not.

@@ -109,7 +109,7 @@ fn arrival(value: &Spanned<DeValue<'_>>, places: Places, sink: &mut Sink) -> Opt
                 sink.error(UNKNOWN_WORD, &origin, reason, remedy);
                 return None;
             }
-            match units::parse_like(rate, &units::PER_SECOND, "2000/s") {
+            match units::parse_rate(rate, "2000/s") {
                 Ok(rate) => (ARRIVALS.iter().find(|v| v.word == word)?.word, vec![Value::PerSecond(rate)]),
                 Err(bad) => {
                     sink.error(bad.code, &origin, bad.reason, bad.remedy);

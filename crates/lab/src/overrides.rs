@@ -6,7 +6,7 @@ use crate::pattern;
 use crate::schema::{self, Form, Key, Kind, SECTIONS, SectionDef};
 use crate::suggest;
 use crate::value::{self, Places, Value};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 /// Code of an override whose key leads nowhere.
@@ -48,6 +48,8 @@ pub(crate) struct SetEntry {
     /// The name as it was typed.
     typed: String,
     used: Cell<bool>,
+    /// Of several names those that nothing has been found for yet.
+    missed: RefCell<BTreeSet<String>>,
 }
 
 enum Names {
@@ -65,6 +67,7 @@ impl SetEntry {
             };
         if applies {
             self.used.set(true);
+            self.missed.borrow_mut().remove(name);
         }
         applies
     }
@@ -72,6 +75,7 @@ impl SetEntry {
     /// Reports an override that meant nothing that exists.
     pub fn report_if_unused<'n>(&self, names: impl Fn(&str) -> Vec<&'n str>, sink: &mut Sink) {
         if self.used.get() {
+            self.report_missed(sink);
             return;
         }
         let known = names(self.section.name);
@@ -85,6 +89,27 @@ impl SetEntry {
             &self.key_origin,
             format!("there is no {} `{}` to set", self.section.name, value::cut(&self.typed)),
             remedy,
+        );
+    }
+
+    /// Reports the names of a range that nothing has, while others were found.
+    fn report_missed(&self, sink: &mut Sink) {
+        let missed = self.missed.borrow();
+        let mut names: Vec<&str> = missed.iter().map(String::as_str).collect();
+        if names.is_empty() {
+            return;
+        }
+        names.sort_by_key(|name| (name.len(), *name));
+        let list: Vec<String> = names.iter().map(|name| format!("`{}`", value::cut(name))).collect();
+        let list: Vec<&str> = list.iter().map(String::as_str).collect();
+        sink.error(
+            BAD_SET,
+            &self.key_origin,
+            match list[..] {
+                [only] => format!("there is no {} {only} to set", self.section.name),
+                _ => format!("{} names match no {}: {}", list.len(), self.section.name, few(&list)),
+            },
+            "name only what the lab has, or use `*` for all",
         );
     }
 }
@@ -151,6 +176,10 @@ fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {
             }
         }
     };
+    let missed = match &names {
+        Names::All => BTreeSet::new(),
+        Names::Some(names) => names.clone(),
+    };
     let offset = o.key.len() + 1;
     let value = check::loose(key, &o.value, Places::Set(number, offset), sink);
     Some(SetEntry {
@@ -162,6 +191,7 @@ fn entry(o: &Override, number: u32, sink: &mut Sink) -> Option<SetEntry> {
         key_origin,
         typed,
         used: Cell::new(false),
+        missed: RefCell::new(missed),
     })
 }
 

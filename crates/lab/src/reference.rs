@@ -2,7 +2,7 @@
 
 use crate::forms::{self, Variant};
 use crate::presets;
-use crate::schema::{Fallback, Form, Key, Kind, SECTIONS, SectionDef, Word};
+use crate::schema::{self, Fallback, Form, Key, Kind, SECTIONS, SectionDef, Word};
 use crate::units::{self, Dimension};
 use crate::value;
 use std::fmt::Write;
@@ -11,6 +11,10 @@ use std::fmt::Write;
 /// `docs/lab-file.md` is this text; a test holds them equal.
 pub fn reference() -> String {
     let mut page = String::from(INTRODUCTION);
+    for (section, one, other) in schema::ALTERNATIVES {
+        let _ = writeln!(page, "- `{one}` and `{other}` of a {section}");
+    }
+    page.push('\n');
     for section in SECTIONS {
         print_section(section, &mut page);
     }
@@ -58,7 +62,9 @@ name, then in the table of `"*"`, then in the preset, then in the defaults below
 
 **`--set KEY=VALUE`** goes before the file: `run.seed=7`, `workload.reads.depth=8`, `switch.*.queueing=voq`,
 `host.server{1..4}.queue_depth=16`, `isl.ISL1.length=10km`, `fault.1.at=1s` (the first `[[fault]]`). Names may be `*` or
-ranges. Quotes around the value may be left out.
+ranges; every name must be that of something in the lab. Quotes around the value may be left out.
+
+An override of one of two keys that cannot stand together takes the other out of the file. Such keys are:
 
 "#;
 

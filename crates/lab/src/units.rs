@@ -1,6 +1,6 @@
 //! Numbers with units: `"50m"`, `"2GFC"`, `"32KiB"`, `"22.5k/s"`.
 
-use crate::suggest;
+use crate::{suggest, value};
 use sanloom_core::config::{LineRate, Picos};
 
 /// A kind of quantity: its units, smallest first, each with its factor to the unit that values are kept in.
@@ -102,6 +102,9 @@ pub(crate) const NOT_A_NUMBER: &str = "not-a-number";
 /// Code of a number outside its range.
 pub(crate) const OUT_OF_RANGE: &str = "out-of-range";
 
+/// More digits before the point are beyond every unit, and beyond what is added up here.
+const MAX_DIGITS: usize = 22;
+
 /// The value of `text` in the unit that `dimension` is kept in, rounded to the nearest.
 pub(crate) fn parse(text: &str, dimension: &Dimension) -> Result<u64, BadQuantity> {
     parse_like(text, dimension, dimension.example)
@@ -110,9 +113,22 @@ pub(crate) fn parse(text: &str, dimension: &Dimension) -> Result<u64, BadQuantit
 /// [`parse`] that suggests the unit of `example` where one is missing.
 pub(crate) fn parse_like(text: &str, dimension: &Dimension, example: &str) -> Result<u64, BadQuantity> {
     let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if digits > MAX_DIGITS {
+        return Err(too_large(text, dimension));
+    }
     let (mantissa, decimals, unit) = split(text).map_err(|()| not_a_number(text, dimension))?;
     if unit.is_empty() {
         return Err(missing_unit(text, dimension, example));
+    }
+    if let Some(exponent) = unit.strip_prefix(['e', 'E'])
+        && exponent.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit())
+    {
+        return Err(BadQuantity {
+            code: NOT_A_NUMBER,
+            reason: format!("`{}` has an exponent, which values with a unit do not take", value::cut(text)),
+            remedy: format!("write the number out, for example \"{}\"", dimension.example),
+        });
     }
     let Some(&(_, factor)) = dimension.units.iter().find(|(name, _)| *name == unit) else {
         return Err(wrong_unit(text, unit, dimension));
@@ -122,11 +138,27 @@ pub(crate) fn parse_like(text: &str, dimension: &Dimension, example: &str) -> Re
         .checked_mul(u128::from(factor))
         .map(|scaled| (scaled + divisor / 2) / divisor)
         .and_then(|value| u64::try_from(value).ok())
-        .ok_or_else(|| BadQuantity {
+        .ok_or_else(|| too_large(text, dimension))
+}
+
+/// A rate, in thousandths per second, that is not zero: nothing would ever happen.
+pub(crate) fn parse_rate(text: &str, example: &str) -> Result<u64, BadQuantity> {
+    match parse_like(text, &PER_SECOND, example)? {
+        0 => Err(BadQuantity {
             code: OUT_OF_RANGE,
-            reason: format!("`{text}` is too large"),
-            remedy: format!("use a smaller number, such as \"{}\"", dimension.example),
-        })
+            reason: format!("`{}` is a rate of zero", value::cut(text.trim())),
+            remedy: format!("choose a rate above 0/s, for example \"{}\"", example.trim_matches('"')),
+        }),
+        rate => Ok(rate),
+    }
+}
+
+fn too_large(text: &str, dimension: &Dimension) -> BadQuantity {
+    BadQuantity {
+        code: OUT_OF_RANGE,
+        reason: format!("`{}` is too large", value::cut(text)),
+        remedy: format!("use a smaller number, such as \"{}\"", dimension.example),
+    }
 }
 
 /// What to say of a bare number where a unit belongs.
@@ -246,7 +278,11 @@ mod tests {
         assert_eq!(code("", &TIME), NOT_A_NUMBER);
         assert_eq!(code(".5s", &TIME), NOT_A_NUMBER);
         assert_eq!(code("99999999999999h", &TIME), OUT_OF_RANGE);
-        assert_eq!(code("99999999999999999999999999999999999999999999999h", &TIME), NOT_A_NUMBER);
+        assert_eq!(code("99999999999999999999999999999999999999999999999h", &TIME), OUT_OF_RANGE);
+        assert_eq!(code("1e30s", &TIME), NOT_A_NUMBER);
+        assert_eq!(code("2E-3s", &TIME), NOT_A_NUMBER);
+        assert!(parse("1e30s", &TIME).unwrap_err().reason.contains("exponent"));
+        assert_eq!(parse_rate("0.0k/s", "5/s").unwrap_err().reason, "`0.0k/s` is a rate of zero");
     }
 
     #[test]

@@ -129,7 +129,11 @@ impl Reader<'_> {
                     format!("choose a size from {} to {}", size(min), size(max)),
                 )
             }
-            Kind::PerSecond => self.quantity(value, &units::PER_SECOND).map(Value::PerSecond),
+            Kind::PerSecond => match value.get_ref().as_str() {
+                Some(text) => self.quantity_result(units::parse_rate(text, self.example)),
+                None => self.quantity(value, &units::PER_SECOND),
+            }
+            .map(Value::PerSecond),
             Kind::Clock => self.quantity(value, &units::CLOCK).map(Value::Clock),
             Kind::LineRate => match value.get_ref().as_str() {
                 Some(text) => self.quantity_result(units::parse_line_rate(text)).map(Value::LineRate),

@@ -171,6 +171,8 @@ fn a_good_lab_rounds_through_overrides() {
         ("isl-failure.toml", "fault.*.at=0.5s"),
         ("zoning.toml", "zoning.default=open"),
         ("workload-mix.toml", "workload.poisson.arrivals=constant 1k/s"),
+        ("workload-mix.toml", "workload.poisson.depth=4"),
+        ("core-edge.toml", "workload.*.arrivals=poisson 1k/s"),
     ];
     let all = examples();
     for (file, set) in cases {

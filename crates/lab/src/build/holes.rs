@@ -43,6 +43,11 @@ impl Holes {
         }
     }
 
+    /// True if names of nodes or links may be missing.
+    pub fn in_topology(&self) -> bool {
+        self.topology
+    }
+
     /// Looks at the faults, which are built last.
     pub fn with_faults(mut self, document: &Document, sink: &Sink) -> Holes {
         self.faults = sink.has_errors() && any_wrong(&document.list("fault"), sink);
@@ -62,7 +67,7 @@ impl Holes {
                 self.duration && by_run || wrong(|key| matches!(key.kind, Kind::Time))
             }
             ProblemKind::BadTime => self.duration && problem.place.key == "sample_interval",
-            ProblemKind::BadSize => self.limits || wrong(|_| true),
+            ProblemKind::BadSize => self.limits || wrong(|key| matches!(key.kind, Kind::Size { .. } | Kind::Sizes)),
             _ => false,
         }
     }

@@ -1,5 +1,6 @@
 //! The second step: from checked tables to the values of [`sanloom_core::config`], names resolved.
 
+mod expectations;
 mod faults;
 mod holes;
 mod links;
@@ -18,9 +19,7 @@ use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
-use sanloom_core::config::{
-    Expectation, Lab, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning,
-};
+use sanloom_core::config::{Lab, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning};
 use std::collections::BTreeMap;
 
 /// A lab and where each of its values was written.
@@ -88,7 +87,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
     let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);
     let holes = holes.with_faults(document, sink);
-    let expect_places = expectations(document, &mut lab, sink);
+    let expect_places = expectations::build(document, &mut lab, holes.in_topology(), sink);
     for set in document.sets() {
         set.report_if_unused(|section| known(&lab, section), sink);
     }
@@ -178,20 +177,6 @@ fn timers(element: &Element<'_>) -> Timers {
         hold_time: element.time("hold_time").unwrap_or(default.hold_time),
         rscn_delay: element.time("rscn_delay").unwrap_or(default.rscn_delay),
     }
-}
-
-fn expectations<'d>(document: &'d Document, lab: &mut Lab, sink: &mut Sink) -> Vec<Where<'d>> {
-    let mut places = Vec::new();
-    for element in document.list("expect") {
-        element.require_keys(sink);
-        lab.expectations.push(Expectation {
-            metric: element.text("metric").unwrap_or("").to_owned(),
-            min: element.number("min"),
-            max: element.number("max"),
-        });
-        places.push(Where::new(element));
-    }
-    places
 }
 
 /// The names that an override of this section could have meant.

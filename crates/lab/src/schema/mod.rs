@@ -131,6 +131,15 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::EXPECT,
 ];
 
+/// Sections, and two keys of each that cannot stand together.
+pub(crate) const ALTERNATIVES: &[(&str, &str, &str)] = &[
+    ("workload", "arrivals", "depth"),
+    ("workload", "arrivals", "think_time"),
+    ("fault", "until", "for"),
+    ("fault", "port", "link"),
+    ("fault", "port", "end"),
+];
+
 /// The section with this name.
 pub(crate) fn section(name: &str) -> Option<&'static SectionDef> {
     SECTIONS.iter().find(|s| s.name == name)
@@ -140,6 +149,12 @@ impl SectionDef {
     /// The key with this path.
     pub fn key(&self, path: &str) -> Option<&'static Key> {
         self.keys.iter().find(|k| k.path == path)
+    }
+
+    /// True if the keys `a` and `b` say the same in two ways, so that only one of them can stand.
+    pub fn are_alternatives(&self, a: &str, b: &str) -> bool {
+        let pairs = ALTERNATIVES.iter().filter(|(section, ..)| *section == self.name);
+        pairs.into_iter().any(|&(_, one, other)| (one, other) == (a, b) || (other, one) == (a, b))
     }
 
     /// How the section is written in a file.
