@@ -32,7 +32,7 @@ impl Holes {
             |key: &Key| ["luns", "lun_size", "block_size", "receive_size", "data_frames_in_flight"].contains(&key.path);
         let topology = sink.is_without_section()
             || sink.has_any(&[BAD_NAME, DEFINED_TWICE, TOO_MANY, BAD_RANGE])
-            || ["link", "isl", "zone"].iter().any(|name| any_wrong(&document.list(name), sink))
+            || ["link", "isl", "zone"].iter().any(|name| any_wrong(&document.list(name), joins, sink))
             || nodes.iter().any(|list| list.iter().any(|w| is_wrong(&w.element, ports, sink)));
         let run = document.element(crate::schema::section("run"));
         Holes {
@@ -50,7 +50,7 @@ impl Holes {
 
     /// Looks at the faults, which are built last.
     pub fn with_faults(mut self, document: &Document, sink: &Sink) -> Holes {
-        self.faults = sink.has_errors() && any_wrong(&document.list("fault"), sink);
+        self.faults = sink.has_errors() && any_wrong(&document.list("fault"), |_| true, sink);
         self
     }
 
@@ -73,8 +73,13 @@ impl Holes {
     }
 }
 
-fn any_wrong(elements: &[Element<'_>], sink: &Sink) -> bool {
-    elements.iter().any(|e| sink.knows_within(&e.header) || is_wrong(e, |_| true, sink))
+/// A link with the wrong rate still joins its ends.
+fn joins(key: &Key) -> bool {
+    matches!(key.kind, Kind::Pattern | Kind::Patterns) || ["count", "spread"].contains(&key.path)
+}
+
+fn any_wrong(elements: &[Element<'_>], chosen: fn(&Key) -> bool, sink: &Sink) -> bool {
+    elements.iter().any(|e| sink.knows_within(&e.header) || is_wrong(e, chosen, sink))
 }
 
 /// True if a mistake is known in the value of one of the chosen keys.

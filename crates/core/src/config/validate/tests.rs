@@ -170,3 +170,31 @@ fn the_limits_of_a_lab_itself_hold() {
     long.run.sample_interval = Picos::SECOND;
     assert_eq!(kinds(&long)[0], ProblemKind::BadTime);
 }
+
+#[test]
+fn every_host_that_is_cut_off_is_named() {
+    let mut cut = lab();
+    for name in ["server2", "server3"] {
+        let mut host = cut.hosts[0].clone();
+        host.name = name.into();
+        host.wwnn.0 += 100 * cut.hosts.len() as u64;
+        host.hbas[0].wwpn.0 += 100 * cut.hosts.len() as u64;
+        cut.hosts.push(host);
+    }
+    cut.workloads[0].hosts = vec![0, 1, 2];
+    let problems = cut.validate();
+    assert_eq!(problems.iter().map(|p| p.kind).collect::<Vec<_>>(), [ProblemKind::Unreachable]);
+    assert!(problems[0].reason.contains("`server2`, `server3`"), "{}", problems[0].reason);
+    assert!(!problems[0].reason.contains("server1"), "{}", problems[0].reason);
+}
+
+#[test]
+fn a_run_of_zero_is_one_problem_of_its_duration() {
+    let mut zero = lab();
+    zero.run.duration = Picos::ZERO;
+    zero.workloads[0].start = Picos::SECOND;
+    zero.faults = vec![Fault { at: Picos::SECOND, until: None, kind: FaultKind::SwitchReset { switch: 0 } }];
+    let problems = zero.validate();
+    assert_eq!(problems.iter().map(|p| p.place.key).collect::<Vec<_>>(), ["duration"]);
+    assert!(problems[0].reason.contains("zero"), "{}", problems[0].reason);
+}
