@@ -7,6 +7,7 @@ pub mod exit;
 pub mod input;
 pub mod interrupt;
 pub mod machine;
+pub mod metric;
 pub mod output;
 pub mod pool;
 pub mod report;

@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use crate::report::file::{self, WriteError};
 use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::Path;
 use terminal_size::{Width, terminal_size_of};
 
 /// Columns of a table when the output is not a terminal.
@@ -24,6 +25,23 @@ pub fn written(outcome: Result<(), WriteError>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.is_closed_pipe() => Ok(()),
         other => Ok(other?),
+    }
+}
+
+/// Refuses options that would mix their outputs on standard output. Each comes with the file that it names.
+///
+/// # Errors
+/// When more than one names `-`.
+pub fn one_stdout(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let names = |path: &Option<&Path>| *path == Some(Path::new("-"));
+    let both: Vec<&str> = outputs.iter().filter(|(_, path)| names(path)).map(|(option, _)| *option).collect();
+    match both.split_last() {
+        None | Some((_, [])) => Ok(()),
+        Some((last, others)) => Err(Failure::usage(format_args!(
+            "{} and {last} would write to the same standard output, where nobody could tell them apart; name a file for all \
+             but one of them, for example {last} FILE",
+            others.join(", ")
+        ))),
     }
 }
 

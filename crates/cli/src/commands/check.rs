@@ -8,7 +8,7 @@ use sanloom_core::config::Lab;
 use sanloom_lab::topology::{self, IslGroup, Paths, Report};
 use sanloom_lab::{Diagnostic, Override, Severity};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of `sanloom check`.
 #[derive(clap::Args, Debug)]
@@ -18,7 +18,7 @@ pub struct Args {
     /// Set a value of the lab from outside, for example `run.seed=3` or `switch.*.buffers=8`
     #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
     set: Vec<Override>,
-    /// Draw the topology into this file, `-` for standard output [default: no drawing]
+    /// Draw the topology into this file, `-` for standard output, which then has no text [default: no drawing]
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print JSON instead of text: `ok`, and `mistakes` or `warnings` and `topology`
@@ -31,6 +31,8 @@ pub struct Args {
 /// # Errors
 /// All its mistakes; or when something cannot be read or written.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let json = args.json.then_some(Path::new("-"));
+    output::one_stdout(&[("--json", json), ("--svg", args.svg.as_deref())])?;
     let text = args.file.text()?;
     let loaded = match sanloom_lab::load(&args.file.label(), &text, &args.set) {
         Ok(loaded) => loaded,
@@ -52,6 +54,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }))?;
     } else {
         input::warn(&loaded);
+    }
+    if !args.json && args.svg.as_deref() != Some(Path::new("-")) {
         output::print(&format!(
             "{}: no mistakes{}\n\n{report}",
             loaded.lab.name,

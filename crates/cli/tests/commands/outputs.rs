@@ -73,3 +73,25 @@ fn a_closed_standard_error_is_no_panic() {
     let output = bench.command("sim missing.toml").stderr(full).output().expect("the command runs");
     assert_eq!(bench.ran(output).code, 2);
 }
+
+#[test]
+fn two_outputs_do_not_mix_on_standard_output() {
+    let bench = Bench::new("two-stdout");
+    for (words, options) in [
+        ("sim tiny.toml --no-report --json - --series -", "--json and --series"),
+        ("sim tiny.toml --no-report --series - --pcap - --capture all", "--series and --pcap"),
+        ("sim tiny.toml --no-report --json - --trace h1-hub", "--json and --trace-file"),
+        ("sim tiny.toml --json - --series - --trace h1-hub --trace-file -", "--json, --series and --trace-file"),
+        ("sweep tiny.toml --set run.seed=1,2 --out - --html -", "--out and --html"),
+        ("whatif dual.toml --json - --html -", "--json and --html"),
+        ("reproduce sansim --json - --html -", "--json and --html"),
+        ("check tiny.toml --json --svg -", "--json and --svg"),
+    ] {
+        let ran = bench.run(words);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains(options) && ran.stderr.contains("name a file"), "{words}: {}", ran.stderr);
+    }
+    let drawing = bench.run("check tiny.toml --svg -");
+    assert!(drawing.code == 0 && drawing.stdout.starts_with('<'), "{}", drawing.stdout);
+    assert!(!bench.path("tiny.sanloom-report").exists());
+}

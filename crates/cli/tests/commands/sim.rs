@@ -99,3 +99,24 @@ fn a_timeline_goes_into_the_report_folder() {
         assert!(trace.contains(what), "{what}");
     }
 }
+
+#[test]
+fn replications_show_the_totals_before_the_hosts() {
+    let text = Bench::new("sim-replications-table").run("sim tiny.toml --replications 3 --no-report").stdout;
+    let table = text.split("\n3 seeds").nth(1).unwrap_or_else(|| panic!("{text}"));
+    let rows: Vec<&str> = table.lines().skip(2).map_while(|line| line.split_whitespace().next()).take(9).collect();
+    assert_eq!(
+        rows,
+        [
+            "totals.throughput_bytes_per_s",
+            "totals.iops",
+            "totals.latency.mean_us",
+            "totals.latency.p50_us",
+            "totals.latency.p99_us",
+            "totals.ios_failed",
+            "hosts.h1.throughput_bytes_per_s",
+            "hosts.h1.latency.mean_us",
+            "hosts.h1.latency.p99_us",
+        ]
+    );
+}

@@ -12,7 +12,7 @@ fn whole(bench: &Bench) -> String {
 fn shows_the_points_of_the_grid() {
     let bench = Bench::new("sweep-table");
     let words =
-        "sweep tiny.toml --set workload.reads.depth=1,2 --set run.seed=3,4 --metric totals.iops --metric nothing";
+        "sweep tiny.toml --set workload.reads.depth=1,2 --set run.seed=3,4 --metric totals.iops --metric drops.crc";
     assert_snapshot!(bench.run(words).snapshot());
 }
 
@@ -97,4 +97,20 @@ fn a_mistake_at_one_point_stops_the_sweep_before_it_begins() {
     let bench = Bench::new("sweep-mistake");
     assert_snapshot!(bench.run("sweep tiny.toml --set run.warmup=1ms,30ms --out rows.jsonl").snapshot());
     assert_eq!(bench.read("rows.jsonl"), "");
+}
+
+#[test]
+fn a_number_that_no_results_have_ends_the_sweep_at_its_first_point() {
+    let bench = Bench::new("sweep-metric");
+    let base = "sweep tiny.toml --set run.seed=1,2,3 --threads 1 --metric totals.iops";
+    for (metric, hint) in
+        [("totals.throughput", "`totals.throughput_bytes_per_s`"), ("hosts.h9.iops", "`hosts.h1.iops`")]
+    {
+        let ran = bench.run(&format!("{base} --metric {metric} --out {metric}.jsonl"));
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("did you mean") && ran.stderr.contains(hint), "{}", ran.stderr);
+        assert_eq!((ran.stdout.as_str(), bench.read(&format!("{metric}.jsonl")).as_str()), ("", ""));
+    }
+    let several = bench.run(&format!("{base} --metric hosts.*.iops"));
+    assert!(several.code == 2 && several.stderr.contains("sum(hosts.*.iops)"), "{}", several.stderr);
 }

@@ -21,8 +21,8 @@ pub struct Verdict {
     pub unit: &'static str,
     /// How far `ours` may be from `paper`, as a share of it; absent: the number is not judged, and `note` says why.
     pub tolerance: Option<f64>,
-    /// `false` exactly if the number is judged and misses.
-    pub ok: bool,
+    /// Whether `ours` is within the tolerance; absent: the number is not judged.
+    pub ok: Option<bool>,
     /// What a reader should know about it.
     pub note: String,
 }
@@ -37,7 +37,7 @@ impl Verdict {
             ours,
             unit,
             tolerance: None,
-            ok: true,
+            ok: None,
             note: String::new(),
         }
     }
@@ -45,7 +45,7 @@ impl Verdict {
     /// With a tolerance, as a share.
     pub fn within(mut self, tolerance: f64) -> Verdict {
         self.tolerance = Some(tolerance);
-        self.ok = self.ours.is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper);
+        self.ok = Some(self.ours.is_some_and(|ours| (ours - self.paper).abs() <= tolerance * self.paper));
         self
     }
 
@@ -61,11 +61,16 @@ impl Verdict {
     }
 
     fn word(&self) -> &'static str {
-        match (self.tolerance, self.ok) {
-            (None, _) => "open",
-            (Some(_), true) => "ok",
-            (Some(_), false) => "MISS",
+        match self.ok {
+            None => "open",
+            Some(true) => "ok",
+            Some(false) => "MISS",
         }
+    }
+
+    /// Whether it is judged and misses.
+    pub fn missed(&self) -> bool {
+        self.ok == Some(false)
     }
 
     fn cells(&self) -> [String; 5] {
@@ -151,15 +156,21 @@ mod tests {
     #[test]
     fn a_number_at_the_edge_of_its_tolerance_is_ok_and_beyond_is_not() {
         let verdict = |ours| Verdict::new("x", "x", 80.0, Some(ours), "MB/s").within(0.05);
-        assert!(verdict(84.0).ok);
-        assert!(verdict(76.0).ok);
-        assert!(!verdict(84.1).ok);
-        assert!(!verdict(75.9).ok);
+        for (ours, ok) in [(84.0, true), (76.0, true), (84.1, false), (75.9, false)] {
+            assert_eq!(verdict(ours).ok, Some(ok), "{ours}");
+        }
     }
 
     #[test]
     fn a_number_that_is_missing_is_no_success() {
-        assert!(!Verdict::new("x", "x", 80.0, None, "MB/s").within(0.05).ok);
-        assert!(Verdict::new("x", "x", 80.0, None, "MB/s").ok);
+        assert!(Verdict::new("x", "x", 80.0, None, "MB/s").within(0.05).missed());
+    }
+
+    #[test]
+    fn a_number_without_a_tolerance_is_neither_right_nor_wrong() {
+        for ours in [None, Some(80.0), Some(1.0)] {
+            let verdict = Verdict::new("x", "x", 80.0, ours, "MB/s");
+            assert_eq!((verdict.ok, verdict.missed(), verdict.word()), (None, false, "open"));
+        }
     }
 }

@@ -71,6 +71,7 @@ pub struct Args {
 /// # Errors
 /// When the lab is wrong, an expectation fails, or something cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    output::one_stdout(&args.outputs())?;
     let loaded = input::load(&args.file, &args.overrides())?;
     let lab = Arc::new(loaded.lab.clone());
     let report_folder = args.report_folder(&lab);
@@ -192,19 +193,28 @@ impl Args {
         }
         if !table {
             let mut text = String::new();
-            report::terminal::expectations(&mut text, &results.expectations, output::width());
+            report::terminal::expectations(&mut text, results, output::width());
             output::note(text.trim_matches('\n'));
         }
         Err(Failure::expectation())
     }
 
+    /// The outputs that may be standard output.
+    fn outputs(&self) -> [(&'static str, Option<&Path>); 4] {
+        let trace = match (&self.trace, &self.trace_file) {
+            (Some(_), None) if self.no_report => Some(Path::new("-")),
+            (_, file) => file.as_deref(),
+        };
+        [
+            ("--json", self.json.as_deref()),
+            ("--series", self.series.as_deref()),
+            ("--pcap", self.pcap.as_deref()),
+            ("--trace-file", trace),
+        ]
+    }
+
     fn uses_stdout(&self) -> bool {
-        let stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-        let trace = self.trace.is_some().then(|| match &self.trace_file {
-            None if self.no_report => "-".into(),
-            other => other.clone().unwrap_or_default(),
-        });
-        stdout(&self.json) || stdout(&self.series) || stdout(&self.pcap) || stdout(&trace)
+        self.outputs().iter().any(|(_, path)| *path == Some(Path::new("-")))
     }
 }
 

@@ -5,6 +5,7 @@ mod rows;
 
 use crate::exit::Failure;
 use crate::input::{LabFile, Threads};
+use crate::metric;
 use crate::output::{self, shell_word};
 use crate::report::terminal::grid::{Column, Grid as Table};
 use crate::report::{file, format, html, json};
@@ -13,7 +14,9 @@ use crate::{interrupt, pool};
 use grid::{Axis, Grid, Shard};
 use rows::{Line, RowFile};
 use sanloom_api::results::{Metrics, SweepRow, is_metric_path};
-use std::collections::BTreeMap;
+use sanloom_core::config::Lab;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,6 +72,7 @@ pub struct Args {
 /// When the lab is wrong at some point, a file does not belong to this sweep or cannot be written, or Ctrl-C came before
 /// the last point.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    output::one_stdout(&[("--out", args.out.as_deref()), ("--html", args.html.as_deref())])?;
     let text = args.file.text()?;
     let metrics = args.metrics();
     let grid = Grid::new(args.set.clone(), args.shard);
@@ -79,18 +83,27 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut rows = RowFile::open(rows_path, args.resume, &id, &grid)?;
     let todo: Vec<u64> = grid.points().filter(|point| !rows.has(*point)).collect();
-    check_all(args, &text, &grid, &todo)?;
+    let same_names = check_all(args, &text, &grid, &todo)?;
 
     // Standard output cannot be sorted afterwards, so its rows wait for those before them.
     let mut held = BTreeMap::new();
     let mut next = todo.iter();
     let mut expected = next.next();
+    let mut missing = Vec::new();
+    let mut begun = false;
     let outcome = pool::each(
         args.threads,
         "points",
         &todo,
         |_, point| simulate(args, &text, &grid, &metrics, *point),
-        |_, row| {
+        |_, (row, absent)| {
+            if !std::mem::replace(&mut begun, true) {
+                // A number that other points may have is looked for in all of them.
+                match absent.iter().find(|absent| same_names && !absent.comes_and_goes()) {
+                    Some(never) => return Err(never.failure()),
+                    None => missing = absent,
+                }
+            }
             let line = Line { sweep: id.clone(), row };
             if to_stdout {
                 held.insert(line.row.point, line.clone());
@@ -120,21 +133,28 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         };
         return Err(Failure::interrupted(format_args!("{} of {total} points are finished; {remedy}", rows.len())));
     }
-    Ok(())
+    let never = |absent: &&Absent| rows.iter().all(|row| !row.metrics.contains_key(&absent.path));
+    match missing.iter().filter(|absent| !absent.comes_and_goes()).find(never) {
+        Some(never) => Err(never.failure()),
+        None => Ok(()),
+    }
 }
 
-/// Finds the mistakes of all points before hours go by.
-fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<(), Failure> {
+/// Finds the mistakes of all points before hours go by. Returns whether hosts, links and all else have the same names at
+/// each point.
+fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<bool, Failure> {
     let checked = pool::all(args.threads, "points checked", todo, |_, point| {
         let loaded = sanloom_lab::load(&args.file.label(), text, &grid.overrides(*point));
-        Some(loaded.map(|loaded| loaded.warnings))
+        Some(loaded.map(|loaded| (loaded.warnings, names(&loaded.lab))))
     })?;
     let mut mistakes = Vec::new();
-    let mut warned = std::collections::BTreeSet::new();
+    let mut warned = BTreeSet::new();
+    let mut all_names = BTreeSet::new();
     for (point, outcome) in todo.iter().zip(checked) {
         match outcome {
             Some(Err(diagnostics)) => mistakes.push((*point, diagnostics)),
-            Some(Ok(warnings)) => {
+            Some(Ok((warnings, names))) => {
+                all_names.insert(names);
                 for warning in warnings {
                     let text = warning.render(output::colours());
                     if warned.insert(text.clone()) {
@@ -147,7 +167,7 @@ fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<(), F
     }
     let count = mistakes.len();
     match mistakes.into_iter().next() {
-        None => Ok(()),
+        None => Ok(all_names.len() <= 1),
         Some((point, diagnostics)) => {
             let mut failure = Failure::from(diagnostics);
             let others =
@@ -162,19 +182,53 @@ fn check_all(args: &Args, text: &str, grid: &Grid, todo: &[u64]) -> Result<(), F
     }
 }
 
-fn simulate(args: &Args, text: &str, grid: &Grid, metrics: &[String], point: u64) -> Option<SweepRow> {
+/// Stands for the names of everything that results have numbers of.
+fn names(lab: &Lab) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let nodes = (lab.hosts.iter().map(|host| &host.name)).chain(lab.storage.iter().map(|storage| &storage.name));
+    let fabric = (lab.switches.iter().map(|switch| &switch.name)).chain(lab.links.iter().map(|link| &link.name));
+    let all = nodes.chain(fabric).chain(lab.workloads.iter().map(|workload| &workload.name));
+    all.for_each(|name| name.hash(&mut hasher));
+    hasher.finish()
+}
+
+/// A number that the results of a point do not have.
+struct Absent {
+    path: String,
+    remedy: String,
+}
+
+impl Absent {
+    /// Whether results have it only if something happened.
+    fn comes_and_goes(&self) -> bool {
+        let inner = self.path.split_once('(').map_or(self.path.as_str(), |(_, inner)| inner).trim_start();
+        ["drops.", "findings.", "events."].iter().any(|list| inner.starts_with(list))
+    }
+
+    fn failure(&self) -> Failure {
+        let path = format::clean(&self.path);
+        Failure::usage(format_args!("--metric {path}: the results have no such single number; {}", self.remedy))
+    }
+}
+
+fn simulate(args: &Args, text: &str, grid: &Grid, metrics: &[String], point: u64) -> Option<(SweepRow, Vec<Absent>)> {
     let loaded = sanloom_lab::load(&args.file.label(), text, &grid.overrides(point)).ok()?;
     let results = run::run(&Arc::new(loaded.lab), View::default()).results;
     if results.lab.interrupted || interrupt::requested() {
         return None;
     }
     let found = Metrics::new(&results);
-    Some(SweepRow {
-        point,
-        settings: grid.settings(point),
-        metrics: metrics.iter().filter_map(|path| Some((path.clone(), found.get(path)?))).collect(),
-        error: None,
-    })
+    let mut row = SweepRow { point, settings: grid.settings(point), ..SweepRow::default() };
+    let mut absent = Vec::new();
+    for path in metrics {
+        match found.get(path) {
+            Some(value) => {
+                row.metrics.insert(path.clone(), value);
+            }
+            None => absent.push(Absent { path: path.clone(), remedy: metric::remedy(&found, path) }),
+        }
+    }
+    Some((row, absent))
 }
 
 fn print_row(line: &Line) -> Result<(), Failure> {

@@ -47,6 +47,7 @@ const TABLE_ROWS: usize = 60;
 /// # Errors
 /// When the lab is wrong, something cannot be written, or Ctrl-C came before the last run.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    output::one_stdout(&[("--json", args.json.as_deref()), ("--html", args.html.as_deref())])?;
     let loaded = input::load(&args.file, &args.set)?;
     let mut lab = loaded.lab;
     let cleared = failure::clear(&mut lab);

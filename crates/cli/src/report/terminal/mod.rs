@@ -6,9 +6,12 @@ mod group;
 mod replications;
 
 use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
+use crate::metric;
 use grid::{Column, Grid, wrap};
 use group::{Group, groups};
-use sanloom_api::results::{ExpectationResult, Finding, HostResult, IoStats, LinkDirection, LinkResult, Results, Victim};
+use sanloom_api::results::{
+    ExpectationResult, Finding, HostResult, IoStats, LinkDirection, LinkResult, Metrics, Results, Victim,
+};
 use std::fmt::Write as _;
 
 /// Hosts or storage systems up to this number are shown one by one, more in groups.
@@ -31,7 +34,7 @@ pub fn render(results: &Results, width: usize) -> String {
     events::render(&mut out, &results.events, width);
     replications::render(&mut out, results, width);
     findings(&mut out, &results.findings, width);
-    expectations(&mut out, &results.expectations, width);
+    expectations(&mut out, results, width);
     ending(&mut out, results, width);
     out
 }
@@ -286,12 +289,7 @@ pub fn findings(out: &mut String, findings: &[Finding], width: usize) {
             let cycle: Vec<String> = cycle.map(|port| clean(port)).collect();
             out.push_str(&wrap(&format!("   Cycle: {}", cycle.join(" > ")), width, 3));
         }
-        let victims: Vec<String> = finding
-            .victims
-            .iter()
-            .take(8)
-            .map(victim)
-            .collect();
+        let victims: Vec<String> = finding.victims.iter().take(8).map(victim).collect();
         if !victims.is_empty() {
             let more = finding.victims.len() - victims.len();
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -314,7 +312,8 @@ fn victim(victim: &Victim) -> String {
 }
 
 /// Verdicts on expectations, one line each. Empty text if there are none.
-pub fn expectations(out: &mut String, verdicts: &[ExpectationResult], width: usize) {
+pub fn expectations(out: &mut String, results: &Results, width: usize) {
+    let verdicts = &results.expectations;
     if verdicts.is_empty() {
         return;
     }
@@ -325,8 +324,12 @@ pub fn expectations(out: &mut String, verdicts: &[ExpectationResult], width: usi
             Some(value) => format::measured(&verdict.metric, value),
             None => "no such number".into(),
         };
+        let remedy = match verdict.value {
+            Some(_) => String::new(),
+            None => format!("; {}", metric::remedy(&Metrics::new(results), &verdict.metric)),
+        };
         let line = format!(
-            "{}  {} = {value}, wanted {}",
+            "{}  {} = {value}, wanted {}{remedy}",
             if verdict.ok { "  ok  " } else { "  FAIL" },
             clean(&verdict.metric),
             bounds(verdict)
