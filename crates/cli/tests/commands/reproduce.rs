@@ -1,3 +1,5 @@
+//! `sanloom reproduce`, as a user meets it.
+
 use crate::tool::Bench;
 use std::collections::BTreeSet;
 

@@ -1,3 +1,5 @@
+//! `sanloom sim`, as a user meets it.
+
 use crate::tool::{Bench, without_engine};
 use insta::assert_snapshot;
 

@@ -1,3 +1,5 @@
+//! `sanloom sweep`, as a user meets it.
+
 use crate::tool::Bench;
 use insta::assert_snapshot;
 
