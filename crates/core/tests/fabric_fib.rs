@@ -256,16 +256,30 @@ fn unzoned_and_open_needs_no_table() {
     }
     assert_eq!(fib.decide(0, id(0x01_0000), id(0x01_0001), 0), forward(1));
     assert_eq!(fib.permissions(), 0);
-    // The page of nobody and the page of area 0.
+    // The page of nobody and the page of area 0, which has two ids.
     assert_eq!(fib.table_bytes(), 2 * 512);
+}
+
+#[test]
+fn an_area_with_one_address_needs_no_page() {
+    let mut fib = Fib::new(DOMAIN, 256, IslChoice::Ingress);
+    for area in 0..200 {
+        fib.apply(&own(area, 0x01_0000 + (u32::from(area) << 8)));
+    }
+    assert_eq!(fib.table_bytes(), 512);
+    fib.apply(&own(7, 0x01_0700));
+    fib.apply(&own(8, 0x01_0700));
+    assert_eq!((fib.port_of(id(0x01_0700)), fib.port_of(id(0x01_0701))), (Some(8), None));
 }
 
 #[test]
 fn a_page_is_used_again_when_its_last_address_left() {
     let mut fib = Fib::new(DOMAIN, 256, IslChoice::Ingress);
     for area in 0..200 {
-        fib.apply(&own(area, 0x01_0000 + (u32::from(area) << 8)));
-        fib.apply(&FibDelta::RemoveId { id: id(0x01_0000 + (u32::from(area) << 8)) });
+        let ids = [0, 1].map(|port| 0x01_0000 + (u32::from(area) << 8) + port);
+        ids.iter().for_each(|&id| fib.apply(&own(area, id)));
+        assert_eq!(fib.ids().collect::<Vec<_>>(), ids.map(|number| (id(number), area)));
+        ids.iter().for_each(|&number| fib.apply(&FibDelta::RemoveId { id: id(number) }));
     }
     assert_eq!(fib.table_bytes(), 2 * 512);
     assert_eq!(fib.ids().count(), 0);

@@ -8,11 +8,11 @@ use sanloom_wire::FcId;
 
 /// The forwarding table of a switch.
 ///
-/// Called once per frame, so [`decide`](Fib::decide) looks at: the mode of the ingress port, the owner of the S_ID (two
-/// loads: page of the area, entry of the port), the owner of the D_ID (two loads) or the legs of its domain (two loads),
-/// and, when zoning is on, one or two probes of a hash set.
+/// Called once per frame, so [`decide`](Fib::decide) looks at: the mode of the ingress port, the owner of the S_ID, the
+/// owner of the D_ID or the legs of its domain (two loads), and, when zoning is on, one or two probes of a hash set.
 ///
-/// Ids may be of any area: an area whose ids belong to different ports works as well as one area per F_Port.
+/// Ids may be of any area. An area with one id, which is what an F_Port without NPIV has, keeps its owner in a table that is
+/// small enough to stay in the cache for every switch of a large fabric; an area with more has a page of owners.
 #[derive(Clone, Debug)]
 pub struct Fib {
     domain: u8,
@@ -20,14 +20,15 @@ pub struct Fib {
     isl_choice: IslChoice,
     epoch: u64,
     modes: Box<[PortMode]>,
-    /// Page of `owners` by area; page 0 has no owner of anything.
-    pages: Box<[u16; 256]>,
-    /// Owning port by page and port byte, [`NOBODY`] elsewhere.
+    areas: Box<[Area; 256]>,
+    /// Owning port by page and port byte, [`NOBODY`] elsewhere; page 0 has no owner of anything.
     owners: Vec<[u16; 256]>,
     /// Ids with an owner by page; an empty page is used again.
     page_ids: Vec<u16>,
-    /// Legs by domain.
-    legs: Vec<Box<[Leg]>>,
+    /// Different lists of legs, without any first. Most domains behind one neighbour are reached over the same legs.
+    lists: Vec<Box<[Leg]>>,
+    /// List of legs by domain.
+    list_of: Box<[u16; 256]>,
     /// The port that stands for an ingress port when that decides about the leg: the first of its bundle.
     ingress: Box<[u16]>,
     /// Permitted (s_id, d_id), as one key.
@@ -49,6 +50,21 @@ pub struct FibWork {
 /// No port owns the id. A switch has fewer ports.
 const NOBODY: u16 = u16::MAX;
 
+/// Owners of the ids of an area.
+#[derive(Clone, Copy, Debug)]
+struct Area {
+    /// Page of the owners, 0 while the area has at most one id.
+    page: u16,
+    /// Owner of that id, [`NOBODY`] if there is none.
+    owner: u16,
+    /// Port byte of that id.
+    port: u8,
+}
+
+impl Area {
+    const EMPTY: Area = Area { page: 0, owner: NOBODY, port: 0 };
+}
+
 impl Fib {
     /// The table of a switch without routes, ids and permissions, all ports down and zoning off.
     pub fn new(domain: u8, ports: u16, isl_choice: IslChoice) -> Fib {
@@ -58,10 +74,11 @@ impl Fib {
             isl_choice,
             epoch: 0,
             modes: vec![PortMode::Down; usize::from(ports)].into(),
-            pages: Box::new([0; 256]),
+            areas: Box::new([Area::EMPTY; 256]),
             owners: vec![[NOBODY; 256]],
             page_ids: vec![0],
-            legs: vec![Box::default(); 256],
+            lists: vec![Box::default()],
+            list_of: Box::new([0; 256]),
             ingress: (0..ports).collect(),
             pairs: KeySet::default(),
             default_zone: KeySet::default(),
@@ -132,14 +149,7 @@ impl Fib {
                 self.default_zone.clear();
                 std::mem::replace(&mut self.zoning, false)
             }
-            FibDelta::Routes { domain, ref legs } => {
-                let slot = &mut self.legs[usize::from(domain)];
-                let differs = **slot != **legs;
-                if differs {
-                    *slot = legs.as_slice().into();
-                }
-                differs
-            }
+            FibDelta::Routes { domain, ref legs } => self.set_legs(domain, legs),
         };
         self.epoch += u64::from(changed);
     }
@@ -152,12 +162,13 @@ impl Fib {
     /// The legs of a spray group, sorted by port number; never empty for a group that [`decide`](Fib::decide) named
     /// since the last change. The group of a domain is its number.
     pub fn spray_members(&self, group: u16) -> &[Leg] {
-        self.legs.get(usize::from(group)).map_or(&[], |legs| legs)
+        u8::try_from(group).map_or(&[], |domain| self.legs(domain))
     }
 
     /// The legs towards a domain, sorted by port number.
+    #[inline]
     pub fn legs(&self, domain: u8) -> &[Leg] {
-        &self.legs[usize::from(domain)]
+        &self.lists[usize::from(self.list_of[usize::from(domain)])]
     }
 
     /// The port that owns an id of this domain.
@@ -168,11 +179,9 @@ impl Fib {
     /// The ids that ports own, sorted.
     pub fn ids(&self) -> impl Iterator<Item = (FcId, u16)> + '_ {
         (0..=255u8).flat_map(move |area| {
-            let page = &self.owners[usize::from(self.pages[usize::from(area)])];
-            page.iter()
-                .zip(0..=255u8)
-                .filter(|(owner, _)| **owner != NOBODY)
-                .map(move |(&owner, port)| (FcId::from_parts(self.domain, area, port), owner))
+            (0..=255u8)
+                .map(move |port| FcId::from_parts(self.domain, area, port))
+                .filter_map(|id| self.port_of(id).map(|owner| (id, owner)))
         })
     }
 
@@ -224,13 +233,16 @@ impl Fib {
         if id.domain() != self.domain {
             return NOBODY;
         }
-        let page = self.pages[usize::from(id.area())];
-        self.owners[usize::from(page)][usize::from(id.port())]
+        let area = &self.areas[usize::from(id.area())];
+        if area.page != 0 {
+            return self.owners[usize::from(area.page)][usize::from(id.port())];
+        }
+        if area.port == id.port() { area.owner } else { NOBODY }
     }
 
     #[inline]
     fn route(&self, ingress: u16, s_id: FcId, d_id: FcId, ox_id: u16, domain: u8) -> Decision {
-        let legs = &*self.legs[usize::from(domain)];
+        let legs = self.legs(domain);
         let chosen = match *legs {
             [] => return Decision::Drop(DropReason::NoRoute),
             [only] => only,
@@ -259,27 +271,50 @@ impl Fib {
         changed
     }
 
+    fn set_legs(&mut self, domain: u8, legs: &[Leg]) -> bool {
+        if self.legs(domain) == legs {
+            return false;
+        }
+        let known = self.lists.iter().position(|list| **list == *legs);
+        // A list that no domain uses any more gives its place to the new one; the first stays empty.
+        let number = known.unwrap_or_else(|| {
+            self.list_of[usize::from(domain)] = 0;
+            let unused = (1..self.lists.len()).find(|&list| self.list_of.iter().all(|&used| usize::from(used) != list));
+            let number = unused.unwrap_or(self.lists.len());
+            self.lists.resize(self.lists.len().max(number + 1), Box::default());
+            self.lists[number] = legs.into();
+            number
+        });
+        self.list_of[usize::from(domain)] = number as u16;
+        true
+    }
+
     fn set_owner(&mut self, id: FcId, owner: u16) -> bool {
-        if id.domain() != self.domain {
+        if id.domain() != self.domain || self.owner_of(id) == owner {
             return false;
         }
-        let area = usize::from(id.area());
-        let mut page = usize::from(self.pages[area]);
-        if self.owners[page][usize::from(id.port())] == owner {
-            return false;
+        let number = usize::from(id.area());
+        let area = &mut self.areas[number];
+        if area.page == 0 {
+            if area.owner == NOBODY || area.port == id.port() {
+                *area = Area { page: 0, owner, port: id.port() };
+                return true;
+            }
+            // The second id of the area: both go to a page.
+            let only = *area;
+            let page = self.free_page();
+            self.areas[number] = Area { page: page as u16, ..Area::EMPTY };
+            self.owners[page][usize::from(only.port)] = only.owner;
+            self.page_ids[page] = 1;
         }
-        if page == 0 {
-            page = self.free_page();
-            self.pages[area] = page as u16;
-        }
-        let entry = &mut self.owners[page][usize::from(id.port())];
-        let before = std::mem::replace(entry, owner);
+        let page = usize::from(self.areas[number].page);
+        let before = std::mem::replace(&mut self.owners[page][usize::from(id.port())], owner);
         if before == NOBODY {
             self.page_ids[page] += 1;
         } else if owner == NOBODY {
             self.page_ids[page] -= 1;
             if self.page_ids[page] == 0 {
-                self.pages[area] = 0;
+                self.areas[number] = Area::EMPTY;
             }
         }
         true
