@@ -1,5 +1,6 @@
 //! The inside of a switch: input buffers, output queues and the arbiter between them.
 
+use super::flight::InFlight;
 use super::frame_ref::FrameRef;
 use sanloom_core::config::{Arbitration, Queueing};
 
@@ -13,6 +14,8 @@ pub struct Crossbar {
     arbitration: Arbitration,
     words: usize,
     inputs: Vec<Input>,
+    /// Each input sends one frame at a time until then ([`Queueing::Fifo`], [`Queueing::Voq`]).
+    busy_until_ps: Vec<u64>,
     out: Vec<Output>,
     /// `words` words for each output.
     masks: Vec<u64>,
@@ -21,14 +24,15 @@ pub struct Crossbar {
 }
 
 /// An input buffer. Frames stand in the order they came; a buffer holds few of them, so looking through it is cheaper than
-/// a queue for each output.
+/// a queue for each output. What every frame changes is in the first cache line, the waiting times by length behind it.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 struct Input {
     slots: Vec<Slot>,
-    /// The input sends one frame at a time until then ([`Queueing::Fifo`], [`Queueing::Voq`]).
-    busy_until_ps: u64,
     count: InputCount,
 }
+
+const _: () = assert!(size_of::<Input>() == 64 + 4 * WAIT_BUCKETS);
 
 /// A frame in a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -37,9 +41,27 @@ pub struct Slot {
     pub frame: FrameRef,
     /// Since when it might leave.
     pub at_ps: u64,
-    /// When its last bit has arrived.
-    pub tail_ps: u64,
+    tail_after_ps: u32,
     output: u16,
+}
+
+impl Slot {
+    #[inline]
+    fn new(buffered: &Buffered) -> Slot {
+        let &Buffered { on_line: InFlight { frame, at_ps, tail_after_ps }, output, .. } = buffered;
+        Slot { frame, at_ps, tail_after_ps, output }
+    }
+
+    /// When its last bit has arrived, or since when it might leave if that is later.
+    #[inline]
+    pub fn tail_ps(&self) -> u64 {
+        self.at_ps + u64::from(self.tail_after_ps)
+    }
+
+    fn buffered(&self, input: u16) -> Buffered {
+        let &Slot { frame, at_ps, tail_after_ps, output } = self;
+        Buffered { on_line: InFlight { frame, at_ps, tail_after_ps }, input, output }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,9 +77,8 @@ pub const WAIT_BUCKETS: usize = 32;
 
 /// Waiting times, from the moment a frame might leave to the start of its departure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct WaitCount {
-    /// Frames that left.
-    pub frames: u64,
     /// Sum in ps.
     pub sum_ps: u64,
     /// Longest in ps.
@@ -69,16 +90,19 @@ pub struct WaitCount {
 impl WaitCount {
     #[inline]
     fn add(&mut self, wait_ps: u64) {
-        self.frames += 1;
         self.sum_ps += wait_ps;
         self.max_ps = self.max_ps.max(wait_ps);
         let bucket = 64 - (wait_ps >> 10).leading_zeros();
         self.buckets[(bucket as usize).min(WAIT_BUCKETS - 1)] += 1;
     }
 
+    /// Frames that left.
+    pub fn frames(&self) -> u64 {
+        self.buckets.iter().copied().map(u64::from).sum()
+    }
+
     /// Takes what another has counted.
     pub fn merge(&mut self, other: &WaitCount) {
-        self.frames += other.frames;
         self.sum_ps += other.sum_ps;
         self.max_ps = self.max_ps.max(other.max_ps);
         for (mine, theirs) in self.buckets.iter_mut().zip(other.buckets) {
@@ -89,7 +113,7 @@ impl WaitCount {
     /// The time that the share `quantile` of all frames does not exceed, up to the end of its bucket: right within a
     /// factor of two, and never more than the longest. 0 without frames.
     pub fn quantile_ps(&self, quantile: f64) -> u64 {
-        let wanted = (quantile * self.frames as f64).ceil().max(1.0) as u64;
+        let wanted = (quantile * self.frames() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (bucket, &count) in self.buckets.iter().enumerate() {
             seen += u64::from(count);
@@ -103,26 +127,23 @@ impl WaitCount {
 
 /// Counters of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct InputCount {
-    /// Frames that left, and how long they waited.
-    pub wait: WaitCount,
-    /// Their bytes, SOF to EOF.
+    /// Bytes of the frames that left, SOF to EOF.
     pub bytes: u64,
     /// Sum of the times that frames held a buffer, in ps; frames that were there at a restart count from then on.
     held_ps: i64,
     /// Most frames at once.
     pub max_frames: u32,
+    /// Frames that left, and how long they waited.
+    pub wait: WaitCount,
 }
 
 /// A frame in an input buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffered {
-    /// The frame.
-    pub frame: FrameRef,
-    /// Since when it might leave.
-    pub at_ps: u64,
-    /// When its last bit has arrived.
-    pub tail_ps: u64,
+    /// The frame as it came: since when it might leave, and its tail.
+    pub on_line: InFlight,
     /// Input.
     pub input: u16,
     /// Output.
@@ -140,6 +161,7 @@ impl Crossbar {
             arbitration,
             words,
             inputs: vec![Input::default(); inputs],
+            busy_until_ps: vec![0; inputs],
             out: vec![Output { frames: 0, last: inputs as u16 - 1 }; outputs],
             masks: vec![0; outputs * words],
             trunks: Vec::new(),
@@ -174,11 +196,11 @@ impl Crossbar {
     /// A frame is in the buffer of an input.
     #[inline]
     pub fn enqueue(&mut self, now: u64, buffered: Buffered) {
-        let Buffered { frame, at_ps, tail_ps, input, output } = buffered;
+        let Buffered { input, output, .. } = buffered;
         let waits_its_turn = self.queueing == Queueing::Fifo && input != self.processor();
         let buffer = &mut self.inputs[usize::from(input)];
-        let hidden = waits_its_turn && (!buffer.slots.is_empty() || buffer.busy_until_ps > now);
-        buffer.slots.push(Slot { frame, at_ps, tail_ps, output });
+        let hidden = waits_its_turn && (!buffer.slots.is_empty() || self.busy_until_ps[usize::from(input)] > now);
+        buffer.slots.push(Slot::new(&buffered));
         buffer.count.max_frames = buffer.count.max_frames.max(buffer.slots.len() as u32);
         self.out[usize::from(output)].frames += 1;
         if !hidden {
@@ -189,7 +211,7 @@ impl Crossbar {
     /// Until when an input sends the frame that it has shown; frames that come meanwhile wait for that.
     #[inline]
     pub fn input_busy_until(&self, input: u16) -> u64 {
-        self.inputs[usize::from(input)].busy_until_ps
+        self.busy_until_ps[usize::from(input)]
     }
 
     /// Some frame waits for the output, whether it may leave now or not.
@@ -278,7 +300,7 @@ impl Crossbar {
         buffer.count.bytes += slot.frame.wire_bytes();
         buffer.count.held_ps += end as i64 - slot.at_ps as i64;
         if serial {
-            buffer.busy_until_ps = end;
+            self.busy_until_ps[usize::from(input)] = end;
         }
         serial && !buffer.slots.is_empty()
     }
@@ -319,7 +341,7 @@ impl Crossbar {
     /// The frames in the buffer of an input, oldest first.
     pub fn frames_of(&self, input: u16) -> Vec<Buffered> {
         let slots = self.inputs[usize::from(input)].slots.iter();
-        slots.map(|&Slot { frame, at_ps, tail_ps, output }| Buffered { frame, at_ps, tail_ps, input, output }).collect()
+        slots.map(|slot| slot.buffered(input)).collect()
     }
 
     /// Number of frames in the buffer of an input.
@@ -340,14 +362,14 @@ impl Crossbar {
     /// Occupied buffers of an input times picoseconds since the restart of the counters.
     pub fn held_area_ps(&self, input: u16, now: u64) -> u64 {
         let held = self.inputs[usize::from(input)].count.held_ps;
-        let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.at_ps) as i64).sum();
+        let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.on_line.at_ps) as i64).sum();
         (held + present).max(0) as u64
     }
 
     /// Restarts the counters of all inputs and outputs.
     pub fn restart_counts(&mut self, now: u64) {
         for input in 0..self.inputs.len() as u16 {
-            let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.at_ps) as i64).sum();
+            let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.on_line.at_ps) as i64).sum();
             let max_frames = self.occupancy(input);
             self.inputs[usize::from(input)].count =
                 InputCount { held_ps: -present, max_frames, ..InputCount::default() };
@@ -374,7 +396,7 @@ impl Crossbar {
 
     #[inline]
     fn may_send(&self, input: usize, now: u64) -> bool {
-        self.queueing == Queueing::Any || self.inputs[input].busy_until_ps <= now
+        self.queueing == Queueing::Any || self.busy_until_ps[input] <= now
     }
 
     #[inline]

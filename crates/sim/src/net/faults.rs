@@ -62,13 +62,13 @@ impl Net {
         }
     }
 
-    /// Damages or loses a frame that has just been put on the line. True: it is gone; its receive buffer was never used.
-    pub(super) fn disturb(&mut self, number: u32, frame: &mut FrameRef) -> bool {
+    /// Damages or loses a frame that has been put on the line and whose last bit leaves at `sent_at_ps`. True: it is gone; its receive buffer was never used.
+    pub(super) fn disturb(&mut self, number: u32, frame: &mut FrameRef, sent_at_ps: u64) -> bool {
         let Some(fault) = &mut self.faults[number as usize] else { return false };
         let (loss, damage) = (fault.frame_loss, fault.crc_errors);
         if fault.hits(loss) {
             let frame = *frame;
-            let arrival_ps = self.lanes[number as usize].sent_at_ps + self.lanes[number as usize].propagation_ps;
+            let arrival_ps = sent_at_ps + self.lanes[number as usize].propagation_ps;
             self.lose(&frame, Loss::FrameLoss, Place::Line(number));
             self.return_credit(number, arrival_ps);
             return true;

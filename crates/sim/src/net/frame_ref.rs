@@ -35,6 +35,10 @@ const LAST: u8 = 4;
 const CORRUPT: u8 = 8;
 
 impl FrameRef {
+    /// Stands where there is no frame.
+    pub const NONE: FrameRef =
+        FrameRef { s_id: FcId::ZERO, d_id: FcId::ZERO, flags: 0, part: 0, len: 0, count: 0, low: 0, high: 0 };
+
     /// A frame of FCP data.
     #[inline]
     pub fn data(seq: &exchange::SeqTx, frame: &exchange::DataFrame) -> FrameRef {

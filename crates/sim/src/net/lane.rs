@@ -1,12 +1,12 @@
 //! One direction of a link: the line, the credits of its sender and the frames on it.
 
+use super::flight::Flight;
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES};
 use super::queue::NEVER;
 use sanloom_core::config::LineRate;
 use std::collections::VecDeque;
 
-/// Places that a lane's lists begin with. They grow when a long line needs more, and stay within a cache line or two when
-/// it does not.
+/// R_RDYs for which a lane has room to begin with; on a long line there are more.
 const RING: usize = 4;
 
 /// Bytes of an R_RDY on the line.
@@ -26,13 +26,16 @@ pub enum End {
     NPort(u16),
 }
 
+const _: () = assert!(size_of::<Lane>() == 6 * 64);
+
 /// One direction of a link, from a sender to a receiver.
 ///
 /// The sender may have as many frames on the way or in the receiver's buffers as it was given credits; each R_RDY gives
 /// one back. R_RDYs are words between frames: they take four bytes of time and the way, and do not wait for a frame
 /// that is being sent the other way (a real one waits for at most that one frame).
 ///
-/// The fields stand in the order of their use: whether a frame may be sent is decided within one cache line.
+/// The fields stand in the order of their use: the first cache line decides whether a frame may be sent, the second holds
+/// the frames on the line, the third and fourth what a frame changes, and the fifth the credits on their way.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Lane {
@@ -44,14 +47,14 @@ pub struct Lane {
     pub starving_since_ps: u64,
     /// When the first R_RDY on its way will be here, [`NEVER`] if none is.
     next_credit_ps: u64,
-    /// Start of the present run of frames without a pause.
-    busy_since_ps: u64,
-    /// Bytes of this run, gaps included.
-    busy_bytes: u32,
     /// Frames that may be sent now. R_RDYs that have come and were not needed yet are not among them.
     pub credits: u32,
+    ps_per_bytes: u32,
+    bytes_per_ps: u32,
     /// Sender.
     pub from: End,
+    /// Receiver.
+    pub to: End,
     /// Output of the sending switch that the lane serves.
     pub output: u16,
     /// Carries light.
@@ -60,49 +63,38 @@ pub struct Lane {
     pub special: bool,
     /// The receiver forwards before the last bit is there.
     pub cut_through: bool,
-    ps_per_bytes: u32,
-    bytes_per_ps: u32,
-    /// Receiver.
-    pub to: End,
-    /// Frames on the line, the first to arrive in front.
-    pub flight: VecDeque<InFlight>,
+
+    /// Frames on the line. It begins the second cache line and leaves the rest of the third to what a frame changes.
+    pub flight: Flight,
     /// Time of light.
     pub propagation_ps: u64,
     /// From the arrival at the receiver until it may be forwarded there.
     pub latency_ps: u64,
-    /// From a receive buffer that is free to the credit at the sender: an R_RDY and the way back.
-    pub r_rdy_ps: u64,
-    /// When the last frame's last bit leaves.
-    pub sent_at_ps: u64,
-    /// When R_RDYs will be here, in order.
-    returning: VecDeque<u64>,
-    /// Counters.
-    pub count: LaneCount,
-    /// When the last credit was used, if there is none.
-    zero_since_ps: u64,
+    /// Start of the present run of frames without a pause.
+    busy_since_ps: u64,
+    /// Bytes of this run, gaps included.
+    busy_bytes: u32,
     /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
     pub credits_min: u32,
+    /// When the last credit was used, if there is none.
+    zero_since_ps: u64,
+    /// Counters.
+    pub count: LaneCount,
+    /// From a receive buffer that is free to the credit at the sender: an R_RDY and the way back.
+    pub r_rdy_ps: u64,
+    /// When R_RDYs will be here, in order.
+    returning: VecDeque<u64>,
+
     /// Receive buffers at the other end.
     pub bb_credit: u32,
-    /// The receiver's slowness, if a fault makes it slow.
-    pub receiver: Receiver,
     /// Number of the bundle direction, if the lane belongs to one.
     pub bundle: Option<u16>,
     /// Somebody watches: frames and R_RDYs are recorded.
     pub watched: bool,
     /// Frames get lost or damaged here.
     pub faulty: bool,
-}
-
-/// A frame on the line.
-#[derive(Clone, Copy, Debug)]
-pub struct InFlight {
-    /// When the receiver may deal with it.
-    pub at_ps: u64,
-    /// When its last bit has arrived.
-    pub tail_ps: u64,
-    /// The frame.
-    pub frame: FrameRef,
+    /// The receiver's slowness, if a fault makes it slow.
+    pub receiver: Receiver,
 }
 
 /// Faults of a receiver.
@@ -135,8 +127,9 @@ impl Receiver {
     }
 }
 
-/// Counters of a lane; all of them only grow.
+/// Counters of a lane; all of them only grow. Those that change with each frame stand in front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct LaneCount {
     /// Frames sent.
     pub frames: u64,
@@ -146,16 +139,16 @@ pub struct LaneCount {
     pub data_bytes: u64,
     /// R_RDYs that came back for this lane's frames.
     pub r_rdys: u64,
-    /// Credits lost with their R_RDY.
-    pub credits_lost: u64,
+    /// Time without a credit, whether a frame waited or not, in ps.
+    pub zero_credit_ps: u64,
     /// Time with a frame to send and no credit, in ps.
     pub credit_wait_ps: u64,
+    /// Credits lost with their R_RDY.
+    pub credits_lost: u64,
     /// Link resets for want of credit.
     pub resets: u64,
     /// Time for which the receiver kept R_RDYs back that it might have sent, summed over them, in ps.
     pub late_ps: u64,
-    /// Time without a credit, whether a frame waited or not, in ps.
-    pub zero_credit_ps: u64,
 }
 
 /// The times of a frame that has been put on a lane.
@@ -191,14 +184,13 @@ impl Lane {
             busy_since_ps: 0,
             busy_bytes: 0,
             free_at_ps: 0,
-            sent_at_ps: 0,
             bb_credit,
             credits: bb_credit,
             next_credit_ps: NEVER,
             returning: VecDeque::with_capacity(RING),
             not_before_ps: 0,
             starving_since_ps: NEVER,
-            flight: VecDeque::with_capacity(RING),
+            flight: Flight::default(),
             receiver: Receiver {
                 delay_ps: 0,
                 last_ps: 0,
@@ -239,7 +231,6 @@ impl Lane {
         let run_bytes = begin_bytes + wire_bytes + GAP_BYTES;
         self.busy_bytes = run_bytes as u32;
         self.free_at_ps = self.busy_since_ps + self.time_of(run_bytes);
-        self.sent_at_ps = end_ps;
         // A new minimum counts only with what has come by now; otherwise it is taken when it is needed.
         if self.credits <= self.credits_min && self.next_credit_ps <= start {
             self.take_credits(start);

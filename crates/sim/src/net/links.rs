@@ -31,7 +31,7 @@ impl Net {
                 fault.credits_missing = 0;
             }
             let lane = &mut self.lanes[number as usize];
-            let flight: Vec<FrameRef> = lane.flight.drain(..).map(|f| f.frame).collect();
+            let flight: Vec<FrameRef> = lane.flight.take();
             self.queue.cancel(number);
             self.queue.cancel(self.lanes.len() as u32 + number);
             for frame in &flight {
@@ -69,7 +69,7 @@ impl Net {
         plane.crossbar.discard(self.now, |_| true, |buffered| lost.push(buffered));
         for buffered in &lost {
             let place = self.switches[usize::from(switch)].place(switch, buffered.input);
-            self.lose(&buffered.frame, Loss::SwitchReset, place);
+            self.lose(&buffered.on_line.frame, Loss::SwitchReset, place);
         }
     }
 
@@ -106,11 +106,11 @@ impl Net {
         for buffered in &lost {
             let plane = &self.switches[usize::from(switch)];
             let place = plane.place(switch, buffered.input);
-            self.lose(&buffered.frame, why, place);
+            self.lose(&buffered.on_line.frame, why, place);
             let plane = &self.switches[usize::from(switch)];
             let lane = plane.rx.get(usize::from(buffered.input)).copied();
             if let Some(lane) = lane.filter(|&lane| lane != super::NO_LANE) {
-                self.return_credit(lane, self.now.max(buffered.tail_ps));
+                self.return_credit(lane, self.now.max(buffered.on_line.tail_ps()));
             }
         }
         if !lost.is_empty() {

@@ -13,6 +13,7 @@
 
 mod crossbar;
 mod faults;
+mod flight;
 mod frame_ref;
 mod lane;
 mod links;
@@ -24,8 +25,9 @@ mod step;
 
 pub use crossbar::{Crossbar, InputCount, WAIT_BUCKETS, WaitCount};
 pub use faults::LaneFault;
+pub use flight::{Flight, InFlight};
 pub use frame_ref::{FrameRef, GAP_BYTES, OVERHEAD_BYTES};
-pub use lane::{End, InFlight, Lane, LaneCount, Sent};
+pub use lane::{End, Lane, LaneCount, Sent};
 pub use messages::{MessageTx, Messages};
 pub use observe::{Incident, Observed, ObservedKind};
 pub use queue::{EventQueue, NEVER};
@@ -76,7 +78,7 @@ pub struct SwitchPlane {
     /// The lane that an output serves, if it is one.
     single: Vec<u32>,
     /// Next leg of each spray group.
-    turn: Vec<u32>,
+    turn: Vec<u16>,
     /// Frames are dropped at the input when their CRC is bad.
     checks_crc: bool,
 }
@@ -295,9 +297,8 @@ impl Net {
         let lanes = plan.lanes.len() as u32;
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
-        let sources = 4 * lanes + plan.timers;
         let mut net = Net {
-            queue: EventQueue::new(sources as usize, spacing_ps),
+            queue: EventQueue::new((4 * lanes + plan.timers) as usize, spacing_ps),
             now: 0,
             switches: plan.switches.iter().map(SwitchPlane::new).collect(),
             nports: plan.nports.iter().map(NPortPlane::new).collect(),
@@ -411,7 +412,7 @@ impl Net {
     #[inline]
     pub fn set_timer(&mut self, timer: u32, at_ps: u64) {
         debug_assert!(timer < self.timers);
-        let source = 4 * self.lanes.len() as u32 + timer;
+        let source = self.timer_source(timer);
         self.queue.schedule(source, at_ps.max(self.now));
     }
 
@@ -419,13 +420,18 @@ impl Net {
     #[inline]
     pub fn set_timer_earlier(&mut self, timer: u32, at_ps: u64) {
         debug_assert!(timer < self.timers);
-        let source = 4 * self.lanes.len() as u32 + timer;
+        let source = self.timer_source(timer);
         self.queue.schedule_earlier(source, at_ps.max(self.now));
     }
 
     /// When the timer runs out, [`NEVER`] if it is not set.
     pub fn timer(&self, timer: u32) -> u64 {
-        self.queue.time_of(4 * self.lanes.len() as u32 + timer)
+        self.queue.time_of(self.timer_source(timer))
+    }
+
+    #[inline]
+    fn timer_source(&self, timer: u32) -> u32 {
+        4 * self.lanes.len() as u32 + timer
     }
 
     /// Frames on lanes and in buffers, not yet delivered or lost.

@@ -20,20 +20,17 @@ const SLOTS: usize = 1 << 14;
 const MASK: u64 = SLOTS as u64 - 1;
 const NIL: u32 = u32::MAX;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
-    Nowhere,
-    Current,
-    Slot,
-    Heap,
-}
+/// In place of the previous source of a list: the event is in `current`, or in `far`.
+const CURRENT: u32 = u32::MAX - 1;
+const FAR: u32 = u32::MAX - 2;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// [`NEVER`] if the source has no event.
     time: u64,
     next: u32,
+    /// The previous source in the list of the slot, [`NIL`] for the first; otherwise where the event is.
     prev: u32,
-    place: Place,
 }
 
 /// Events of sources, in the order of (time, source).
@@ -48,7 +45,7 @@ pub struct EventQueue {
     slot: u64,
     /// Events of the present slot, the next one last.
     current: Vec<(u64, u32)>,
-    /// Events behind the window; an entry counts only while its source says the same time and `Place::Heap`.
+    /// Events behind the window; one counts only while its source says the same time and [`FAR`].
     far: BinaryHeap<Reverse<(u64, u32)>>,
     /// From this slot on the first event of `far` is within the window.
     far_from: u64,
@@ -58,9 +55,8 @@ pub struct EventQueue {
 impl EventQueue {
     /// For `sources` sources and about `spacing_ps` between two events.
     pub fn new(sources: usize, spacing_ps: u64) -> EventQueue {
-        let entry = Entry { time: NEVER, next: NIL, prev: NIL, place: Place::Nowhere };
         EventQueue {
-            entries: vec![entry; sources],
+            entries: vec![Entry { time: NEVER, next: NIL, prev: NIL }; sources],
             heads: vec![NIL; SLOTS],
             bits: vec![0; SLOTS / 64],
             summary: [0; SLOTS / 64 / 64],
@@ -76,7 +72,17 @@ impl EventQueue {
     /// When the source's event is due, [`NEVER`] if it has none.
     #[inline]
     pub fn time_of(&self, source: u32) -> u64 {
-        self.entries[source as usize].time
+        self.entry(source).time
+    }
+
+    #[inline]
+    fn entry(&self, source: u32) -> &Entry {
+        &self.entries[source as usize]
+    }
+
+    #[inline]
+    fn entry_mut(&mut self, source: u32) -> &mut Entry {
+        &mut self.entries[source as usize]
     }
 
     /// Events that have left the queue.
@@ -87,30 +93,29 @@ impl EventQueue {
     /// Sets the source's event to `time`, which must not lie before the last event that left.
     #[inline]
     pub fn schedule(&mut self, source: u32, time: u64) {
-        let old = &self.entries[source as usize];
-        if old.time == time {
+        let old = self.entry(source).time;
+        if old == time {
             return;
         }
-        if old.place != Place::Nowhere {
+        if old != NEVER {
             self.unlink(source);
         }
-        if time == NEVER {
-            return;
+        if time != NEVER {
+            self.link(source, time);
         }
-        self.link(source, time);
     }
 
     /// Sets the event of a source that has none.
     #[inline]
     pub fn schedule_idle(&mut self, source: u32, time: u64) {
-        debug_assert!(self.entries[source as usize].place == Place::Nowhere && time != NEVER);
+        debug_assert!(self.time_of(source) == NEVER && time != NEVER);
         self.link(source, time);
     }
 
     /// Sets the source's event to `time` unless it is due earlier.
     #[inline]
     pub fn schedule_earlier(&mut self, source: u32, time: u64) {
-        if time < self.entries[source as usize].time {
+        if time < self.time_of(source) {
             self.schedule(source, time);
         }
     }
@@ -131,9 +136,7 @@ impl EventQueue {
             return None;
         }
         self.current.pop();
-        let entry = &mut self.entries[source as usize];
-        entry.time = NEVER;
-        entry.place = Place::Nowhere;
+        self.entry_mut(source).time = NEVER;
         self.popped += 1;
         Some((time, source))
     }
@@ -141,46 +144,49 @@ impl EventQueue {
     #[inline]
     fn link(&mut self, source: u32, time: u64) {
         let slot = (time >> self.shift).max(self.slot);
-        let entry = &mut self.entries[source as usize];
-        entry.time = time;
         if slot == self.slot {
-            entry.place = Place::Current;
-            let key = (time, source);
-            let at = self.current.iter().rposition(|&other| other > key).map_or(0, |i| i + 1);
-            self.current.insert(at, key);
+            *self.entry_mut(source) = Entry { time, next: NIL, prev: CURRENT };
+            self.insert(time, source);
         } else if slot - self.slot < SLOTS as u64 {
-            entry.place = Place::Slot;
             let index = (slot & MASK) as usize;
-            let head = self.heads[index];
-            entry.next = head;
-            entry.prev = NIL;
+            let head = std::mem::replace(&mut self.heads[index], source);
+            *self.entry_mut(source) = Entry { time, next: head, prev: NIL };
             if head != NIL {
-                self.entries[head as usize].prev = source;
+                self.entry_mut(head).prev = source;
+            } else {
+                self.bits[index / 64] |= 1 << (index % 64);
+                self.summary[index / 4096] |= 1 << (index / 64 % 64);
             }
-            self.heads[index] = source;
-            self.bits[index / 64] |= 1 << (index % 64);
-            self.summary[index / 4096] |= 1 << (index / 64 % 64);
         } else {
-            entry.place = Place::Heap;
+            *self.entry_mut(source) = Entry { time, next: NIL, prev: FAR };
             self.far.push(Reverse((time, source)));
             self.far_from = self.far_from.min(slot - (SLOTS as u64 - 1));
         }
     }
 
+    /// Inserts into the events of the present slot. They are few.
+    #[inline]
+    fn insert(&mut self, time: u64, source: u32) {
+        let at = self.current.iter().rposition(|&other| other > (time, source)).map_or(0, |i| i + 1);
+        self.current.insert(at, (time, source));
+    }
+
     fn unlink(&mut self, source: u32) {
-        let Entry { time, next, prev, place } = self.entries[source as usize];
-        match place {
-            Place::Current => {
-                if let Some(at) = self.current.iter().rposition(|&e| e == (time, source)) {
+        let Entry { time, next, prev } = *self.entry(source);
+        self.entry_mut(source).time = NEVER;
+        match prev {
+            CURRENT => {
+                if let Some(at) = self.current.iter().rposition(|event| event.1 == source) {
                     self.current.remove(at);
                 }
             }
-            Place::Slot => {
+            FAR => {}
+            _ => {
                 if next != NIL {
-                    self.entries[next as usize].prev = prev;
+                    self.entry_mut(next).prev = prev;
                 }
                 if prev != NIL {
-                    self.entries[prev as usize].next = next;
+                    self.entry_mut(prev).next = next;
                 } else {
                     let index = ((time >> self.shift) & MASK) as usize;
                     self.heads[index] = next;
@@ -189,11 +195,7 @@ impl EventQueue {
                     }
                 }
             }
-            Place::Heap | Place::Nowhere => {}
         }
-        let entry = &mut self.entries[source as usize];
-        entry.time = NEVER;
-        entry.place = Place::Nowhere;
     }
 
     #[inline]
@@ -225,16 +227,20 @@ impl EventQueue {
             self.clear_bit(index);
         }
         while source != NIL {
-            let entry = &mut self.entries[source as usize];
-            entry.place = Place::Current;
-            self.current.push((entry.time, source));
-            source = entry.next;
+            let entry = self.entry_mut(source);
+            entry.prev = CURRENT;
+            let Entry { time, next, .. } = *entry;
+            self.current.push((time, source));
+            source = next;
         }
         if slot >= self.far_from {
             self.take_far();
         }
-        if self.current.len() > 1 {
-            self.current.sort_unstable_by(|a, b| b.cmp(a));
+        match self.current[..] {
+            [] | [_] => {}
+            [a, b] if a > b => {}
+            [a, b] => self.current.copy_from_slice(&[b, a]),
+            _ => self.current.sort_unstable_by(|a, b| b.cmp(a)),
         }
         true
     }
@@ -258,7 +264,7 @@ impl EventQueue {
             }
             if let Some(Reverse((time, source))) = self.far.pop() {
                 if slot == self.slot {
-                    self.entries[source as usize].place = Place::Current;
+                    self.entry_mut(source).prev = CURRENT;
                     self.current.push((time, source));
                 } else {
                     self.link(source, time);
@@ -270,8 +276,8 @@ impl EventQueue {
     /// Time of the first valid event of the heap; drops those that no longer count.
     fn first_far(&mut self) -> Option<u64> {
         while let Some(&Reverse((time, source))) = self.far.peek() {
-            let entry = &self.entries[source as usize];
-            if entry.place == Place::Heap && entry.time == time {
+            let entry = self.entry(source);
+            if entry.prev == FAR && entry.time == time {
                 return Some(time);
             }
             self.far.pop();

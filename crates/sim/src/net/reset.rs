@@ -13,8 +13,7 @@ impl Net {
     pub(super) fn watchdog(&mut self, number: u32) {
         let next_hold = self.discard_held(number);
         let next_starving = self.recover_credit(number);
-        let watchdog = 3 * self.lanes.len() as u32 + number;
-        self.queue.schedule(watchdog, next_hold.min(next_starving));
+        self.queue.schedule(3 * self.lanes.len() as u32 + number, next_hold.min(next_starving));
     }
 
     /// Discards what the receiver of the lane has held too long; returns when to look again.
@@ -27,7 +26,7 @@ impl Net {
             return oldest + hold;
         }
         self.note_deadlock();
-        let late = |b: &super::crossbar::Buffered| b.input == port && b.at_ps + hold <= now;
+        let late = |b: &super::crossbar::Buffered| b.input == port && b.on_line.at_ps + hold <= now;
         let frames = self.discard(switch, Loss::HoldTime, late) as u32;
         self.incidents.push(Incident::HoldTime { at_ps: now, switch, port, frames });
         let crossbar = &self.switches[usize::from(switch)].crossbar;
@@ -49,7 +48,7 @@ impl Net {
         if let End::Switch { switch, port } = self.lanes[number as usize].to {
             let mut lost = Vec::new();
             let crossbar = &mut self.switches[usize::from(switch)].crossbar;
-            crossbar.discard(now, |b| b.input == port, |b| lost.push(b.frame));
+            crossbar.discard(now, |b| b.input == port, |b| lost.push(b.on_line.frame));
             for frame in &lost {
                 self.lose(frame, Loss::LinkReset, Place::Receiver(number));
             }

@@ -1,8 +1,9 @@
 //! The events of the frame path: arrival, sending, and an input that is ready again.
 
 use super::crossbar::Buffered;
+use super::flight::InFlight;
 use super::frame_ref::FrameRef;
-use super::lane::{End, InFlight};
+use super::lane::End;
 use super::queue::NEVER;
 use super::{Loss, Net, NetEvent, Place, Tx};
 use sanloom_core::exchange::SeqTx;
@@ -78,8 +79,8 @@ impl Net {
                 let plane = &mut self.switches[usize::from(switch)];
                 let output = plane.output_of[usize::from(port)];
                 let input = plane.crossbar.processor();
-                let (at_ps, tail_ps) = (self.now, self.now);
-                plane.crossbar.enqueue(self.now, Buffered { frame: part, at_ps, tail_ps, input, output });
+                let on_line = InFlight::new(part, self.now, self.now);
+                plane.crossbar.enqueue(self.now, Buffered { on_line, input, output });
                 self.wake_output(switch, output);
             }
             if last {
@@ -100,10 +101,11 @@ impl Net {
     #[inline]
     fn arrive(&mut self, number: u32) -> Option<NetEvent> {
         let lane = &mut self.lanes[number as usize];
-        let InFlight { frame, at_ps, tail_ps } = lane.flight.pop_front()?;
-        if let Some(next) = lane.flight.front() {
-            self.queue.schedule_idle(number, next.at_ps);
+        let (on_line, next_ps) = lane.flight.pop();
+        if next_ps != NEVER {
+            self.queue.schedule_idle(number, next_ps);
         }
+        let frame = on_line.frame;
         self.fate.frame_hops += 1;
         match lane.to {
             End::NPort(nport) => {
@@ -116,24 +118,17 @@ impl Net {
                 self.nports[usize::from(nport)].hold(self.now);
                 Some(NetEvent::Deliver { nport, frame })
             }
-            End::Switch { switch, port } => self.arrive_at_switch(number, switch, port, frame, at_ps, tail_ps),
+            End::Switch { switch, port } => self.arrive_at_switch(number, switch, port, on_line),
         }
     }
 
     #[inline]
-    fn arrive_at_switch(
-        &mut self,
-        lane: u32,
-        switch: u16,
-        port: u16,
-        frame: FrameRef,
-        at_ps: u64,
-        tail_ps: u64,
-    ) -> Option<NetEvent> {
+    fn arrive_at_switch(&mut self, lane: u32, switch: u16, port: u16, on_line: InFlight) -> Option<NetEvent> {
+        let frame = on_line.frame;
         let plane = &mut self.switches[usize::from(switch)];
         if frame.is_corrupt() && plane.checks_crc {
             self.lose(&frame, Loss::CrcError, Place::Receiver(lane));
-            self.return_credit(lane, tail_ps.max(self.now));
+            self.return_credit(lane, on_line.tail_ps().max(self.now));
             return None;
         }
         let output = match plane.fib.decide(port, frame.s_id(), frame.d_id(), frame.ox_id()) {
@@ -153,7 +148,7 @@ impl Net {
                 }
             }
             Decision::Local => {
-                self.return_credit(lane, tail_ps.max(self.now));
+                self.return_credit(lane, on_line.tail_ps().max(self.now));
                 if frame.is_corrupt() {
                     self.lose(&frame, Loss::CrcAtDestination, Place::Receiver(lane));
                     return None;
@@ -163,11 +158,11 @@ impl Net {
             }
             Decision::Drop(reason) => {
                 self.lose(&frame, Loss::Fib(reason), Place::Receiver(lane));
-                self.return_credit(lane, tail_ps.max(self.now));
+                self.return_credit(lane, on_line.tail_ps().max(self.now));
                 return None;
             }
         };
-        plane.crossbar.enqueue(self.now, Buffered { frame, at_ps, tail_ps, input: port, output });
+        plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output });
         let lanes = self.lanes.len() as u32;
         if plane.crossbar.serial_inputs() {
             let busy_until = plane.crossbar.input_busy_until(port);
@@ -253,7 +248,7 @@ impl Net {
         let Some(input) = plane.crossbar.choose(now, output) else { return };
         let slot = plane.crossbar.take(input, output);
         lane.fed(now);
-        let sent = lane.send(now, slot.tail_ps, &slot.frame);
+        let sent = lane.send(now, slot.tail_ps(), &slot.frame);
         let free = lane.free_at_ps;
         let more_at_input = plane.crossbar.leaves(input, &slot, sent.start_ps, sent.end_ps);
         let more = plane.crossbar.waits(output);
@@ -330,7 +325,7 @@ impl Net {
                 at_ps = at_ps.max(*last + 1);
                 *last = at_ps;
             }
-            if lane.faulty && self.disturb(number, &mut frame) {
+            if lane.faulty && self.disturb(number, &mut frame, sent.end_ps) {
                 return;
             }
             if self.lanes[number as usize].watched {
@@ -338,10 +333,9 @@ impl Net {
             }
         }
         let lane = &mut self.lanes[number as usize];
-        if lane.flight.is_empty() {
+        if lane.flight.push(InFlight::new(frame, at_ps, sent.tail_ps)) {
             self.queue.schedule_idle(number, at_ps);
         }
-        lane.flight.push_back(InFlight { at_ps, tail_ps: sent.tail_ps, frame });
     }
 
     /// A receive buffer at the end of a lane is free at `at_ps`; its R_RDY goes back.

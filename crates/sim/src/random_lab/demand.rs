@@ -71,7 +71,7 @@ fn whereabouts(world: &World) -> String {
                 let (many, output) = (crossbar.occupancy(input), oldest.output);
                 places.push(format!(
                     "{many} at input {input} of switch {number}, the oldest since {} ps for output {output}",
-                    oldest.at_ps
+                    oldest.on_line.at_ps
                 ));
             }
         }

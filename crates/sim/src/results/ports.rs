@@ -63,8 +63,8 @@ fn one(view: &View<'_>, end: &LinkEnd, other: Node, tx: u32, rx: u32) -> PortRes
 fn waiting(count: &WaitCount) -> Latency {
     let quantile = |q| us_of_ps(count.quantile_ps(q));
     Latency {
-        count: count.frames,
-        mean_us: mean_us(u128::from(count.sum_ps), count.frames),
+        count: count.frames(),
+        mean_us: mean_us(u128::from(count.sum_ps), count.frames()),
         p50_us: quantile(0.5),
         p95_us: quantile(0.95),
         p99_us: quantile(0.99),
@@ -85,7 +85,7 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
             SwitchResult {
                 name: config.name.clone(),
                 domain: config.domain,
-                frames_forwarded: inputs.wait.frames,
+                frames_forwarded: inputs.wait.frames(),
                 bytes_forwarded: inputs.bytes,
                 buffers_used_mean: mean_level(inputs.area_ps, view.measured_ps),
                 waiting: waiting(&inputs.wait),
