@@ -2,7 +2,6 @@
 
 use super::frame_ref::FrameRef;
 use super::lane::End;
-use super::queue::NEVER;
 use super::{Loss, Net, Place, Tx};
 use sanloom_wire::{FCtl, FcId, FcType, Header};
 
@@ -208,10 +207,5 @@ impl Net {
             }
         }
         Ok(())
-    }
-
-    /// When a lane will be woken, for tests.
-    pub fn wakes_at(&self, number: u32) -> Option<u64> {
-        Some(self.queue.time_of(self.lanes.len() as u32 + number)).filter(|&time| time != NEVER)
     }
 }

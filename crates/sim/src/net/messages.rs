@@ -1,7 +1,7 @@
 //! Control messages under way: a pool of typed frames, each cut into one or more parts on the wire.
 
 use super::frame_ref::FrameRef;
-use sanloom_wire::{FcId, Frame, Payload};
+use sanloom_wire::Frame;
 
 /// A pool of control messages. A message lives until each of its parts has been delivered or lost.
 #[derive(Debug, Default)]
@@ -118,15 +118,5 @@ impl Messages {
     /// No message is under way.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Destination of a message, for reports.
-    pub fn destination(&self, number: u32) -> Option<FcId> {
-        self.get(number).map(|frame| frame.header.d_id)
-    }
-
-    /// A payload that is bytes or a pattern and not a message.
-    pub fn is_raw(&self, number: u32) -> bool {
-        matches!(self.get(number).map(|f| &f.payload), Some(Payload::Bytes(_) | Payload::Pattern { .. }))
     }
 }

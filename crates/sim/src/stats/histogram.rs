@@ -47,13 +47,6 @@ impl LatencyHistogram {
         LatencyHistogram { digits: digits.clamp(1, 5), buckets: None, exact: Summary::default() }
     }
 
-    /// The same with memory for latencies up to `longest_ps` taken at once.
-    pub fn reserved(mut self, longest_ps: u64) -> LatencyHistogram {
-        self.record_ps(longest_ps);
-        self.clear();
-        self
-    }
-
     /// Takes one latency in picoseconds, rounded to the nearest nanosecond for the buckets.
     pub fn record_ps(&mut self, latency_ps: u64) {
         self.exact.add(latency_ps);

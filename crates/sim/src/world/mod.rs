@@ -101,15 +101,6 @@ pub struct World {
     baseline: Baseline,
 }
 
-/// How far a run has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
-    /// There is more to do.
-    Running,
-    /// The end is reached, or nothing is left to do.
-    Done,
-}
-
 impl World {
     /// Handles everything that happens until `until_ps` (simulated time since the first login).
     pub fn run_until(&mut self, until_ps: u64) {

@@ -95,7 +95,7 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     }
 }
 
-/// The name of a node, or a placeholder for an index that does not exist.
+/// The name of a node; an index that does not exist is called "(no such node)".
 pub(super) fn node_name(lab: &Lab, node: Node) -> &str {
     match node {
         Node::Switch(i) => lab.switches.get(usize::from(i)).map(|s| s.name.as_str()),
