@@ -16,6 +16,7 @@ pub mod config;
 pub mod exchange;
 pub mod fabric;
 pub mod fcp;
+pub mod ils;
 pub mod nport;
 pub mod scsi;
 pub mod switch;

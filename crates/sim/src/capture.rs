@@ -12,7 +12,7 @@ use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::pcapng::{
     Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
 };
-use sanloom_wire::{FCtl, FcId, Header, pattern};
+use sanloom_wire::{FCtl, FcId, FcType, Header, pattern};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -106,6 +106,11 @@ impl Capture {
     }
 }
 
+/// Domain controllers talk to each other in class F (FC-SW, class F service).
+fn controllers(header: &Header) -> bool {
+    header.s_id.is_domain_controller() && header.d_id.is_domain_controller()
+}
+
 /// Start, whether the CRC is broken, and the bytes of a frame with its delimiters.
 fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
     let ObservedKind::Frame { frame, start_ps, message, .. } = &item.kind else { return None };
@@ -116,7 +121,9 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
             let header = part_header(header, frame.part(), *parts, body.len());
             bytes.extend_from_slice(&header.to_bytes());
             bytes.extend_from_slice(body);
-            (Sof::class_3(frame.part() == 0), frame.part() + 1 >= *parts)
+            let class_f = header.fc_type == FcType::SW_ILS || controllers(&header);
+            let sof = if class_f { Sof::F } else { Sof::class_3(frame.part() == 0) };
+            (sof, frame.part() + 1 >= *parts)
         }
         None if frame.is_data() => {
             let data = DataPlace::of(world, frame);

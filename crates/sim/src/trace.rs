@@ -208,7 +208,7 @@ impl Trace {
                     None => format!("FCP_RSP status {:02x}", response.status),
                 }
             }
-            Message::Els(_) | Message::Ct(_) => self.service_text(backward, header, &message),
+            Message::Els(_) | Message::Ct(_) | Message::SwIls(_) => self.service_text(backward, header, &message),
             other => other.to_string(),
         }
     }
@@ -217,7 +217,7 @@ impl Trace {
     fn service_text(&mut self, backward: bool, header: &Header, message: &Message) -> String {
         let name = message.to_string();
         match message.reply_key() {
-            Some(ReplyTo::Els(_) | ReplyTo::Ct(..)) => {
+            Some(ReplyTo::Els(_) | ReplyTo::Ct(..) | ReplyTo::SwIls(_)) => {
                 let request = Request::Service(name.clone());
                 self.requests.insert(asked(backward, header), request);
                 name

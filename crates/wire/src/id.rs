@@ -53,9 +53,17 @@ impl FcId {
     pub const fn port(self) -> u8 {
         self.0[2]
     }
+    /// FFFCdd: the domain controller of a domain.
+    pub const fn domain_controller(domain: u8) -> FcId {
+        FcId::from_parts(0xff, 0xfc, domain)
+    }
+    /// True for FFFCdd.
+    pub const fn is_domain_controller(self) -> bool {
+        self.0[0] == 0xff && self.0[1] == 0xfc
+    }
     /// True for FFFFF0 to FFFFFF and for the domain controllers FFFCxx: addresses of services, never of an N_Port.
     pub const fn is_well_known(self) -> bool {
-        self.0[0] == 0xff && (self.0[1] == 0xfc || (self.0[1] == 0xff && self.0[2] >= 0xf0))
+        self.is_domain_controller() || (self.0[0] == 0xff && self.0[1] == 0xff && self.0[2] >= 0xf0)
     }
 }
 

@@ -27,6 +27,7 @@ pub mod ns;
 pub mod pattern;
 pub mod pcapng;
 pub mod sense;
+pub mod sw_ils;
 
 pub use error::ParseError;
 pub use frame::{Frame, Payload};

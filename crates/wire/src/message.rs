@@ -8,6 +8,7 @@ use crate::fcp::{FcpCmnd, FcpRsp, FcpXferRdy};
 use crate::header::{FCtl, FcType, Header, RCtl};
 use crate::id::FcId;
 use crate::link_control::LinkControl;
+use crate::sw_ils::SwIls;
 use std::fmt;
 
 /// A control message: everything but data.
@@ -17,6 +18,8 @@ pub enum Message {
     Els(Box<Els>),
     /// Common transport: name server and other generic services.
     Ct(Box<Ct>),
+    /// Switch fabric internal link service, request or reply.
+    SwIls(Box<SwIls>),
     /// Basic link service.
     Bls(Bls),
     /// ACK, reject, busy.
@@ -38,6 +41,8 @@ pub enum ReplyTo {
     Els(u8),
     /// A generic service, and its command code.
     Ct(Service, u16),
+    /// A switch fabric internal link service, by command code (see [`crate::sw_ils::command`]).
+    SwIls(u8),
 }
 
 impl Message {
@@ -67,6 +72,13 @@ impl Message {
                 };
                 Message::Ct(Box::new(Ct::parse(payload, request)?))
             }
+            (FcType::SW_ILS, RCtl::UNSOLICITED_CONTROL | RCtl::SOLICITED_CONTROL) => {
+                let request = match reply_to {
+                    Some(ReplyTo::SwIls(command)) => Some(command),
+                    _ => None,
+                };
+                Message::SwIls(Box::new(SwIls::parse(payload, request)?))
+            }
             (FcType::FCP, RCtl::UNSOLICITED_COMMAND) => Message::FcpCmnd(FcpCmnd::parse(payload)?),
             (FcType::FCP, RCtl::DATA_DESCRIPTOR) => Message::FcpXferRdy(FcpXferRdy::parse(payload)?),
             (FcType::FCP, RCtl::COMMAND_STATUS) => Message::FcpRsp(FcpRsp::parse(payload)?),
@@ -83,6 +95,7 @@ impl Message {
         match self {
             Message::Els(els) => els.emit(out),
             Message::Ct(ct) => ct.emit(out),
+            Message::SwIls(ils) => ils.emit(out),
             Message::Bls(bls) => bls.emit(out),
             Message::FcpCmnd(command) => command.emit(out),
             Message::FcpXferRdy(ready) => ready.emit(out),
@@ -96,6 +109,7 @@ impl Message {
         match self {
             Message::Els(els) => els.encoded_len(),
             Message::Ct(ct) => ct.encoded_len(),
+            Message::SwIls(ils) => ils.encoded_len(),
             Message::Bls(bls) => bls.encoded_len(),
             Message::FcpCmnd(_) => FcpCmnd::BYTES,
             Message::FcpXferRdy(_) => FcpXferRdy::BYTES,
@@ -135,6 +149,7 @@ impl Message {
         match self {
             Message::Els(els) if !els.is_reply() => Some(ReplyTo::Els(els.command())),
             Message::Ct(ct) if !ct.is_reply() => Some(ReplyTo::Ct(ct.service, ct.command())),
+            Message::SwIls(ils) if !ils.is_reply() => Some(ReplyTo::SwIls(ils.command())),
             _ => None,
         }
     }
@@ -148,6 +163,8 @@ impl Message {
             Message::Els(_) => envelope(RCtl::ELS_REQUEST, FcType::ELS, REQUEST),
             Message::Ct(ct) if ct.is_reply() => envelope(RCtl::SOLICITED_CONTROL, FcType::CT, REPLY),
             Message::Ct(_) => envelope(RCtl::UNSOLICITED_CONTROL, FcType::CT, REQUEST),
+            Message::SwIls(ils) if ils.is_reply() => envelope(RCtl::SOLICITED_CONTROL, FcType::SW_ILS, REPLY),
+            Message::SwIls(_) => envelope(RCtl::UNSOLICITED_CONTROL, FcType::SW_ILS, REQUEST),
             Message::Bls(bls @ (Bls::BaAcc(_) | Bls::BaRjt(_))) => envelope(bls.r_ctl(), FcType::BLS, REPLY),
             Message::Bls(bls) => {
                 let end = FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE;
@@ -198,11 +215,18 @@ impl From<Ct> for Message {
     }
 }
 
+impl From<SwIls> for Message {
+    fn from(ils: SwIls) -> Message {
+        Message::SwIls(Box::new(ils))
+    }
+}
+
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Message::Els(els) => els.fmt(f),
             Message::Ct(ct) => ct.fmt(f),
+            Message::SwIls(ils) => ils.fmt(f),
             Message::Bls(bls) => bls.fmt(f),
             Message::LinkControl(link_control) => link_control.fmt(f),
             Message::FcpCmnd(_) => f.pad("FCP_CMND"),

@@ -26,7 +26,7 @@ fn seeds() -> Vec<Vec<u8>> {
         let mut payload = Vec::new();
         message.emit(&mut payload);
         let request = match reply_to {
-            Some(sanloom_wire::ReplyTo::Els(command)) => vec![command],
+            Some(sanloom_wire::ReplyTo::Els(command) | sanloom_wire::ReplyTo::SwIls(command)) => vec![command],
             Some(sanloom_wire::ReplyTo::Ct(_, command)) => command.to_be_bytes().to_vec(),
             None => vec![header.r_ctl.0, header.fc_type.0, 0, 0, 0, 0],
         };

@@ -12,8 +12,15 @@ pub type EntryPoint = (&'static str, fn(&[u8]));
 
 /// All of them.
 #[allow(dead_code)] // a fuzz target takes one
-pub const ALL: &[EntryPoint] =
-    &[("header", header), ("els", els), ("ct", ct), ("fcp", fcp), ("link_service", link_service), ("scsi", scsi)];
+pub const ALL: &[EntryPoint] = &[
+    ("header", header),
+    ("els", els),
+    ("ct", ct),
+    ("fcp", fcp),
+    ("link_service", link_service),
+    ("scsi", scsi),
+    ("sw_ils", sw_ils),
+];
 
 /// Any frame, whatever its header says.
 pub fn header(data: &[u8]) {
@@ -40,6 +47,16 @@ pub fn els(data: &[u8]) {
         for reply_to in [None, Some(ReplyTo::Els(request))] {
             message(r_ctl, FcType::ELS, 0, payload, reply_to);
         }
+    }
+}
+
+/// First byte: the command that an accept answers.
+pub fn sw_ils(data: &[u8]) {
+    let Some((&request, payload)) = data.split_first() else {
+        return;
+    };
+    for reply_to in [None, Some(ReplyTo::SwIls(request))] {
+        message(RCtl::SOLICITED_CONTROL, FcType::SW_ILS, 0, payload, reply_to);
     }
 }
 

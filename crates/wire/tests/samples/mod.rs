@@ -1,5 +1,7 @@
 //! One message of every kind, with the request that its reply needs, fields all different.
 
+mod ils;
+
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
@@ -26,6 +28,7 @@ pub fn messages() -> Vec<(Message, Option<ReplyTo>)> {
     all.extend(
         ct_replies().into_iter().map(|(request, ct)| (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))),
     );
+    all.extend(ils::messages().into_iter().map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))));
     all.extend(others().into_iter().map(|message| (message, None)));
     all
 }

@@ -1,0 +1,170 @@
+//! Switch fabric internal link services (FC-SW): what switches say to each other, TYPE 22, class F.
+//!
+//! R_CTL 02 carries requests, 03 carries [`SwIls::SwAcc`] and [`SwIls::SwRjt`]. Link services between neighbours run from
+//! FFFFFD to FFFFFD on one link; those of the whole fabric run between domain controllers, FFFCdd.
+
+pub mod command;
+mod reject;
+
+pub use reject::{SW_RJT_BYTES, SwRjt, SwRjtExplanation, SwRjtReason};
+
+use crate::bytes::fixed;
+use crate::error::ParseError;
+use std::fmt;
+
+/// A switch fabric internal link service, request or reply.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum SwIls {
+    /// Reject.
+    SwRjt(SwRjt),
+    /// Accept; its layout follows from the request.
+    SwAcc(SwAcc),
+    /// Build Fabric: select a principal switch again and keep the domain identifiers.
+    Bf,
+    /// Reconfigure Fabric: select a principal switch again and assign all domain identifiers anew.
+    Rcf,
+    /// Any other request, with its payload behind the command byte.
+    Other {
+        /// Command code, none of those above.
+        command: u8,
+        /// The rest of the payload, at least three bytes: the command word is four.
+        body: Box<[u8]>,
+    },
+}
+
+/// SW_ACC, by the request that it answers.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum SwAcc {
+    /// The command word alone: BF, RCF.
+    Empty,
+    /// The accept of another request, its payload behind the command byte.
+    Other(Box<[u8]>),
+}
+
+impl SwIls {
+    /// Reads a payload of TYPE 22. `reply_to` is the command code of the request that an SW_ACC answers. Bytes behind the
+    /// end of a fixed layout are ignored.
+    pub fn parse(payload: &[u8], reply_to: Option<u8>) -> Result<SwIls, ParseError> {
+        let head = fixed::<4>("SW_ILS command word", payload)?;
+        Ok(match head[0] {
+            command::SW_RJT => SwIls::SwRjt(SwRjt::parse(payload)?),
+            command::SW_ACC => SwIls::SwAcc(SwAcc::parse(reply_to, payload)?),
+            command::BF => SwIls::Bf,
+            command::RCF => SwIls::Rcf,
+            command => SwIls::Other { command, body: payload[1..].into() },
+        })
+    }
+
+    /// Appends the payload.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            SwIls::SwRjt(reject) => reject.emit(out),
+            SwIls::SwAcc(accept) => accept.emit(out),
+            SwIls::Bf | SwIls::Rcf => out.extend_from_slice(&[self.command(), 0, 0, 0]),
+            SwIls::Other { command, body } => {
+                out.push(*command);
+                out.extend_from_slice(body);
+            }
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            SwIls::SwRjt(_) => SW_RJT_BYTES,
+            SwIls::SwAcc(accept) => accept.encoded_len(),
+            SwIls::Bf | SwIls::Rcf => 4,
+            SwIls::Other { body, .. } => 1 + body.len(),
+        }
+    }
+
+    /// Command code (see [`command`]).
+    pub fn command(&self) -> u8 {
+        match self {
+            SwIls::SwRjt(_) => command::SW_RJT,
+            SwIls::SwAcc(_) => command::SW_ACC,
+            SwIls::Bf => command::BF,
+            SwIls::Rcf => command::RCF,
+            SwIls::Other { command, .. } => *command,
+        }
+    }
+
+    /// True for accept and reject.
+    pub fn is_reply(&self) -> bool {
+        matches!(self, SwIls::SwAcc(_) | SwIls::SwRjt(_))
+    }
+}
+
+impl SwAcc {
+    fn parse(reply_to: Option<u8>, payload: &[u8]) -> Result<SwAcc, ParseError> {
+        Ok(match reply_to {
+            Some(command::BF | command::RCF) => SwAcc::Empty,
+            _ => SwAcc::Other(payload[1..].into()),
+        })
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            SwAcc::Empty => out.extend_from_slice(&[command::SW_ACC, 0, 0, 0]),
+            SwAcc::Other(body) => {
+                out.push(command::SW_ACC);
+                out.extend_from_slice(body);
+            }
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        match self {
+            SwAcc::Empty => 4,
+            SwAcc::Other(body) => 1 + body.len(),
+        }
+    }
+}
+
+impl From<SwRjt> for SwIls {
+    fn from(reject: SwRjt) -> SwIls {
+        SwIls::SwRjt(reject)
+    }
+}
+
+impl fmt::Display for SwIls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, command::name(self.command())) {
+            (SwIls::SwRjt(reject), _) => reject.fmt(f),
+            (_, Some(name)) => f.pad(name),
+            (_, None) => write!(f, "SW_ILS {:02x}", self.command()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_captured_reject_of_a_switch_reads_as_command_in_progress() {
+        let bytes = [1, 0, 0, 0, 0, 0x09, 0x19, 0];
+        let reject = SwRjt::new(SwRjtReason::UNABLE, SwRjtExplanation::COMMAND_IN_PROGRESS);
+        assert_eq!(SwIls::parse(&bytes, None), Ok(reject.into()));
+        let mut out = Vec::new();
+        SwIls::from(reject).emit(&mut out);
+        assert_eq!(out, bytes);
+    }
+
+    #[test]
+    fn an_unknown_command_survives() {
+        let bytes = [0x7a, 1, 2, 3, 4];
+        let parsed = SwIls::parse(&bytes, None).unwrap();
+        let mut out = Vec::new();
+        parsed.emit(&mut out);
+        assert_eq!((out, parsed.encoded_len()), (bytes.to_vec(), 5));
+        assert_eq!(parsed.to_string(), "SW_ILS 7a");
+    }
+
+    #[test]
+    fn a_truncated_command_word_is_an_error() {
+        for len in 0..4 {
+            assert!(SwIls::parse(&[0x17, 0, 0, 0][..len], None).is_err());
+        }
+    }
+}
