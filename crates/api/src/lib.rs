@@ -1,5 +1,7 @@
 //! Results and views as versioned values: no I/O, no clock.
 //!
-//! [`results`] is what a simulation measured. `docs/results.md` describes the same values as JSON.
+//! [`results`] is what a simulation measured, and `docs/results.md` describes the same values as JSON. [`view`] is what a
+//! fabric looks like at one moment.
 
 pub mod results;
+pub mod view;

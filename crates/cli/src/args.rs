@@ -1,6 +1,6 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{bench, check, completions, reference, reproduce, sim, sweep, whatif};
+use crate::commands::{bench, check, completions, reference, reproduce, show, sim, sweep, whatif};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and study storage area networks.
@@ -26,6 +26,8 @@ pub enum Command {
     Check(check::Args),
     /// Simulate a lab frame by frame
     Sim(Box<sim::Args>),
+    /// Show the fabric of a lab at a time: switches, logins, name server, zones, paths, ports
+    Show(show::Args),
     /// Simulate a lab for every combination of several values
     Sweep(sweep::Args),
     /// Simulate a lab once for every single failure, without its own faults, and rank the failures

@@ -13,5 +13,6 @@ pub mod rng;
 pub mod run;
 pub mod stats;
 pub mod trace;
+pub mod view;
 pub mod workload;
 pub mod world;

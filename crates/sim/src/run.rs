@@ -58,6 +58,13 @@ pub struct Options {
     pub watch: Vec<u16>,
 }
 
+/// The world of a lab, which must have passed `Lab::validate`, when every port has logged in and no workload has begun.
+pub fn logged_in(lab: &Arc<Lab>) -> World {
+    let mut world = World::new(lab.clone());
+    world.log_in();
+    world
+}
+
 /// The longest simulated time between two calls of [`Observer::progress`]: 10 ms.
 const MAX_STEP_PS: u64 = 10_000_000_000;
 

@@ -5,6 +5,7 @@ pub mod check;
 pub mod completions;
 pub mod reference;
 pub mod reproduce;
+pub mod show;
 pub mod sim;
 pub mod sweep;
 pub mod whatif;
@@ -20,6 +21,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Check(args) => check::run(args),
         Command::Sim(args) => sim::run(args),
+        Command::Show(args) => show::run(args),
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
         Command::Reproduce(args) => reproduce::run(args),

@@ -4,6 +4,7 @@ mod events;
 pub mod grid;
 mod group;
 mod replications;
+pub mod view;
 
 use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
 use crate::metric;

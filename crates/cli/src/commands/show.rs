@@ -1,0 +1,108 @@
+//! `sanloom show`: what the fabric of a lab looks like at a time.
+
+use crate::exit::Failure;
+use crate::input::{self, LabFile};
+use crate::output;
+use crate::report::terminal::view;
+use crate::report::{file, json};
+use crate::run;
+use sanloom_core::config::Lab;
+use sanloom_lab::Override;
+use sanloom_sim::view::{self as tables, Which};
+use std::sync::Arc;
+
+/// Options of `sanloom show`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// What to show
+    #[arg(value_enum, value_name = "TABLE")]
+    what: What,
+    #[command(flatten)]
+    file: LabFile,
+    /// Simulated time since the workloads began, with its unit, for example 500ms; faults happen as the lab says [default:
+    /// when every port has logged in and no workload has begun]
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Show only this switch; the name server and the zones as it knows them
+    #[arg(long, value_name = "NAME")]
+    switch: Option<String>,
+    /// Set a value of the lab from outside, for example `run.seed=3`
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
+    set: Vec<Override>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// The tables.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum What {
+    /// The switches: domain, ports, logins, requests
+    Switch,
+    /// What is logged in: port, address, names
+    Flogi,
+    /// The name server: addresses, names, types, features
+    Ns,
+    /// The effective zones, and who of their members is there
+    Zone,
+    /// Domains, principal switch and ISLs, with the reason where one is isolated
+    Fabric,
+    /// Paths between domains
+    Routes,
+    /// The ports of the switches: use, speed, credits, frames, discards
+    Ports,
+}
+
+/// Shows a table.
+///
+/// # Errors
+/// When the lab is wrong, has no switch of that name, or something cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let loaded = input::load(&args.file, &args.overrides())?;
+    let lab = Arc::new(loaded.lab);
+    let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
+    let world = match args.at {
+        Some(_) => run::run(&lab, run::View { bar: !args.json, tap: None }).world,
+        None => sanloom_sim::run::logged_in(&lab),
+    };
+    let view = tables::of(&world, args.what.which(), on);
+    match args.json {
+        true => output::written(file::stdout(|out| json::write_value(out, &view))),
+        false => output::print(&view::render(&view, output::width())),
+    }
+}
+
+fn number_of(lab: &Lab, name: &str) -> Result<u16, Failure> {
+    let found = lab.switches.iter().position(|switch| switch.name == name);
+    found.map(|number| number as u16).ok_or_else(|| {
+        let names: Vec<&str> = lab.switches.iter().map(|switch| switch.name.as_str()).collect();
+        let shown = match names.len() {
+            0..=12 => names.join(", "),
+            n => format!("{} and {} more", names[..8].join(", "), n - 8),
+        };
+        Failure::usage(format_args!("the lab has no switch `{name}`; it has {shown}"))
+    })
+}
+
+impl Args {
+    /// A run that ends at the time, all of it after the warm-up.
+    fn overrides(&self) -> Vec<Override> {
+        let set = |key: &str, value: &str| Override { key: key.to_owned(), value: value.to_owned() };
+        let at = self.at.iter().flat_map(|at| [set("run.duration", at), set("run.warmup", "0s")]);
+        self.set.iter().cloned().chain(at).collect()
+    }
+}
+
+impl What {
+    fn which(self) -> Which {
+        match self {
+            What::Switch => Which::Switch,
+            What::Flogi => Which::Flogi,
+            What::Ns => Which::Ns,
+            What::Zone => Which::Zone,
+            What::Fabric => Which::Fabric,
+            What::Routes => Which::Routes,
+            What::Ports => Which::Ports,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Switches, domains, ISLs and paths.
+
+use super::Shown;
+use sanloom_api::view::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
+use sanloom_core::config::Node;
+use sanloom_core::fabric::routes::cost_of;
+use sanloom_core::fabric::{Leg, PortMode};
+
+pub(super) fn switches(shown: &Shown<'_>) -> SwitchView {
+    SwitchView { switches: shown.switches().map(|switch| row(shown, switch)).collect() }
+}
+
+fn row(shown: &Shown<'_>, switch: u16) -> SwitchRow {
+    let config = &shown.world.lab.switches[usize::from(switch)];
+    let node = &shown.world.switches[usize::from(switch)];
+    let (machine, counters) = (&node.machine, node.machine.counters());
+    let count = |mode| (0..config.ports).filter(|port| machine.port_mode(*port) == mode).count() as u32;
+    SwitchRow {
+        switch: config.name.clone(),
+        switch_name: machine.name().to_string(),
+        up: node.up,
+        domain: Some(machine.domain()),
+        principal: false,
+        ports: config.ports.into(),
+        f_ports: count(PortMode::F),
+        e_ports: count(PortMode::E),
+        isolated_ports: 0,
+        logins: machine.logins().count() as u32,
+        virtual_logins: machine.logins().filter(|(id, _)| machine.is_virtual(*id)).count() as u32,
+        name_server_objects: machine.name_server().count() as u32,
+        requests_accepted: counters.els_accepted + counters.ct_accepted,
+        requests_rejected: counters.els_rejected + counters.ct_rejected,
+        rscns_sent: counters.rscn_sent,
+        permissions: shown.world.net.switch(switch).fib.permissions() as u64,
+    }
+}
+
+pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {
+    let switches = shown.switches().map(|switch| {
+        let config = &shown.world.lab.switches[usize::from(switch)];
+        let machine = &shown.world.switches[usize::from(switch)].machine;
+        FabricSwitch {
+            switch: config.name.clone(),
+            switch_name: machine.name().to_string(),
+            domain: Some(machine.domain()),
+            principal: None,
+            fabric_name: None,
+            domains: Vec::new(),
+            isls: isls(shown, switch),
+        }
+    });
+    FabricView { switches: switches.collect() }
+}
+
+fn isls(shown: &Shown<'_>, switch: u16) -> Vec<IslEnd> {
+    let mut ends = Vec::new();
+    for (number, link) in (0u16..).zip(&shown.world.lab.links) {
+        let both_switches = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+        for (end, other) in [(0, 1), (1, 0)].map(|(a, b)| (&link.ends[a], &link.ends[b])) {
+            if both_switches && end.node == Node::Switch(switch) {
+                let state = if shown.world.net.link_is_up(number) { "up" } else { "down" };
+                let isl = IslEnd {
+                    port: shown.names.port(end),
+                    neighbour: shown.names.port(other),
+                    state: state.to_owned(),
+                    reason: None,
+                    rate: link.rate.to_string(),
+                    cost: cost_of(link.rate.bytes_per_s()),
+                    bundle: link.bundle.map(|bundle| bundle.to_string()),
+                };
+                ends.push((end.port, isl));
+            }
+        }
+    }
+    ends.sort_by_key(|(port, _)| *port);
+    ends.into_iter().map(|(_, isl)| isl).collect()
+}
+
+pub(super) fn routes(shown: &Shown<'_>) -> RoutesView {
+    let mut routes = Vec::new();
+    for switch in shown.switches() {
+        let config = &shown.world.lab.switches[usize::from(switch)];
+        let fib = &shown.world.net.switch(switch).fib;
+        for to in shown.world.switches.iter().zip(&shown.world.lab.switches) {
+            let (machine, other) = to;
+            let domain = machine.machine.domain();
+            if other.name == config.name {
+                continue;
+            }
+            routes.push(RouteRow {
+                switch: config.name.clone(),
+                domain,
+                to: other.name.clone(),
+                legs: fib.legs(domain).iter().map(|leg| name(shown, switch, *leg)).collect(),
+            });
+        }
+    }
+    RoutesView { routes }
+}
+
+/// `core:1`, or `bundle 3 (core:1, core:2)`.
+fn name(shown: &Shown<'_>, switch: u16, leg: Leg) -> String {
+    let switch_name = &shown.world.lab.switches[usize::from(switch)].name;
+    match leg {
+        Leg::Port(port) => format!("{switch_name}:{port}"),
+        Leg::Bundle(bundle) => {
+            let of_bundle = shown.world.lab.links.iter().filter(|link| link.bundle == Some(bundle));
+            let ends = of_bundle.flat_map(|link| &link.ends).filter(|end| end.node == Node::Switch(switch));
+            let mut ports: Vec<u16> = ends.map(|end| end.port).collect();
+            ports.sort_unstable();
+            let ports: Vec<String> = ports.iter().map(|port| format!("{switch_name}:{port}")).collect();
+            format!("bundle {bundle} ({})", ports.join(", "))
+        }
+    }
+}
