@@ -1,5 +1,7 @@
 //! What the name server knows of one port: [`NsEntry`].
 
+use super::login::extended_number;
+use crate::fabric::PortIdentity;
 use crate::time::Instant;
 use sanloom_wire::ns::{Fc4Types, NsObject, fcp_feature, has_type, set_feature};
 use sanloom_wire::{FcId, FcType, Wwnn, Wwpn};
@@ -49,6 +51,16 @@ pub struct NsExtra {
 }
 
 impl NsEntry {
+    /// The port as zones see it. The number of its switch port is taken from the name of the F_Port.
+    pub fn identity(&self) -> PortIdentity {
+        PortIdentity {
+            port_id: self.port_id,
+            port_name: self.port_name,
+            node_name: self.node_name,
+            port: extended_number(self.fabric_port_name).unwrap_or(PortIdentity::NO_PORT),
+        }
+    }
+
     /// The port supports the FC-4 type.
     pub fn has_type(&self, fc4_type: u8) -> bool {
         has_type(&self.types, fc4_type)

@@ -173,6 +173,10 @@ impl Switch {
                 self.register(now, id, *port_id, |_| {})
             }
             NsRequest::RnnId { port_id, node_name } => {
+                let own = self.database.get(id).map(|known| known.entry.node_name);
+                if *port_id == id && own != Some(*node_name) && self.config.zoning.uses_node_names() {
+                    return Err(unable(ACCESS_DENIED));
+                }
                 self.register(now, id, *port_id, |entry| entry.node_name = *node_name)
             }
             NsRequest::RcsId { port_id, classes } => self.register(now, id, *port_id, |entry| entry.classes = *classes),
@@ -211,7 +215,7 @@ impl Switch {
         let Some(known) = self.database.get(id) else {
             return Err(unable(explanation::PORT_ID_NOT_REGISTERED));
         };
-        let (old, member) = (known.entry.clone(), known.member);
+        let Known { entry: old, place } = known.clone();
         let mut new = (*old).clone();
         new.listed = true;
         change(&mut new);
@@ -219,7 +223,7 @@ impl Switch {
             return Ok(NsAccept::Empty);
         }
         let new = Arc::new(new);
-        self.database.insert(Known { entry: new.clone(), member });
+        self.database.insert(Known { entry: new.clone(), place: place.clone() });
         let discovered = old.differs_for_discovery(&new);
         if let Some(login) = self.logins.get_mut(&id) {
             login.announced |= discovered;
@@ -228,7 +232,7 @@ impl Switch {
             }
         }
         if discovered {
-            self.notify(now, id, new.port_name, false);
+            self.notify(now, id, &place, false);
         }
         Ok(NsAccept::Empty)
     }
