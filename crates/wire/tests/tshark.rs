@@ -60,7 +60,8 @@ fn a_session_has_no_malformed_field_and_every_crc_is_good() {
 fn no_kind_of_message_is_malformed() {
     let Some(tshark) = Tshark::find() else { return };
     let mut frames = Vec::new();
-    let messages = samples::messages();
+    let mut messages = samples::messages();
+    messages.retain(|(message, _)| !is_misread(message));
     for (number, (message, reply_to)) in messages.iter().enumerate() {
         let server = if matches!(message, Message::Ct(_)) { FcId::NAME_SERVER } else { STORAGE };
         let mut send = |message: &Message, s_id, d_id| {
@@ -81,6 +82,12 @@ fn no_kind_of_message_is_malformed() {
     assert_well_formed(&tshark.read("kinds", &file, &["-V"]));
     let crcs = tshark.read("kinds-crc", &file, CRC_STATUS);
     assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
+}
+
+/// Wireshark 4.4 reads a descriptor as long as all that follows it, and steps 255 bytes over each 256.
+fn is_misread(message: &Message) -> bool {
+    let Message::Ct(ct) = message else { return false };
+    matches!(ct.body, CtBody::Ns(NsRequest::RfdId { .. }) | CtBody::NsAccept(NsAccept::Descriptors(_)))
 }
 
 fn assert_well_formed(text: &str) {
