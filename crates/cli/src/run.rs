@@ -1,10 +1,11 @@
 //! One simulation as commands use it: watched for Ctrl-C, shown as a progress bar, and timed.
 
+use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::Stopwatch;
 use crate::report::format;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sanloom_core::config::Lab;
+use sanloom_core::config::{Lab, Picos};
 use sanloom_sim::net::Observed;
 use sanloom_sim::run::{Control, Finished, Observer, Options, Progress, simulate};
 use sanloom_sim::world::World;
@@ -47,6 +48,23 @@ pub fn run(lab: &Arc<Lab>, view: View<'_>) -> Finished {
         bar.bar.finish_and_clear();
     }
     finished
+}
+
+/// The world of a lab at a time after the workloads began; without a time when every port has logged in.
+///
+/// # Errors
+/// When somebody interrupts.
+pub fn world_at(lab: &Arc<Lab>, at: Option<Picos>) -> Result<World, Failure> {
+    let bar = std::io::stderr().is_terminal().then(Bar::new);
+    let mut watcher = Watcher { bar, stopwatch: None, tap: None, full: false };
+    let world = sanloom_sim::run::world_at(lab, at.map(|at| at.0), &mut watcher);
+    if let Some(bar) = &watcher.bar {
+        bar.bar.finish_and_clear();
+    }
+    if interrupt::requested() {
+        return Err(Failure::interrupted("the time to be shown was not reached"));
+    }
+    Ok(world)
 }
 
 struct Watcher<'a> {

@@ -28,7 +28,7 @@ pub use reference::reference;
 
 use diagnostic::{Sink, Sources};
 use document::Document;
-use sanloom_core::config::{Lab, ProblemKind};
+use sanloom_core::config::{Lab, Picos, ProblemKind};
 
 /// A lab file that was read without mistakes.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,6 +65,14 @@ pub fn load(path_label: &str, text: &str, overrides: &[Override]) -> Result<Load
         }
     }
     Err(sink.finish(Severity::Error, &sources))
+}
+
+/// Reads a time with its unit, such as `500ms`, as lab files write it.
+///
+/// # Errors
+/// What is wrong with it and how to write it, in one sentence.
+pub fn parse_time(text: &str) -> Result<Picos, String> {
+    units::parse(text, &units::TIME).map(Picos).map_err(|bad| format!("{}: {}", bad.reason, bad.remedy))
 }
 
 /// The fixed names of all sorts of mistakes and warnings, sorted.

@@ -58,10 +58,21 @@ pub struct Options {
     pub watch: Vec<u16>,
 }
 
-/// The world of a lab, which must have passed `Lab::validate`, when every port has logged in and no workload has begun.
-pub fn logged_in(lab: &Arc<Lab>) -> World {
+/// The world of a lab, which must have passed `Lab::validate`, at a time after the workloads began; without a time when
+/// every port has logged in and no workload has begun. An observer may stop it before.
+pub fn world_at(lab: &Arc<Lab>, at_ps: Option<u64>, observer: &mut dyn Observer) -> World {
     let mut world = World::new(lab.clone());
-    world.log_in();
+    let mut stopped = report(&mut world, observer, true);
+    if !stopped {
+        world.log_in();
+    }
+    let Some(at_ps) = at_ps else { return world };
+    world.start();
+    while !stopped && world.run_ps() < at_ps {
+        stopped = report(&mut world, observer, false);
+        let until = world.run_ps().saturating_add(MAX_STEP_PS).min(at_ps);
+        world.run_until(world.start_ps + until);
+    }
     world
 }
 

@@ -6,7 +6,7 @@ use crate::output;
 use crate::report::terminal::view;
 use crate::report::{file, json};
 use crate::run;
-use sanloom_core::config::Lab;
+use sanloom_core::config::{Lab, Picos};
 use sanloom_lab::Override;
 use sanloom_sim::view::{self as tables, Which};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub struct Args {
     file: LabFile,
     /// Simulated time since the workloads began, with its unit, for example 500ms; faults happen as the lab says [default:
     /// when every port has logged in and no workload has begun]
-    #[arg(long, value_name = "TIME")]
-    at: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = sanloom_lab::parse_time)]
+    at: Option<Picos>,
     /// Show only this switch; the name server and the zones as it knows them
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
@@ -58,13 +58,10 @@ enum What {
 /// # Errors
 /// When the lab is wrong, has no switch of that name, or something cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = input::load(&args.file, &args.overrides())?;
+    let loaded = input::load(&args.file, &args.set)?;
     let lab = Arc::new(loaded.lab);
     let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
-    let world = match args.at {
-        Some(_) => run::run(&lab, run::View { bar: !args.json, tap: None }).world,
-        None => sanloom_sim::run::logged_in(&lab),
-    };
+    let world = run::world_at(&lab, args.at)?;
     let view = tables::of(&world, args.what.which(), on);
     match args.json {
         true => output::written(file::stdout(|out| json::write_value(out, &view))),
@@ -82,15 +79,6 @@ fn number_of(lab: &Lab, name: &str) -> Result<u16, Failure> {
         };
         Failure::usage(format_args!("the lab has no switch `{name}`; it has {shown}"))
     })
-}
-
-impl Args {
-    /// A run that ends at the time, all of it after the warm-up.
-    fn overrides(&self) -> Vec<Override> {
-        let set = |key: &str, value: &str| Override { key: key.to_owned(), value: value.to_owned() };
-        let at = self.at.iter().flat_map(|at| [set("run.duration", at), set("run.warmup", "0s")]);
-        self.set.iter().cloned().chain(at).collect()
-    }
 }
 
 impl What {

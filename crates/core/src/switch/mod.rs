@@ -249,6 +249,21 @@ impl Switch {
         self.database.range(database::scope(0, 0)).map(|(_, known)| &*known.entry)
     }
 
+    /// The N_Port_ID was given by an FDISC.
+    pub fn is_virtual(&self, id: FcId) -> bool {
+        self.logins.contains_key(&id) && id.port() != 0
+    }
+
+    /// What a port is used for; `Down` for one that the switch does not have.
+    pub fn port_mode(&self, port: u16) -> PortMode {
+        self.ports.get(usize::from(port)).map_or(PortMode::Down, |state| state.mode)
+    }
+
+    /// Name of the switch.
+    pub fn name(&self) -> Wwnn {
+        self.config.name
+    }
+
     /// The domain of the switch.
     pub fn domain(&self) -> u8 {
         self.config.domain

@@ -2,4 +2,42 @@
 
 use super::Shown;
 use sanloom_api::view::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
-use sanloom_core::config;
+use sanloom_core::config::{self, Zone, ZoneMember};
+use sanloom_core::switch::NsEntry;
+use std::collections::BTreeMap;
+
+pub(super) fn zones(shown: &Shown<'_>) -> ZoneView {
+    let Some(switch) = shown.database() else { return ZoneView::default() };
+    let zoning = &shown.world.lab.zoning;
+    let mut online: BTreeMap<ZoneMember, Vec<&NsEntry>> = BTreeMap::new();
+    for entry in shown.world.switches[usize::from(switch)].machine.name_server() {
+        for key in entry.identity().keys() {
+            online.entry(key).or_default().push(entry);
+        }
+    }
+    ZoneView {
+        effective: None,
+        default_zone: match zoning.default {
+            config::ZoneDefault::Open => ZoneDefault::Open,
+            config::ZoneDefault::Closed => ZoneDefault::Closed,
+        },
+        zones: zoning.zones.iter().map(|zone| row(shown, zone, &online)).collect(),
+    }
+}
+
+fn row(shown: &Shown<'_>, zone: &Zone, online: &BTreeMap<ZoneMember, Vec<&NsEntry>>) -> ZoneRow {
+    let member = |member: &ZoneMember, principal| ZoneMemberRow {
+        member: member.to_string(),
+        principal,
+        online: (online.get(member).into_iter().flatten())
+            .map(|entry| OnlineMember {
+                port_id: entry.port_id.to_string(),
+                port_name: entry.port_name.to_string(),
+                owner: shown.owner(entry.port_name),
+            })
+            .collect(),
+    };
+    let principals = zone.principals.iter().map(|name| member(name, true));
+    let members = zone.members.iter().map(|name| member(name, false));
+    ZoneRow { zone: zone.name.clone(), peer: zone.is_peer(), members: principals.chain(members).collect() }
+}

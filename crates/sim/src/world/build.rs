@@ -27,7 +27,7 @@ use std::sync::Arc;
 const SPARE_EXCHANGES: u32 = 64;
 
 /// Name of every simulated fabric.
-const FABRIC_NAME: Wwnn = Wwnn(0x1000_0053_414e_4c4d);
+const FABRIC_NAME: Wwnn = Wwnn(0x1000_0253_4c00_0000);
 
 impl World {
     /// A world in which nothing has happened yet. The lab must have passed `Lab::validate`.
@@ -150,7 +150,7 @@ impl World {
         }
         SwitchConfig {
             domain: config.domain,
-            name: Wwnn(FABRIC_NAME.0 | u64::from(config.domain) << 32),
+            name: Wwnn(FABRIC_NAME.0 + u64::from(config.domain)),
             fabric_name: FABRIC_NAME,
             ports: config.ports,
             e_d_tov: timers.e_d_tov.to_span(),

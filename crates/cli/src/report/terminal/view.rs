@@ -152,13 +152,7 @@ fn zones(out: &mut String, table: &ZoneView, width: usize) {
             let mut owners: Vec<String> = member.online.iter().map(|port| clean(&port.owner)).collect();
             owners.dedup();
             let online = if ids.is_empty() { "not logged in".to_owned() } else { ids.join(" ") };
-            grid.row(vec![
-                std::mem::take(&mut name),
-                role.to_owned(),
-                clean(&member.member),
-                online,
-                owners.join(" "),
-            ]);
+            grid.row(vec![std::mem::take(&mut name), role.to_owned(), clean(&member.member), online, owners.join(" ")]);
         }
     }
     out.push_str(&grid.render(width));
