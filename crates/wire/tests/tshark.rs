@@ -61,8 +61,9 @@ fn a_session_has_no_malformed_field_and_every_crc_is_good() {
 fn no_kind_of_message_is_malformed() {
     let Some(tshark) = Tshark::find() else { return };
     let mut frames = Vec::new();
-    let messages = samples::messages();
-    for (number, (message, reply_to)) in messages.iter().enumerate().filter(|(_, (message, _))| !is_misread(message)) {
+    let mut messages = samples::messages();
+    messages.retain(|(message, _)| !is_misread(message));
+    for (number, (message, reply_to)) in messages.iter().enumerate() {
         let server = match message {
             Message::Ct(ct) if ct.service == Service::FABRIC_ZONE_SERVER => FcId::MANAGEMENT_SERVER,
             Message::Ct(_) => FcId::NAME_SERVER,
@@ -105,10 +106,16 @@ fn no_kind_of_message_is_malformed() {
     assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
 }
 
-/// Wireshark looks for the second name of these four bytes too early.
+/// Wireshark 4.4 reads a descriptor as long as all that follows it, and steps 255 bytes over each 256. Of two names in a
+/// request to the zone server it looks for the second four bytes too early.
 fn is_misread(message: &Message) -> bool {
     let Message::Ct(ct) = message else { return false };
-    matches!(ct.body, CtBody::Fzs(FzsRequest::Azd { .. } | FzsRequest::Rzd { .. }))
+    matches!(
+        ct.body,
+        CtBody::Ns(NsRequest::RfdId { .. })
+            | CtBody::NsAccept(NsAccept::Descriptors(_))
+            | CtBody::Fzs(FzsRequest::Azd { .. } | FzsRequest::Rzd { .. })
+    )
 }
 
 fn assert_well_formed(text: &str) {

@@ -60,10 +60,10 @@ fn zone_sets() -> Arc<ZoneSets> {
     })
 }
 
-/// 4 count + 84 zone; 4 count + 16 set head + 84 zone + 20 alias.
+/// 8 name + 4 count + 84 zone; 4 count + 16 set head + 84 zone + 20 alias.
 fn zone_sets_behind(head: &str) -> String {
     format!(
-        "{head} 0064 03000000 616c6c00 00000001 {ZONE} \
+        "{head} 0060 03000000 616c6c00 00000001 {ZONE} \
          0000007c 00000002 01 00 0000 03000000 616c6c00 00000001 {ZONE} \
          03 00 0000 05000000 6469736b 31000000 00000000"
     )
@@ -108,8 +108,8 @@ fn room_for_a_merge_request() {
 fn lengths_that_lie_are_refused() {
     let good = zone_sets_behind("22 00");
     for (field, from, to) in [
-        ("active zone set length", "0064 0300", "0060 0300"),
-        ("active zone set length", "0064 0300", "ffff 0300"),
+        ("active zone set length", "0060 0300", "005c 0300"),
+        ("active zone set length", "0060 0300", "ffff 0300"),
         ("full zone set length", "0000007c", "00000080"),
     ] {
         let error = SwIls::parse(&bytes(&good.replacen(from, to, 1)), None);
