@@ -111,7 +111,7 @@ impl ZoneSets {
         }
     }
 
-    /// Bytes that [`emit`](Self::emit) appends.
+    /// Bytes of an MR or SFC with these zones.
     pub fn encoded_len(&self) -> usize {
         8 + self.active_len() + self.full.as_deref().map_or(0, objects_len)
     }
