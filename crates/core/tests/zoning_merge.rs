@@ -91,7 +91,7 @@ fn zone(name: &str, members: &[u64]) -> Zone {
 }
 
 /// All zones defined and, if the configuration has a name, in force.
-fn database(config: &str, zones: &[Zone], default_zone: ZoneDefault) -> ZoneDatabase {
+fn database(config: &str, zones: &[&Zone], default_zone: ZoneDefault) -> ZoneDatabase {
     let mut defined = DefinedZones::default();
     for zone in zones {
         let members = zone.members.iter().copied().map(MemberRef::Member).collect();
@@ -100,7 +100,7 @@ fn database(config: &str, zones: &[Zone], default_zone: ZoneDefault) -> ZoneData
     let names = zones.iter().map(|zone| zone.name.clone()).collect();
     let effective = (!config.is_empty()).then(|| {
         defined.configs.insert(config.into(), names);
-        Arc::new(EffectiveZones { name: config.into(), zones: zones.to_vec() })
+        Arc::new(EffectiveZones { name: config.into(), zones: zones.iter().copied().cloned().collect() })
     });
     ZoneDatabase { defined: Arc::new(defined), effective, default_zone }
 }
@@ -118,28 +118,16 @@ fn every_outcome_of_a_merge() {
     let nothing = ZoneDatabase::default();
     let cases = [
         ("none, none", nothing.clone(), nothing.clone()),
-        ("none, some", nothing.clone(), database("cfg", &[a.clone()], Closed)),
-        (
-            "same name, same zones",
-            database("cfg", &[a.clone(), b.clone()], Closed),
-            database("cfg", &[b.clone(), a.clone()], Closed),
-        ),
-        ("same name, other zones", database("cfg", &[a.clone()], Closed), database("cfg", &[b.clone()], Closed)),
-        ("other names", database("day", &[a.clone()], Closed), database("night", &[b.clone()], Closed)),
-        (
-            "a zone that differs",
-            database("day", &[a.clone()], Closed),
-            database("night", &[zone("a", &[1, 3])], Closed),
-        ),
-        (
-            "members in another order",
-            database("cfg", &[a.clone()], Closed),
-            database("cfg", &[zone("a", &[2, 1])], Closed),
-        ),
-        ("a zone and an alias", database("cfg", &[a.clone()], Closed), alias("a", nothing.clone())),
-        ("an alias more", alias("x", database("cfg", &[a.clone()], Closed)), database("cfg", &[a.clone()], Closed)),
-        ("default zones", database("cfg", &[a.clone()], Open), database("cfg", &[a.clone()], Closed)),
-        ("too much together", database("cfg", &[a.clone()], Closed), database("cfg", &[b, zone("c", &[5, 6])], Closed)),
+        ("none, some", nothing.clone(), database("cfg", &[&a], Closed)),
+        ("same name, same zones", database("cfg", &[&a, &b], Closed), database("cfg", &[&b, &a], Closed)),
+        ("same name, other zones", database("cfg", &[&a], Closed), database("cfg", &[&b], Closed)),
+        ("other names", database("day", &[&a], Closed), database("night", &[&b], Closed)),
+        ("a zone that differs", database("day", &[&a], Closed), database("night", &[&zone("a", &[1, 3])], Closed)),
+        ("members in another order", database("cfg", &[&a], Closed), database("cfg", &[&zone("a", &[2, 1])], Closed)),
+        ("a zone and an alias", database("cfg", &[&a], Closed), alias("a", nothing.clone())),
+        ("an alias more", alias("x", database("cfg", &[&a], Closed)), database("cfg", &[&a], Closed)),
+        ("default zones", database("cfg", &[&a], Open), database("cfg", &[&a], Closed)),
+        ("too much together", database("cfg", &[&a], Closed), database("cfg", &[&b, &zone("c", &[5, 6])], Closed)),
     ];
     let limits = ZoneLimits { zones: 2, ..ZoneLimits::default() };
     let mut text = String::new();

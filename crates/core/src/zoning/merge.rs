@@ -161,8 +161,8 @@ impl fmt::Display for MergeConflict {
                 write!(f, "{kind} `{name}` differs: ")?;
                 let few = |list: &[String]| match list {
                     [] => "nothing".to_owned(),
-                    [some @ ..] if some.len() > 4 => format!("{} and {} more", some[..4].join(" "), some.len() - 4),
-                    some => some.join(" "),
+                    [a, b, c, d, more @ ..] if !more.is_empty() => format!("{a} {b} {c} {d} and {} more", more.len()),
+                    few => few.join(" "),
                 };
                 if only_ours.is_empty() && only_theirs.is_empty() {
                     return f.write_str("the same members in another order");
@@ -215,11 +215,9 @@ pub fn merge(
         true => ours.default_zone,
         false => ZoneDefault::Closed,
     };
-    if default_zone != ours.default_zone || default_zone != theirs.default_zone {
-        if rules.same_default_zone || control == MergeControl::Restrict {
-            let ours_open = ours.default_zone == ZoneDefault::Open;
-            merger.conflicts.insert(MergeConflict::DefaultZone { ours_open });
-        }
+    if ours.default_zone != theirs.default_zone && (rules.same_default_zone || control == MergeControl::Restrict) {
+        let ours_open = ours.default_zone == ZoneDefault::Open;
+        merger.conflicts.insert(MergeConflict::DefaultZone { ours_open });
     }
     let defined = merger.defined(&ours.defined, &theirs.defined);
     let effective = merger.effective(ours.effective.as_deref(), theirs.effective.as_deref());
