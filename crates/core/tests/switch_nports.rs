@@ -151,6 +151,7 @@ impl World {
                         self.post(Event::Peer { from: n, to, update });
                     }
                 }
+                switch::Output::Persist { .. } => {}
             }
         }
     }

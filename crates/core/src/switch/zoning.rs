@@ -37,7 +37,7 @@ impl Switch {
             true => FibDelta::Permit { s, d },
             false => FibDelta::Revoke { s, d },
         };
-        if id.domain() != self.config.domain {
+        if Some(id.domain()) != self.domain {
             for mate in self.local_mates(id, name) {
                 self.permission(change(id, mate));
             }
@@ -50,7 +50,7 @@ impl Switch {
                 continue;
             };
             self.permission(change(mate, id));
-            if mate.domain() == self.config.domain {
+            if Some(mate.domain()) == self.domain {
                 self.permission(change(id, mate));
             }
         }
@@ -72,13 +72,28 @@ impl Switch {
             ids.filter(|mate| self.logins.contains_key(mate)).collect()
         } else {
             self.work.objects += all_here as u64;
-            let here = self.database.range(scope(self.config.domain, 0));
-            let mates = here.filter(|(_, known)| zones.members_permitted(member, known.member));
+            let here = self.domain.map(|domain| self.database.range(scope(domain, 0)));
+            let mates = here.into_iter().flatten().filter(|(_, known)| zones.members_permitted(member, known.member));
             mates.map(|(mate, _)| mate).collect()
         };
         found.retain(|mate| *mate != id);
         found.sort_unstable();
         found
+    }
+
+    /// The ports that asked for changes, are logged in here and may talk to `id`, sorted, without itself. Looks at its
+    /// zone-mates or at all that asked, whichever are fewer.
+    pub(super) fn audience(&mut self, id: FcId, name: Wwpn) -> Vec<FcId> {
+        let zones = &self.config.zoning;
+        let member = zones.member(name);
+        if member.is_some() && zones.mates_bound(name) < self.rscn.recipients().len() {
+            return self.local_mates(id, name);
+        }
+        let asked = self.rscn.recipients();
+        self.work.objects += asked.len() as u64;
+        let member_of = |mate: FcId| self.database.get(mate).and_then(|known| known.member);
+        let may = |mate: &FcId| zones.permits_all() || zones.members_permitted(member, member_of(*mate));
+        asked.filter(|mate| *mate != id && may(mate)).collect()
     }
 
     fn permission(&mut self, delta: FibDelta) {
