@@ -42,7 +42,7 @@ mod services;
 mod zoning;
 
 pub use counters::{Counters, Work};
-pub use entry::{NsEntry, NsExtra};
+pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
 pub use peer::PeerUpdate;
 pub use policy::{Addressing, DuplicateNames, LoginLimits, NameLookup, Policy};
 
