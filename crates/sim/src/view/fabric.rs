@@ -19,7 +19,7 @@ fn row(shown: &Shown<'_>, switch: u16) -> SwitchRow {
         switch: config.name.clone(),
         switch_name: machine.name().to_string(),
         up: node.up,
-        domain: Some(machine.domain()),
+        domain: machine.domain(),
         principal: false,
         ports: config.ports.into(),
         f_ports: count(PortMode::F),
@@ -42,7 +42,7 @@ pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {
         FabricSwitch {
             switch: config.name.clone(),
             switch_name: machine.name().to_string(),
-            domain: Some(machine.domain()),
+            domain: machine.domain(),
             principal: None,
             fabric_name: None,
             domains: Vec::new(),
@@ -83,10 +83,7 @@ pub(super) fn routes(shown: &Shown<'_>) -> RoutesView {
         let fib = &shown.world.net.switch(switch).fib;
         for to in shown.world.switches.iter().zip(&shown.world.lab.switches) {
             let (machine, other) = to;
-            let domain = machine.machine.domain();
-            if other.name == config.name {
-                continue;
-            }
+            let Some(domain) = machine.machine.domain().filter(|_| other.name != config.name) else { continue };
             routes.push(RouteRow {
                 switch: config.name.clone(),
                 domain,
