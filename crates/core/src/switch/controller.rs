@@ -5,6 +5,7 @@ use super::entry::NsEntry;
 use super::peer::PeerUpdate;
 use super::rscn::{Ended, Interest};
 use super::{Output, Switch};
+use crate::fabric::ZonePlace;
 use crate::time::Instant;
 use sanloom_wire::els::{Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rscn};
 use sanloom_wire::{FcId, Header, Message, Wwpn};
@@ -32,8 +33,8 @@ impl Switch {
         if rscn.pages.iter().any(|page| page.address == id)
             && let Some(known) = self.database.get(id)
         {
-            let name = known.entry.port_name;
-            self.notify(now, id, name, true);
+            let place = known.place.clone();
+            self.notify(now, id, &place, true);
         }
         Ok(LsAcc::Empty)
     }
@@ -53,8 +54,8 @@ impl Switch {
     }
 
     /// Tells the local ports that may see the port that it changed.
-    pub(super) fn notify(&mut self, now: Instant, id: FcId, name: Wwpn, by_n_port: bool) {
-        for mate in self.local_mates(id, name) {
+    pub(super) fn notify(&mut self, now: Instant, id: FcId, place: &ZonePlace, by_n_port: bool) {
+        for mate in self.local_mates(id, place) {
             let noted = self.rscn.notify(now, mate, id, by_n_port);
             self.work.notifications += u64::from(noted);
         }
@@ -126,17 +127,27 @@ impl Switch {
 
     /// Adds or replaces an object of another switch whose name is free.
     fn add_remote(&mut self, now: Instant, entry: Arc<NsEntry>) {
-        let (id, name) = (entry.port_id, entry.port_name);
-        let old = self.database.get(id).map(|known| known.entry.clone());
-        let member = self.config.zoning.member(name);
-        let notify =
-            old.as_ref().is_none_or(|old| old.differs_for_discovery(&entry) || old.logged_in_at != entry.logged_in_at);
-        self.database.insert(Known { entry, member });
-        if old.is_none() {
-            self.permit(id, name);
+        let id = entry.port_id;
+        let place = self.config.zoning.place(&entry.identity());
+        let old = self.database.get(id).cloned();
+        let changed = |old: &Known| {
+            old.entry.differs_for_discovery(&entry)
+                || old.entry.logged_in_at != entry.logged_in_at
+                || old.place != place
+        };
+        let notify = old.as_ref().is_none_or(changed);
+        let moved = old.filter(|old| old.entry.identity() != entry.identity());
+        if let Some(moved) = &moved {
+            self.database.remove(id);
+            self.revoke(id, &moved.place);
+        }
+        let permit = moved.is_some() || self.database.get(id).is_none();
+        self.database.insert(Known { entry, place: place.clone() });
+        if permit {
+            self.permit(id, &place);
         }
         if notify {
-            self.notify(now, id, name, false);
+            self.notify(now, id, &place, false);
         }
     }
 
@@ -171,9 +182,9 @@ impl Switch {
     }
 
     fn take_remote(&mut self, now: Instant, id: FcId) -> Option<Arc<NsEntry>> {
-        let entry = self.database.remove(id)?.entry;
-        self.revoke(id, entry.port_name);
-        self.notify(now, id, entry.port_name, false);
+        let Known { entry, place } = self.database.remove(id)?;
+        self.revoke(id, &place);
+        self.notify(now, id, &place, false);
         Some(entry)
     }
 

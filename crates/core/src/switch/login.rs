@@ -144,12 +144,12 @@ impl Switch {
             extra: None,
         });
         self.logins.insert(id, Login { port, ..Login::default() });
-        let member = self.config.zoning.member(name);
-        self.database.insert(Known { entry: entry.clone(), member });
+        let place = self.config.zoning.place(&entry.identity());
+        self.database.insert(Known { entry: entry.clone(), place: place.clone() });
         self.fib(FibDelta::OwnId { port, id });
-        self.permit(id, name);
+        self.permit(id, &place);
         self.publish(&entry);
-        self.notify(now, id, name, false);
+        self.notify(now, id, &place, false);
     }
 
     /// Takes away everything that an id had.
@@ -158,14 +158,13 @@ impl Switch {
         self.rscn.forget(id);
         self.fib(FibDelta::RemoveId { id });
         let known = self.database.remove(id);
-        let name = known.map(|known| known.entry.port_name);
-        if let Some(name) = name {
-            self.revoke(id, name);
-            self.notify(now, id, name, false);
+        if let Some(known) = &known {
+            self.revoke(id, &known.place);
+            self.notify(now, id, &known.place, false);
         }
         self.outputs.push_back(Output::Peer(PeerUpdate::Removed { port_id: id }));
-        if let Some(name) = name {
-            self.name_free(now, name);
+        if let Some(known) = known {
+            self.name_free(now, known.entry.port_name);
         }
     }
 
@@ -206,6 +205,11 @@ pub(super) const CLASS_3: u16 = ClassParameters::VALID | ClassParameters::SEQUEN
 /// An IEEE extended name (format 2): twelve bits of ours before the 48 bits of `name`.
 pub(super) fn extended_name(name: u64, number: u16) -> Wwpn {
     Wwpn(0x2 << 60 | u64::from(number & 0xfff) << 48 | name & 0xffff_ffff_ffff)
+}
+
+/// The twelve bits of [`extended_name`], nothing for a name of another format.
+pub(super) fn extended_number(name: Wwpn) -> Option<u16> {
+    (name.0 >> 60 == 0x2).then_some((name.0 >> 48 & 0xfff) as u16)
 }
 
 pub(super) fn milliseconds(span: Span) -> u32 {

@@ -39,7 +39,7 @@ mod services;
 mod zoning;
 
 pub use counters::{Counters, Work};
-pub use entry::{NsEntry, NsExtra};
+pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
 pub use peer::PeerUpdate;
 
 use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};

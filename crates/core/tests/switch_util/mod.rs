@@ -1,7 +1,7 @@
 //! A switch with its forwarding table, driven as a driver would.
 #![allow(dead_code)] // each test file uses its part
 
-use sanloom_core::config::{IslChoice, Zone, ZoneDefault, Zoning};
+use sanloom_core::config::{IslChoice, Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::fabric::{Decision, Fib, FibDelta, Leg, ZoneSet};
 use sanloom_core::switch::{Input, Output, PeerUpdate, PortKind, Switch, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
@@ -18,8 +18,14 @@ pub const SWITCH_NAME: Wwnn = Wwnn(0x1000_0000_c0ff_ee02);
 pub const FABRIC_NAME: Wwnn = Wwnn(0x1000_0000_c0ff_ee01);
 
 pub fn zone_set(zones: &[&[u64]], default: ZoneDefault) -> Arc<ZoneSet> {
-    let zone = |members: &&[u64]| Zone { name: "zone".into(), members: members.iter().copied().map(Wwpn).collect() };
-    Arc::new(ZoneSet::new(&Zoning { zones: zones.iter().map(zone).collect(), default }))
+    let zones = zones.iter().map(|members| zone(members.iter().copied())).collect();
+    Arc::new(ZoneSet::new(&Zoning { zones, default }))
+}
+
+/// A zone of port names.
+pub fn zone(names: impl IntoIterator<Item = u64>) -> Zone {
+    let members = names.into_iter().map(|name| ZoneMember::PortName(Wwpn(name))).collect();
+    Zone { name: "zone".into(), members, principals: Vec::new() }
 }
 
 /// Everybody may talk to everybody.
