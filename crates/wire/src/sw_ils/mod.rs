@@ -10,6 +10,9 @@ mod elp;
 mod esc;
 mod ess;
 mod reject;
+mod zone_member;
+mod zone_object;
+mod zoning;
 
 pub use domain::Rdi;
 pub use efp::{Efp, EfpRecord};
@@ -17,12 +20,16 @@ pub use elp::{ClassF, Elp, ElpClass, FlowControl};
 pub use esc::{Esc, EscAcc, EscProtocol};
 pub use ess::{Ess, EssCapability};
 pub use reject::{SW_RJT_BYTES, SwRjt, SwRjtExplanation, SwRjtReason};
+pub use zone_member::{ZoneMember, ZoneMemberId};
+pub use zone_object::{ActiveZoneSet, MemberList, ZoneObject, ZoneObjectType, ZoneSets};
+pub use zoning::{Mrra, MrraAcc, MrraResponse, SfcOperation, ZoneReason, ZoneReply, ZoneStatus};
 
 use crate::bytes::fixed;
 use crate::error::ParseError;
 use crate::id::Wwnn;
 use domain::{DIA_BYTES, emit_dia, parse_dia};
 use std::fmt;
+use std::sync::Arc;
 
 /// A switch fabric internal link service, request or reply.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -50,6 +57,23 @@ pub enum SwIls {
     Esc(Esc),
     /// Exchange Switch Support: which services of the fabric a switch can do.
     Ess(Ess),
+    /// Merge Request: the zones of the sender, for the neighbour to merge with its own.
+    Mr(Arc<ZoneSets>),
+    /// Merge Request Resource Allocation.
+    Mrra(Mrra),
+    /// Acquire Change Authorization: locks the zones of a switch. The domains that the sender knows, at most 16,383.
+    Aca(Vec<u8>),
+    /// Release Change Authorization.
+    Rca,
+    /// Stage Fabric Configuration: the zones to come.
+    Sfc {
+        /// What is to be done with them.
+        operation: SfcOperation,
+        /// The zones.
+        zones: Arc<ZoneSets>,
+    },
+    /// Update Fabric Configuration: what was staged holds from now on.
+    Ufc,
     /// Any other request, with its payload behind the command byte.
     Other {
         /// Command code, none of those above.
@@ -79,6 +103,10 @@ pub enum SwAcc {
     Esc(EscAcc),
     /// ESS.
     Ess(Ess),
+    /// MR, ACA, RCA, SFC, UFC.
+    Zone(ZoneReply),
+    /// MRRA.
+    Mrra(MrraAcc),
     /// The accept of another request, its payload behind the command byte.
     Other(Box<[u8]>),
 }
@@ -99,6 +127,12 @@ impl SwIls {
             command::RCF => SwIls::Rcf,
             command::ESC => SwIls::Esc(Esc::parse(payload)?),
             command::ESS => SwIls::Ess(Ess::parse(payload)?),
+            command::MR => SwIls::Mr(Arc::new(ZoneSets::parse(payload)?)),
+            command::MRRA => SwIls::Mrra(Mrra::parse(payload)?),
+            command::ACA => SwIls::Aca(zoning::parse_domains(payload)?),
+            command::RCA => SwIls::Rca,
+            command::SFC => SwIls::Sfc { operation: SfcOperation(head[1]), zones: Arc::new(ZoneSets::parse(payload)?) },
+            command::UFC => SwIls::Ufc,
             command => SwIls::Other { command, body: payload[1..].into() },
         })
     }
@@ -114,7 +148,11 @@ impl SwIls {
             SwIls::Rdi(rdi) => rdi.emit(command::RDI, out),
             SwIls::Esc(esc) => esc.emit(command::ESC, out),
             SwIls::Ess(ess) => ess.emit(command::ESS, out),
-            SwIls::Bf | SwIls::Rcf => out.extend_from_slice(&[self.command(), 0, 0, 0]),
+            SwIls::Mr(zones) => zones.emit(command::MR, 0, out),
+            SwIls::Mrra(mrra) => mrra.emit(out),
+            SwIls::Aca(domains) => zoning::emit_domains(domains, out),
+            SwIls::Sfc { operation, zones } => zones.emit(command::SFC, operation.0, out),
+            SwIls::Bf | SwIls::Rcf | SwIls::Rca | SwIls::Ufc => out.extend_from_slice(&[self.command(), 0, 0, 0]),
             SwIls::Other { command, body } => {
                 out.push(*command);
                 out.extend_from_slice(body);
@@ -131,9 +169,12 @@ impl SwIls {
             SwIls::Efp(efp) => efp.encoded_len(),
             SwIls::Dia { .. } => DIA_BYTES,
             SwIls::Rdi(rdi) => rdi.encoded_len(),
-            SwIls::Bf | SwIls::Rcf => 4,
             SwIls::Esc(esc) => esc.encoded_len(),
             SwIls::Ess(ess) => ess.encoded_len(),
+            SwIls::Mr(zones) | SwIls::Sfc { zones, .. } => zones.encoded_len(),
+            SwIls::Mrra(_) => Mrra::BYTES,
+            SwIls::Aca(domains) => 4 + 4 * domains.len(),
+            SwIls::Bf | SwIls::Rcf | SwIls::Rca | SwIls::Ufc => 4,
             SwIls::Other { body, .. } => 1 + body.len(),
         }
     }
@@ -151,6 +192,12 @@ impl SwIls {
             SwIls::Rcf => command::RCF,
             SwIls::Esc(_) => command::ESC,
             SwIls::Ess(_) => command::ESS,
+            SwIls::Mr(_) => command::MR,
+            SwIls::Mrra(_) => command::MRRA,
+            SwIls::Aca(_) => command::ACA,
+            SwIls::Rca => command::RCA,
+            SwIls::Sfc { .. } => command::SFC,
+            SwIls::Ufc => command::UFC,
             SwIls::Other { command, .. } => *command,
         }
     }
@@ -171,6 +218,10 @@ impl SwAcc {
             Some(command::BF | command::RCF) => SwAcc::Empty,
             Some(command::ESC) => SwAcc::Esc(EscAcc::parse(payload)?),
             Some(command::ESS) => SwAcc::Ess(Ess::parse(payload)?),
+            Some(command::MR | command::ACA | command::RCA | command::SFC | command::UFC) => {
+                SwAcc::Zone(ZoneReply::parse(payload)?)
+            }
+            Some(command::MRRA) => SwAcc::Mrra(MrraAcc::parse(payload)?),
             _ => SwAcc::Other(payload[1..].into()),
         })
     }
@@ -184,6 +235,8 @@ impl SwAcc {
             SwAcc::Rdi(rdi) => rdi.emit(command::SW_ACC, out),
             SwAcc::Esc(esc) => esc.emit(command::SW_ACC, out),
             SwAcc::Ess(ess) => ess.emit(command::SW_ACC, out),
+            SwAcc::Zone(reply) => reply.emit(out),
+            SwAcc::Mrra(accept) => accept.emit(out),
             SwAcc::Other(body) => {
                 out.push(command::SW_ACC);
                 out.extend_from_slice(body);
@@ -200,8 +253,16 @@ impl SwAcc {
             SwAcc::Rdi(rdi) => rdi.encoded_len(),
             SwAcc::Esc(_) => EscAcc::BYTES,
             SwAcc::Ess(ess) => ess.encoded_len(),
+            SwAcc::Zone(_) => ZoneReply::BYTES,
+            SwAcc::Mrra(_) => MrraAcc::BYTES,
             SwAcc::Other(body) => 1 + body.len(),
         }
+    }
+}
+
+impl From<ZoneReply> for SwIls {
+    fn from(reply: ZoneReply) -> SwIls {
+        SwIls::SwAcc(SwAcc::Zone(reply))
     }
 }
 
@@ -215,6 +276,7 @@ impl fmt::Display for SwIls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, command::name(self.command())) {
             (SwIls::SwRjt(reject), _) => reject.fmt(f),
+            (SwIls::SwAcc(SwAcc::Zone(reply)), _) => write!(f, "SW_ACC: {reply}"),
             (_, Some(name)) => f.pad(name),
             (_, None) => write!(f, "SW_ILS {:02x}", self.command()),
         }

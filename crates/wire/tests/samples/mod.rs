@@ -1,6 +1,7 @@
 //! One message of every kind, with the request that its reply needs, fields all different.
 
 mod ils;
+mod zoning;
 
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
 use sanloom_wire::cdb::Cdb;
@@ -30,6 +31,12 @@ pub fn messages() -> Vec<(Message, Option<ReplyTo>)> {
         ct_replies().into_iter().map(|(request, ct)| (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))),
     );
     all.extend(ils::messages().into_iter().map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))));
+    all.extend(zoning::requests().into_iter().map(|request| (Ct::fzs_request(request).into(), None)));
+    let asked = Ct::fzs_request(sanloom_wire::fzs::FzsRequest::Gzc);
+    all.extend(zoning::accepts().into_iter().map(|(request, accept)| {
+        let reply = asked.reply(CtBody::FzsAccept(accept)).into();
+        (reply, Some(ReplyTo::Ct(Service::FABRIC_ZONE_SERVER, request)))
+    }));
     all.extend(others().into_iter().map(|message| (message, None)));
     all
 }

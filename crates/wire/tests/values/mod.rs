@@ -1,6 +1,8 @@
 //! Random values of every kind of message, with the request that its reply needs. Only what the types rule out in their
 //! documentation (bits that have no place on the wire, names of more than 255 bytes) is left out.
 
+mod zoning;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
@@ -30,6 +32,14 @@ pub fn messages() -> impl Strategy<Value = Sample> {
             let ct = Ct { service: Service::NAME_SERVER, body: CtBody::NsAccept(accept), ..ct };
             (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))
         }),
+        2 => (preamble(), zoning::requests()).prop_map(|(ct, request)| {
+            (Ct { service: Service::FABRIC_ZONE_SERVER, body: CtBody::Fzs(request), ..ct }.into(), None)
+        }),
+        2 => (preamble(), zoning::accepts()).prop_map(|(ct, (request, accept))| {
+            let ct = Ct { service: Service::FABRIC_ZONE_SERVER, body: CtBody::FzsAccept(accept), ..ct };
+            (ct.into(), Some(ReplyTo::Ct(Service::FABRIC_ZONE_SERVER, request)))
+        }),
+        4 => zoning::link_services().prop_map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))),
         2 => other_ct().prop_map(|ct| (ct.into(), None)),
         4 => sw_ils(),
         2 => bls().prop_map(|bls| (Message::Bls(bls), None)),
