@@ -23,3 +23,4 @@ pub mod nport;
 pub mod scsi;
 pub mod switch;
 pub mod time;
+pub mod zoning;

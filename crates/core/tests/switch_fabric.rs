@@ -91,7 +91,7 @@ fn expected_permissions(rig: &Rig, zones: &ZoneSet) -> (Vec<(FcId, FcId)>, Vec<F
     let zoned = |entry: &NsEntry| zones.is_zoned(&entry.identity());
     let mut pairs = Vec::new();
     for s in &known {
-        for d in known.iter().filter(|d| d.port_id.domain() == rig.switch.domain()) {
+        for d in known.iter().filter(|d| Some(d.port_id.domain()) == rig.switch.domain()) {
             let both_zoned = zoned(s) && zoned(d);
             if s.port_id != d.port_id && both_zoned && zones.permits(&s.identity(), &d.identity()) {
                 pairs.push((s.port_id, d.port_id));

@@ -162,6 +162,7 @@ impl World {
                         self.post(Event::Peer { from: n, to, update });
                     }
                 }
+                switch::Output::Persist { .. } => {}
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::database::{Known, scope};
 use super::entry::NsEntry;
 use super::peer::PeerUpdate;
+use super::policy::DuplicateNames;
 use super::rscn::{Ended, Interest};
 use super::{Output, Switch};
 use crate::fabric::ZonePlace;
@@ -55,7 +56,7 @@ impl Switch {
 
     /// Tells the local ports that may see the port that it changed.
     pub(super) fn notify(&mut self, now: Instant, id: FcId, place: &ZonePlace, by_n_port: bool) {
-        for mate in self.local_mates(id, place) {
+        for mate in self.audience(id, place) {
             let noted = self.rscn.notify(now, mate, id, by_n_port);
             self.work.notifications += u64::from(noted);
         }
@@ -92,7 +93,7 @@ impl Switch {
         let took_effect = match update {
             PeerUpdate::Object(entry) => self.remote_object(now, entry),
             PeerUpdate::Removed { port_id } => {
-                port_id.domain() != self.config.domain && self.remove_remote(now, port_id)
+                Some(port_id.domain()) != self.domain && self.remove_remote(now, port_id)
             }
             PeerUpdate::DomainGone { domain } => self.remove_domain(now, domain),
         };
@@ -102,7 +103,7 @@ impl Switch {
     /// True if something changed.
     fn remote_object(&mut self, now: Instant, entry: Arc<NsEntry>) -> bool {
         let (id, name) = (entry.port_id, entry.port_name);
-        if id.domain() == self.config.domain || !self.reachable.has(id.domain()) {
+        if Some(id.domain()) == self.domain || !self.reachable.has(id.domain()) {
             return false;
         }
         match self.database.get(id) {
@@ -113,8 +114,7 @@ impl Switch {
         }
         self.database.remove_shadow(id);
         while let Some(other) = self.database.id_of(name).filter(|other| *other != id) {
-            let precedence = |known: &Known| known.entry.precedence();
-            if self.database.get(other).map(precedence) > Some(entry.precedence()) {
+            if self.database.get(other).is_some_and(|known| self.outranks(&known.entry, &entry)) {
                 self.remove_remote(now, id);
                 self.database.shadow(entry);
                 return true;
@@ -153,12 +153,21 @@ impl Switch {
 
     /// A port with this name is gone: another one that used it, if any, takes its place.
     pub(super) fn name_free(&mut self, now: Instant, name: Wwpn) {
-        if let Some(entry) = self.database.take_shadow(name) {
+        let newest = self.config.policy.duplicate_names == DuplicateNames::NewWins;
+        if let Some(entry) = self.database.take_shadow(name, newest) {
             self.add_remote(now, entry);
         }
     }
 
-    /// A port with the name of an object here logged in elsewhere, later: that one stays.
+    /// Of two ports with one name, `a` stays. All switches decide alike.
+    fn outranks(&self, a: &NsEntry, b: &NsEntry) -> bool {
+        match self.config.policy.duplicate_names {
+            DuplicateNames::NewWins => a.precedence() > b.precedence(),
+            DuplicateNames::OldWins | DuplicateNames::Block => a.precedence() < b.precedence(),
+        }
+    }
+
+    /// A port with the name of an object here logged in elsewhere, and that one stays.
     pub(super) fn evict(&mut self, now: Instant, old: FcId) {
         self.counters.duplicate_names += 1;
         if self.logins.contains_key(&old) {
@@ -190,7 +199,7 @@ impl Switch {
 
     /// Forgets every port of another switch. True if there were any.
     pub(super) fn remove_domain(&mut self, now: Instant, domain: u8) -> bool {
-        if domain == self.config.domain {
+        if Some(domain) == self.domain {
             return false;
         }
         self.database.remove_shadows(scope(domain, 0));

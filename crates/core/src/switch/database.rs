@@ -83,11 +83,15 @@ impl Database {
         self.shadows.retain(|id, _| !ids.contains(id));
     }
 
-    /// Takes out the latest of the objects with this name that were put aside.
-    pub(super) fn take_shadow(&mut self, name: Wwpn) -> Option<Arc<NsEntry>> {
+    /// Takes out the newest or oldest of the objects with this name that were put aside.
+    pub(super) fn take_shadow(&mut self, name: Wwpn, newest: bool) -> Option<Arc<NsEntry>> {
         let with_name = self.shadows.values().filter(|entry| entry.port_name == name);
-        let latest = with_name.max_by_key(|entry| entry.precedence())?.port_id;
-        self.shadows.remove(&latest)
+        let first = match newest {
+            true => with_name.max_by_key(|entry| entry.precedence()),
+            false => with_name.min_by_key(|entry| entry.precedence()),
+        };
+        let id = first?.port_id;
+        self.shadows.remove(&id)
     }
 
     /// Objects in a range of ids, sorted by id.

@@ -32,7 +32,7 @@ pub struct NsEntry {
     pub fabric_port_name: Wwpn,
     /// FC-4 types.
     pub types: Fc4Types,
-    /// When the port logged in: of two ports with one name the later one stays.
+    /// When the port logged in: of two ports with one name that decides who stays.
     pub logged_in_at: Instant,
     /// What few ports register.
     pub extra: Option<Box<NsExtra>>,
@@ -124,7 +124,7 @@ impl NsEntry {
         self.extra.as_ref().and_then(|extra| extra.rare.as_deref()).unwrap_or(NOTHING)
     }
 
-    /// Of two ports with one name the one with the greater precedence stays, and all switches decide alike.
+    /// Orders ports with one name by age, and no two alike.
     pub(super) fn precedence(&self) -> (Instant, FcId) {
         (self.logged_in_at, self.port_id)
     }

@@ -37,7 +37,7 @@ impl Switch {
             true => FibDelta::Permit { s, d },
             false => FibDelta::Revoke { s, d },
         };
-        if id.domain() != self.config.domain {
+        if Some(id.domain()) != self.domain {
             for mate in self.local_mates(id, place) {
                 self.permission(change(id, mate));
             }
@@ -47,7 +47,7 @@ impl Switch {
         self.work.zone_members += looked_at as u64;
         for mate in self.database.ids_of(&mates).into_iter().filter(|mate| *mate != id) {
             self.permission(change(mate, id));
-            if mate.domain() == self.config.domain {
+            if Some(mate.domain()) == self.domain {
                 self.permission(change(id, mate));
             }
         }
@@ -69,12 +69,27 @@ impl Switch {
             ids
         } else {
             self.work.objects += all_here as u64;
-            let here = self.database.range(scope(self.config.domain, 0));
-            let mates = here.filter(|(_, known)| zones.permitted(place, &known.place));
+            let here = self.domain.map(|domain| self.database.range(scope(domain, 0)));
+            let mates = here.into_iter().flatten().filter(|(_, known)| zones.permitted(place, &known.place));
             mates.map(|(mate, _)| mate).collect()
         };
         found.retain(|mate| *mate != id);
         found
+    }
+
+    /// The ports that asked for changes, are logged in here and may talk to `id`, sorted, without itself. Looks at its
+    /// zone-mates or at all that asked, whichever are fewer.
+    pub(super) fn audience(&mut self, id: FcId, place: &ZonePlace) -> Vec<FcId> {
+        let zones = &self.config.zoning;
+        if place.is_zoned() && zones.mates_bound(place) < self.rscn.recipients().len() {
+            return self.local_mates(id, place);
+        }
+        let asked = self.rscn.recipients();
+        self.work.objects += asked.len() as u64;
+        let may = |mate: &FcId| {
+            zones.permits_all() || self.database.get(*mate).is_some_and(|known| zones.permitted(place, &known.place))
+        };
+        asked.filter(|mate| *mate != id && may(mate)).collect()
     }
 
     fn permission(&mut self, delta: FibDelta) {
