@@ -1,0 +1,85 @@
+//! What a whole switch is told at its beginning: [`FabricSwitchConfig`].
+
+use super::FabricSwitch;
+use crate::domain::DomainConfig;
+use crate::eport::EPortConfig;
+use crate::fspf::FspfConfig;
+use crate::fspf::cost::CostRule;
+use crate::names::NamesConfig;
+use crate::switch::{SwitchConfig, f_port_name};
+use crate::zoning::Zones;
+use crate::zoning::server::ZoneServerConfig;
+use sanloom_wire::sw_ils::FlowControl;
+
+/// What a switch is told at its beginning.
+#[derive(Clone, Debug)]
+pub struct FabricSwitchConfig {
+    /// The services. Their domain is nothing: the domain manager brings it.
+    pub services: SwitchConfig,
+    /// Principal selection and domain.
+    pub domain: DomainConfig,
+    /// How zones merge and change.
+    pub zones: ZoneServerConfig,
+    /// Zones at the beginning; `services.zoning` is what is in force of them.
+    pub database: Zones,
+    /// Path selection.
+    pub fspf: FspfConfig,
+    /// How links cost.
+    pub cost_rule: CostRule,
+    /// Names across switches.
+    pub names: NamesConfig,
+    /// Flow control modes of the E_Ports, the preferred one first.
+    pub flow_control: Vec<FlowControl>,
+    /// What an E_Port of each port would be; ports beyond the list are [`IslConfig::default`].
+    pub isls: Vec<IslConfig>,
+}
+
+/// What the link of a port to another switch is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IslConfig {
+    /// Data rate in bytes per second; 0: not known, the dearest link there is.
+    pub bytes_per_s: u64,
+    /// Receive buffers of this end, in frames.
+    pub bb_credit: u16,
+    /// Number of the bundle (trunk) that the link belongs to.
+    pub bundle: Option<u16>,
+}
+
+impl FabricSwitchConfig {
+    pub(super) fn isl(&self, port: u16) -> IslConfig {
+        self.isls.get(usize::from(port)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn eport(&self, port: u16) -> EPortConfig {
+        let services = &self.services;
+        EPortConfig {
+            port,
+            port_name: f_port_name(services.name, port),
+            switch_name: services.name,
+            r_a_tov: services.r_a_tov,
+            e_d_tov: services.e_d_tov,
+            bb_credit: self.isl(port).bb_credit.into(),
+            receive_size_bytes: services.receive_size_bytes,
+            classes: [false, false, true],
+            flow_control: self.flow_control.clone(),
+            retry: services.e_d_tov,
+            vendor: *b"sanloom\0",
+        }
+    }
+}
+
+impl FabricSwitch {
+    /// Cost of the link of a port. A rule that adds up a bundle counts its links that carry traffic.
+    pub(super) fn cost(&self, port: u16) -> u32 {
+        let isl = self.config.isl(port);
+        let rates: Vec<u64> = match isl.bundle {
+            None => vec![isl.bytes_per_s],
+            Some(bundle) => {
+                let open = self.isls.iter().filter(|(other, isl)| isl.open || **other == port);
+                let of_bundle = open.map(|(port, _)| self.config.isl(*port)).filter(|isl| isl.bundle == Some(bundle));
+                of_bundle.map(|isl| isl.bytes_per_s).collect()
+            }
+        };
+        self.config.cost_rule.cost(&rates)
+    }
+}

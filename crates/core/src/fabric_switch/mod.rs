@@ -1,0 +1,327 @@
+//! A whole switch of a fabric: [`FabricSwitch`] holds the services of [`Switch`] and the machines that join it with other
+//! switches, and carries what one says to the next.
+//!
+//! ```text
+//!   link up ──▶ EPort ──Up──▶ DomainManager ──LinkReady──▶ ZoneServer ──LinkMerged──▶ Fspf ──Routes──▶ NameExchange
+//!               (ELP)         (EFP, DIA, RDI)              (MR, SFC …)               (HLO, LSU)        (SW_RSCN, GE_PT)
+//!                                   │ Domain                    │ Effective               │ Routes           │ Object
+//!                                   ▼                           ▼                         ▼                  ▼
+//!                             ┌──────────────────────────── Switch ─────────────────────────────────────────────┐
+//!                             │  login, name server, zoning, fabric controller, management server               │
+//!                             └─────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! It keeps the contract of a control machine (see the crate) and is what both drivers run; a chassis with several virtual
+//! fabrics runs one for each. An E_Port takes frames of others only when all five machines have agreed to its link: until
+//! then its [`PortMode`] is `Isolated`, and only the fabric controllers at its ends hear each other.
+//!
+//! Exchanges with other switches are kept here, see [`crate::ils`].
+
+mod config;
+mod message;
+mod status;
+mod wiring;
+
+pub use config::{FabricSwitchConfig, IslConfig};
+pub use status::{IslState, IslStatus};
+
+use crate::domain::{self, DomainManager};
+use crate::eport::{self, EPort};
+use crate::fabric::{FibDelta, Leg, PortMode};
+use crate::fspf::{self, Fspf};
+use crate::ils::{Due, Exchanges, Outcome, Peer};
+use crate::isolation::Isolation;
+use crate::names::{self, NameExchange};
+use crate::switch::{self, PortKind, Switch};
+use crate::time::Instant;
+use crate::zoning::server::{self, ChangeFailure, ZoneChange, ZoneServer};
+use sanloom_wire::{FcId, Frame, Wwnn, Wwpn};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Something that happened to a switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// The link of a port came up. A port that was up goes down first.
+    PortUp {
+        /// The port.
+        port: u16,
+        /// What is at the other end.
+        kind: PortKind,
+    },
+    /// The link of a port went down.
+    PortDown {
+        /// The port.
+        port: u16,
+    },
+    /// A message to a service or a controller of this switch.
+    Frame {
+        /// The port that it came in through.
+        port: u16,
+        /// The message, whole.
+        frame: Frame,
+    },
+    /// The operator wants the zones of the fabric changed.
+    ChangeZones {
+        /// Comes back with [`Event::ZonesChanged`].
+        tag: u32,
+        /// The change.
+        change: ZoneChange,
+    },
+    /// The operator wants an isolated port to try again.
+    Retry {
+        /// The port.
+        port: u16,
+    },
+    /// The operator wants the principal switch selected anew; disruptive: the domains, too.
+    Rebuild {
+        /// Domains are given anew, and everybody logs in again.
+        disruptive: bool,
+    },
+    /// The time that [`FabricSwitch::poll_timeout`] named has come; too early is harmless.
+    Timeout,
+}
+
+/// Something that a switch wants done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Send a message.
+    Send {
+        /// Through this port.
+        port: u16,
+        /// The message.
+        frame: Frame,
+    },
+    /// Change the forwarding table, before later outputs are acted on.
+    Fib(FibDelta),
+    /// The address is the persistent one of the name from now on.
+    Persist {
+        /// The port name.
+        port_name: Wwpn,
+        /// Its address.
+        port_id: FcId,
+    },
+    /// Something that an administrator wants to know.
+    Event(Event),
+}
+
+/// Something that an administrator wants to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A link to another switch carries traffic.
+    IslUp {
+        /// The port.
+        port: u16,
+        /// The switch at the other end.
+        neighbour: Wwnn,
+    },
+    /// A link to another switch carries none any more.
+    IslDown {
+        /// The port.
+        port: u16,
+    },
+    /// A port is isolated from its neighbour.
+    Isolated {
+        /// The port.
+        port: u16,
+        /// Why.
+        reason: Isolation,
+    },
+    /// The switch has this domain, or none.
+    Domain(Option<u8>),
+    /// The fabric has this principal switch.
+    Principal(Wwnn),
+    /// A change of the zones that the operator asked for has ended. What failed has changed nothing anywhere.
+    ZonesChanged {
+        /// From [`Input::ChangeZones`].
+        tag: u32,
+        /// Done, or everything that was in the way.
+        result: Result<(), Vec<ChangeFailure>>,
+    },
+}
+
+/// Which machine asked another switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asker {
+    EPort(u16),
+    Domain,
+    Zones,
+    Names,
+}
+
+/// The machines of one switch. See the [module](self).
+#[derive(Debug)]
+pub struct FabricSwitch {
+    config: FabricSwitchConfig,
+    services: Switch,
+    isls: BTreeMap<u16, Isl>,
+    domains: DomainManager,
+    zones: ZoneServer,
+    paths: Fspf,
+    names: NameExchange,
+    exchanges: Exchanges<(Asker, u32)>,
+    /// Legs to each domain that can be reached.
+    legs: BTreeMap<u8, Vec<Leg>>,
+    principal: Option<Wwnn>,
+    members: Vec<(u8, Wwnn)>,
+    outputs: VecDeque<Output>,
+    /// Messages of other switches that nobody took.
+    discarded: u64,
+    next_notice: u16,
+}
+
+/// A port to another switch.
+#[derive(Debug)]
+struct Isl {
+    machine: EPort,
+    neighbour: Option<Wwnn>,
+    /// Frames of others may pass.
+    open: bool,
+}
+
+impl FabricSwitch {
+    /// A switch with all ports down.
+    pub fn new(now: Instant, config: FabricSwitchConfig) -> FabricSwitch {
+        let mut switch = FabricSwitch {
+            services: Switch::new(config.services.clone()),
+            isls: BTreeMap::new(),
+            domains: DomainManager::new(config.domain.clone()),
+            zones: ZoneServer::new(config.zones, config.database.clone()),
+            paths: Fspf::new(config.fspf),
+            names: NameExchange::new(config.names.clone()),
+            exchanges: Exchanges::new(config.services.e_d_tov),
+            legs: BTreeMap::new(),
+            principal: None,
+            members: Vec::new(),
+            outputs: VecDeque::new(),
+            discarded: 0,
+            next_notice: 0,
+            config,
+        };
+        switch.settle(now);
+        switch
+    }
+
+    /// One thing happened at `now`, which never decreases. Never panics and never blocks, whatever a peer sent.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::PortUp { port, kind: PortKind::E } => self.isl_up(now, port),
+            Input::PortUp { port, kind } => {
+                self.isl_gone(now, port);
+                self.services.handle(now, switch::Input::PortUp { port, kind });
+            }
+            Input::PortDown { port } => match self.isls.contains_key(&port) {
+                true => self.isl_gone(now, port),
+                false => self.services.handle(now, switch::Input::PortDown { port }),
+            },
+            Input::Frame { port, frame } => self.frame(now, port, frame),
+            Input::ChangeZones { tag, change } => self.zones.handle(now, server::Input::Change { tag, change }),
+            Input::Retry { port } => {
+                if let Some(isl) = self.isls.get_mut(&port) {
+                    isl.machine.handle(now, eport::Input::Retry);
+                }
+            }
+            Input::Rebuild { disruptive } => self.domains.handle(now, domain::Input::Rebuild { disruptive }),
+            Input::Timeout => self.timeout(now),
+        }
+        self.settle(now);
+    }
+
+    /// What is to be done next; drained until `None` after [`new`](FabricSwitch::new) and after every
+    /// [`handle`](FabricSwitch::handle).
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to come back with [`Input::Timeout`] if nothing happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let machines = [
+            self.services.poll_timeout(),
+            self.domains.poll_timeout(),
+            self.zones.poll_timeout(),
+            self.paths.poll_timeout(),
+            self.names.poll_timeout(),
+            self.exchanges.next_deadline(),
+        ];
+        let ports = self.isls.values().map(|isl| isl.machine.poll_timeout());
+        machines.into_iter().chain(ports).flatten().min()
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        while let Some(due) = self.exchanges.due(now) {
+            match due {
+                Due::Again { to, message, ox_id } => self.transmit(to, ox_id, message),
+                Due::GivenUp { owner: (asker, tag), .. } => self.ended(now, asker, tag, Outcome::Unanswered),
+            }
+        }
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.services.poll_timeout()) {
+            self.services.handle(now, switch::Input::Timeout);
+        }
+        for isl in self.isls.values_mut().filter(|isl| is_due(isl.machine.poll_timeout())) {
+            isl.machine.handle(now, eport::Input::Timeout);
+        }
+        if is_due(self.domains.poll_timeout()) {
+            self.domains.handle(now, domain::Input::Timeout);
+        }
+        if is_due(self.zones.poll_timeout()) {
+            self.zones.handle(now, server::Input::Timeout);
+        }
+        if is_due(self.paths.poll_timeout()) {
+            self.paths.handle(now, fspf::Input::Timeout);
+        }
+        if is_due(self.names.poll_timeout()) {
+            self.names.handle(now, names::Input::Timeout);
+        }
+    }
+
+    /// How a request to another switch ended, told to who asked.
+    fn ended(&mut self, now: Instant, asker: Asker, tag: u32, outcome: Outcome) {
+        match asker {
+            Asker::EPort(port) => {
+                if let Some(isl) = self.isls.get_mut(&port) {
+                    isl.machine.handle(now, eport::Input::Outcome { tag, outcome });
+                }
+            }
+            Asker::Domain => self.domains.handle(now, domain::Input::Outcome { tag, outcome }),
+            Asker::Zones => self.zones.handle(now, server::Input::Outcome { tag, outcome }),
+            Asker::Names => self.names.handle(now, names::Input::Outcome { tag, outcome }),
+        }
+    }
+
+    fn isl_up(&mut self, now: Instant, port: u16) {
+        self.isl_gone(now, port);
+        self.services.handle(now, switch::Input::PortDown { port });
+        let mut isl = Isl { machine: EPort::new(self.config.eport(port)), neighbour: None, open: false };
+        self.fib(FibDelta::PortMode { port, mode: PortMode::Isolated });
+        isl.machine.handle(now, eport::Input::LinkUp);
+        self.isls.insert(port, isl);
+    }
+
+    /// The link of a port to another switch is gone, if it had one.
+    fn isl_gone(&mut self, now: Instant, port: u16) {
+        let Some(mut isl) = self.isls.remove(&port) else { return };
+        self.exchanges.forget(|peer| peer == Peer::Link(port));
+        isl.machine.handle(now, eport::Input::LinkDown);
+        while isl.machine.poll_output().is_some() {}
+        self.fib(FibDelta::PortMode { port, mode: PortMode::Down });
+        self.close(now, port, isl.open);
+    }
+
+    /// No traffic over this link any more.
+    fn close(&mut self, now: Instant, port: u16, was_open: bool) {
+        if was_open {
+            self.event(Event::IslDown { port });
+        }
+        self.paths.handle(now, fspf::Input::LinkDown { port });
+        self.zones.handle(now, server::Input::LinkDown { port });
+        self.domains.handle(now, domain::Input::LinkDown { port });
+    }
+
+    fn fib(&mut self, delta: FibDelta) {
+        self.outputs.push_back(Output::Fib(delta));
+    }
+
+    fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+}
