@@ -15,6 +15,7 @@ use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
 use sanloom_wire::pcapng::{
     Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
 };
+use sanloom_wire::sw_ils::SwIls;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl};
 use std::path::PathBuf;
 use std::process::Command;
@@ -81,6 +82,39 @@ fn no_kind_of_message_is_malformed() {
     assert_well_formed(&tshark.read("kinds", &file, &["-V"]));
     let crcs = tshark.read("kinds-crc", &file, CRC_STATUS);
     assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
+}
+
+#[test]
+fn paths_and_state_changes_between_switches_read_as_they_are_meant() {
+    let Some(tshark) = Tshark::find() else { return };
+    let is_meant = |message: &&(Message, _)| match &message.0 {
+        Message::SwIls(ils) => {
+            matches!(**ils, SwIls::Hlo(_) | SwIls::Lsu(_) | SwIls::Lsa(_) | SwIls::SwRscn(_))
+        }
+        _ => false,
+    };
+    let messages = samples::messages();
+    let frame = |(message, _): &(Message, _)| {
+        let header = message.header(FcId::FABRIC_CONTROLLER, FcId::FABRIC_CONTROLLER, 1, RX_ID_UNASSIGNED);
+        Frame { header, payload: message.clone().into() }
+    };
+    let frames: Vec<Frame> = messages.iter().filter(is_meant).map(frame).collect();
+    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
+    let fields = "fspf.origdomid hlo.hloint hlo.deadint hlo.rcvdomid hlo.origpidx lsupdate.flags \
+                  lsr.age lsr.advdomid lsr.incid lsr.length ldr.linkid ldr.out_portidx ldr.nbr_portidx ldr.linkcost \
+                  rscn.evtype rscn.affectedport rscn.portstate rscn.portid rscn.pwwn rscn.nwwn";
+    let fields: Vec<String> = fields.split_whitespace().map(|field| format!("swils.{field}")).collect();
+    arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+    let text = tshark.read("switches", &capture(&frames, Resolution::Picoseconds), &arguments);
+    let expected = [
+        "5|20|80|6|0x000011|||||||||||||||",
+        "5|||||0x03|3,4|5,6|2147483649,2147483655|60,44|00.00.06,00.00.07,00.00.05|0x000012,0x000012,0x000012|\
+         0x000034,0x000034,0x000034|500,250,500||||||",
+        "6||||||3,4|5,6|2147483649,2147483655|60,44||||||||||",
+        "||||||||||||||0|01.02.03|0x01,0x02|01.02.03,01.02.03|\
+         21:00:00:24:ff:00:00:01,21:00:00:24:ff:00:00:01|20:00:00:24:ff:00:00:01,20:00:00:24:ff:00:00:01",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
 }
 
 fn assert_well_formed(text: &str) {

@@ -4,9 +4,17 @@
 //! FFFFFD to FFFFFD on one link; those of the whole fabric run between domain controllers, FFFCdd.
 
 pub mod command;
+mod fspf;
+mod link_state;
+mod link_state_update;
 mod reject;
+mod state_change;
 
+pub use fspf::{FSPF_VERSION, FspfHeader, Hello};
+pub use link_state::{AgedRecord, Incarnation, LinkDescriptor, LinkStateRecord, LsrBody, LsrHeader};
+pub use link_state_update::{LinkStateAck, LinkStateUpdate, lsu_flag};
 pub use reject::{SW_RJT_BYTES, SwRjt, SwRjtExplanation, SwRjtReason};
+pub use state_change::{SwRscn, SwRscnEntry, port_event};
 
 use crate::bytes::fixed;
 use crate::error::ParseError;
@@ -23,6 +31,14 @@ pub enum SwIls {
     Bf,
     /// Reconfigure Fabric: select a principal switch again and assign all domain identifiers anew.
     Rcf,
+    /// Hello of a neighbour on a link.
+    Hlo(Hello),
+    /// Link state update.
+    Lsu(LinkStateUpdate),
+    /// Link state acknowledgement.
+    Lsa(LinkStateAck),
+    /// Ports of another domain changed.
+    SwRscn(SwRscn),
     /// Any other request, with its payload behind the command byte.
     Other {
         /// Command code, none of those above.
@@ -35,7 +51,7 @@ pub enum SwIls {
 /// SW_ACC, by the request that it answers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SwAcc {
-    /// The command word alone: BF, RCF.
+    /// The command word alone: BF, RCF, SW_RSCN.
     Empty,
     /// The accept of another request, its payload behind the command byte.
     Other(Box<[u8]>),
@@ -51,6 +67,10 @@ impl SwIls {
             command::SW_ACC => SwIls::SwAcc(SwAcc::parse(reply_to, payload)?),
             command::BF => SwIls::Bf,
             command::RCF => SwIls::Rcf,
+            command::HLO => SwIls::Hlo(Hello::parse(payload)?),
+            command::LSU => SwIls::Lsu(LinkStateUpdate::parse(payload)?),
+            command::LSA => SwIls::Lsa(LinkStateAck::parse(payload)?),
+            command::SW_RSCN => SwIls::SwRscn(SwRscn::parse(payload)?),
             command => SwIls::Other { command, body: payload[1..].into() },
         })
     }
@@ -61,6 +81,10 @@ impl SwIls {
             SwIls::SwRjt(reject) => reject.emit(out),
             SwIls::SwAcc(accept) => accept.emit(out),
             SwIls::Bf | SwIls::Rcf => out.extend_from_slice(&[self.command(), 0, 0, 0]),
+            SwIls::Hlo(hello) => hello.emit(out),
+            SwIls::Lsu(update) => update.emit(out),
+            SwIls::Lsa(acknowledgement) => acknowledgement.emit(out),
+            SwIls::SwRscn(notification) => notification.emit(out),
             SwIls::Other { command, body } => {
                 out.push(*command);
                 out.extend_from_slice(body);
@@ -74,6 +98,10 @@ impl SwIls {
             SwIls::SwRjt(_) => SW_RJT_BYTES,
             SwIls::SwAcc(accept) => accept.encoded_len(),
             SwIls::Bf | SwIls::Rcf => 4,
+            SwIls::Hlo(_) => Hello::BYTES,
+            SwIls::Lsu(update) => update.encoded_len(),
+            SwIls::Lsa(acknowledgement) => acknowledgement.encoded_len(),
+            SwIls::SwRscn(notification) => notification.encoded_len(),
             SwIls::Other { body, .. } => 1 + body.len(),
         }
     }
@@ -85,6 +113,10 @@ impl SwIls {
             SwIls::SwAcc(_) => command::SW_ACC,
             SwIls::Bf => command::BF,
             SwIls::Rcf => command::RCF,
+            SwIls::Hlo(_) => command::HLO,
+            SwIls::Lsu(_) => command::LSU,
+            SwIls::Lsa(_) => command::LSA,
+            SwIls::SwRscn(_) => command::SW_RSCN,
             SwIls::Other { command, .. } => *command,
         }
     }
@@ -98,7 +130,7 @@ impl SwIls {
 impl SwAcc {
     fn parse(reply_to: Option<u8>, payload: &[u8]) -> Result<SwAcc, ParseError> {
         Ok(match reply_to {
-            Some(command::BF | command::RCF) => SwAcc::Empty,
+            Some(command::BF | command::RCF | command::SW_RSCN) => SwAcc::Empty,
             _ => SwAcc::Other(payload[1..].into()),
         })
     }
