@@ -5,10 +5,11 @@ mod samples;
 use samples::{HOST, HOST_NODE, HOST_PORT, STORAGE, STORAGE_PORT, login, prli_page};
 use sanloom_wire::bls::{BaAcc, Bls};
 use sanloom_wire::cdb::Cdb;
-use sanloom_wire::ct::{Ct, CtBody};
+use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::els::{AddressFormat, Els, LsAcc, Prli, Rscn, RscnPage, prli, scr};
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
+use sanloom_wire::fzs::FzsRequest;
 use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::login::feature;
 use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
@@ -61,9 +62,14 @@ fn a_session_has_no_malformed_field_and_every_crc_is_good() {
 fn no_kind_of_message_is_malformed() {
     let Some(tshark) = Tshark::find() else { return };
     let mut frames = Vec::new();
-    let messages = samples::messages();
+    let mut messages = samples::messages();
+    messages.retain(|(message, _)| !is_misread(message));
     for (number, (message, reply_to)) in messages.iter().enumerate() {
-        let server = if matches!(message, Message::Ct(_)) { FcId::NAME_SERVER } else { STORAGE };
+        let server = match message {
+            Message::Ct(ct) if ct.service == Service::FABRIC_ZONE_SERVER => FcId::MANAGEMENT_SERVER,
+            Message::Ct(_) => FcId::NAME_SERVER,
+            _ => STORAGE,
+        };
         let mut send = |message: &Message, s_id, d_id| {
             let header = message.header(s_id, d_id, number as u16, RX_ID_UNASSIGNED);
             frames.push(Frame { header, payload: message.clone().into() });
@@ -79,7 +85,24 @@ fn no_kind_of_message_is_malformed() {
         }
     }
     let file = capture(&frames, Resolution::Picoseconds);
-    assert_well_formed(&tshark.read("kinds", &file, &["-V"]));
+    let text = tshark.read("kinds", &file, &["-V"]);
+    assert_well_formed(&text);
+    for expected in [
+        "Active Zoneset Name: nightly1",
+        "Zone Object Name: zone_two",
+        "Member Identifier: db_array",
+        "Member Identifier: 0x00010102",
+        "Operation Request: Deactivate Zone Set",
+        "Domain ID 2: 239",
+        "Zone Command Status: Failed",
+        "Zone Command Reason Code: Cannot Merge",
+        "MRRA Response: 2",
+        "Capabilities: 0xc0, Hard Zones, Soft Zones",
+        "Opcode: Activate Zone Set Direct",
+        "Zone Set Name: nights",
+    ] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
     let crcs = tshark.read("kinds-crc", &file, CRC_STATUS);
     assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
 }
@@ -115,6 +138,18 @@ fn paths_and_state_changes_between_switches_read_as_they_are_meant() {
          21:00:00:24:ff:00:00:01,21:00:00:24:ff:00:00:01|20:00:00:24:ff:00:00:01,20:00:00:24:ff:00:00:01",
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+}
+
+/// Wireshark 4.4 reads a descriptor as long as all that follows it, and steps 255 bytes over each 256. Of two names in a
+/// request to the zone server it looks for the second four bytes too early.
+fn is_misread(message: &Message) -> bool {
+    let Message::Ct(ct) = message else { return false };
+    matches!(
+        ct.body,
+        CtBody::Ns(NsRequest::RfdId { .. })
+            | CtBody::NsAccept(NsAccept::Descriptors(_))
+            | CtBody::Fzs(FzsRequest::Azd { .. } | FzsRequest::Rzd { .. })
+    )
 }
 
 fn assert_well_formed(text: &str) {

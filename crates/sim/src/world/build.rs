@@ -18,7 +18,7 @@ use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{NPort, NPortConfig};
 use sanloom_core::scsi::{Identity, LunConfig};
-use sanloom_core::switch::{Switch, SwitchConfig};
+use sanloom_core::switch::{Policy, Switch, SwitchConfig};
 use sanloom_wire::{FcId, Wwnn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ impl World {
             }
         }
         SwitchConfig {
-            domain: config.domain,
+            domain: Some(config.domain),
             name: Wwnn(FABRIC_NAME.0 | u64::from(config.domain) << 32),
             fabric_name: FABRIC_NAME,
             ports: config.ports,
@@ -159,6 +159,7 @@ impl World {
             bb_credit,
             receive_size_bytes: 2048,
             zoning: self.zones.clone(),
+            policy: Policy::default(),
         }
     }
 

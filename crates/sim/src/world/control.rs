@@ -88,6 +88,8 @@ impl World {
                 switch::Output::Send { port, frame } => self.net.send_from_switch(switch, port, frame),
                 switch::Output::Fib(delta) => self.net.fib_mut(switch).apply(&delta),
                 switch::Output::Peer(update) => self.post(switch, update),
+                // Every run begins with the lab's addresses.
+                switch::Output::Persist { .. } => {}
             }
         }
         if let Some(at) = self.switches[usize::from(switch)].machine.poll_timeout() {

@@ -9,16 +9,23 @@ mod link_state;
 mod link_state_update;
 mod reject;
 mod state_change;
+mod zone_member;
+mod zone_object;
+mod zoning;
 
 pub use fspf::{FSPF_VERSION, FspfHeader, Hello};
 pub use link_state::{AgedRecord, Incarnation, LinkDescriptor, LinkStateRecord, LsrBody, LsrHeader};
 pub use link_state_update::{LinkStateAck, LinkStateUpdate, lsu_flag};
 pub use reject::{SW_RJT_BYTES, SwRjt, SwRjtExplanation, SwRjtReason};
 pub use state_change::{SwRscn, SwRscnEntry, port_event};
+pub use zone_member::{ZoneMember, ZoneMemberId};
+pub use zone_object::{ActiveZoneSet, MemberList, ZoneObject, ZoneObjectType, ZoneSets};
+pub use zoning::{Mrra, MrraAcc, MrraResponse, SfcOperation, ZoneReason, ZoneReply, ZoneStatus};
 
 use crate::bytes::fixed;
 use crate::error::ParseError;
 use std::fmt;
+use std::sync::Arc;
 
 /// A switch fabric internal link service, request or reply.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -39,6 +46,23 @@ pub enum SwIls {
     Lsa(LinkStateAck),
     /// Ports of another domain changed.
     SwRscn(SwRscn),
+    /// Merge Request: the zones of the sender, for the neighbour to merge with its own.
+    Mr(Arc<ZoneSets>),
+    /// Merge Request Resource Allocation.
+    Mrra(Mrra),
+    /// Acquire Change Authorization: locks the zones of a switch. The domains that the sender knows, at most 16,383.
+    Aca(Vec<u8>),
+    /// Release Change Authorization.
+    Rca,
+    /// Stage Fabric Configuration: the zones to come.
+    Sfc {
+        /// What is to be done with them.
+        operation: SfcOperation,
+        /// The zones.
+        zones: Arc<ZoneSets>,
+    },
+    /// Update Fabric Configuration: what was staged holds from now on.
+    Ufc,
     /// Any other request, with its payload behind the command byte.
     Other {
         /// Command code, none of those above.
@@ -53,6 +77,10 @@ pub enum SwIls {
 pub enum SwAcc {
     /// The command word alone: BF, RCF, SW_RSCN.
     Empty,
+    /// MR, ACA, RCA, SFC, UFC.
+    Zone(ZoneReply),
+    /// MRRA.
+    Mrra(MrraAcc),
     /// The accept of another request, its payload behind the command byte.
     Other(Box<[u8]>),
 }
@@ -71,6 +99,12 @@ impl SwIls {
             command::LSU => SwIls::Lsu(LinkStateUpdate::parse(payload)?),
             command::LSA => SwIls::Lsa(LinkStateAck::parse(payload)?),
             command::SW_RSCN => SwIls::SwRscn(SwRscn::parse(payload)?),
+            command::MR => SwIls::Mr(Arc::new(ZoneSets::parse(payload)?)),
+            command::MRRA => SwIls::Mrra(Mrra::parse(payload)?),
+            command::ACA => SwIls::Aca(zoning::parse_domains(payload)?),
+            command::RCA => SwIls::Rca,
+            command::SFC => SwIls::Sfc { operation: SfcOperation(head[1]), zones: Arc::new(ZoneSets::parse(payload)?) },
+            command::UFC => SwIls::Ufc,
             command => SwIls::Other { command, body: payload[1..].into() },
         })
     }
@@ -80,11 +114,15 @@ impl SwIls {
         match self {
             SwIls::SwRjt(reject) => reject.emit(out),
             SwIls::SwAcc(accept) => accept.emit(out),
-            SwIls::Bf | SwIls::Rcf => out.extend_from_slice(&[self.command(), 0, 0, 0]),
             SwIls::Hlo(hello) => hello.emit(out),
             SwIls::Lsu(update) => update.emit(out),
             SwIls::Lsa(acknowledgement) => acknowledgement.emit(out),
             SwIls::SwRscn(notification) => notification.emit(out),
+            SwIls::Mr(zones) => zones.emit(command::MR, 0, out),
+            SwIls::Mrra(mrra) => mrra.emit(out),
+            SwIls::Aca(domains) => zoning::emit_domains(domains, out),
+            SwIls::Sfc { operation, zones } => zones.emit(command::SFC, operation.0, out),
+            SwIls::Bf | SwIls::Rcf | SwIls::Rca | SwIls::Ufc => out.extend_from_slice(&[self.command(), 0, 0, 0]),
             SwIls::Other { command, body } => {
                 out.push(*command);
                 out.extend_from_slice(body);
@@ -97,11 +135,14 @@ impl SwIls {
         match self {
             SwIls::SwRjt(_) => SW_RJT_BYTES,
             SwIls::SwAcc(accept) => accept.encoded_len(),
-            SwIls::Bf | SwIls::Rcf => 4,
             SwIls::Hlo(_) => Hello::BYTES,
             SwIls::Lsu(update) => update.encoded_len(),
             SwIls::Lsa(acknowledgement) => acknowledgement.encoded_len(),
             SwIls::SwRscn(notification) => notification.encoded_len(),
+            SwIls::Mr(zones) | SwIls::Sfc { zones, .. } => zones.encoded_len(),
+            SwIls::Mrra(_) => Mrra::BYTES,
+            SwIls::Aca(domains) => 4 + 4 * domains.len(),
+            SwIls::Bf | SwIls::Rcf | SwIls::Rca | SwIls::Ufc => 4,
             SwIls::Other { body, .. } => 1 + body.len(),
         }
     }
@@ -117,6 +158,12 @@ impl SwIls {
             SwIls::Lsu(_) => command::LSU,
             SwIls::Lsa(_) => command::LSA,
             SwIls::SwRscn(_) => command::SW_RSCN,
+            SwIls::Mr(_) => command::MR,
+            SwIls::Mrra(_) => command::MRRA,
+            SwIls::Aca(_) => command::ACA,
+            SwIls::Rca => command::RCA,
+            SwIls::Sfc { .. } => command::SFC,
+            SwIls::Ufc => command::UFC,
             SwIls::Other { command, .. } => *command,
         }
     }
@@ -131,6 +178,10 @@ impl SwAcc {
     fn parse(reply_to: Option<u8>, payload: &[u8]) -> Result<SwAcc, ParseError> {
         Ok(match reply_to {
             Some(command::BF | command::RCF | command::SW_RSCN) => SwAcc::Empty,
+            Some(command::MR | command::ACA | command::RCA | command::SFC | command::UFC) => {
+                SwAcc::Zone(ZoneReply::parse(payload)?)
+            }
+            Some(command::MRRA) => SwAcc::Mrra(MrraAcc::parse(payload)?),
             _ => SwAcc::Other(payload[1..].into()),
         })
     }
@@ -138,6 +189,8 @@ impl SwAcc {
     fn emit(&self, out: &mut Vec<u8>) {
         match self {
             SwAcc::Empty => out.extend_from_slice(&[command::SW_ACC, 0, 0, 0]),
+            SwAcc::Zone(reply) => reply.emit(out),
+            SwAcc::Mrra(accept) => accept.emit(out),
             SwAcc::Other(body) => {
                 out.push(command::SW_ACC);
                 out.extend_from_slice(body);
@@ -148,8 +201,16 @@ impl SwAcc {
     fn encoded_len(&self) -> usize {
         match self {
             SwAcc::Empty => 4,
+            SwAcc::Zone(_) => ZoneReply::BYTES,
+            SwAcc::Mrra(_) => MrraAcc::BYTES,
             SwAcc::Other(body) => 1 + body.len(),
         }
+    }
+}
+
+impl From<ZoneReply> for SwIls {
+    fn from(reply: ZoneReply) -> SwIls {
+        SwIls::SwAcc(SwAcc::Zone(reply))
     }
 }
 
@@ -163,6 +224,7 @@ impl fmt::Display for SwIls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, command::name(self.command())) {
             (SwIls::SwRjt(reject), _) => reject.fmt(f),
+            (SwIls::SwAcc(SwAcc::Zone(reply)), _) => write!(f, "SW_ACC: {reply}"),
             (_, Some(name)) => f.pad(name),
             (_, None) => write!(f, "SW_ILS {:02x}", self.command()),
         }
