@@ -14,12 +14,15 @@
 
 mod alarms;
 pub mod config;
+pub mod eport;
 pub mod exchange;
 pub mod fabric;
 pub mod fcp;
 pub mod fspf;
 pub mod ils;
+pub mod isolation;
 pub mod nport;
 pub mod scsi;
 pub mod switch;
 pub mod time;
+pub mod zoning;
