@@ -13,6 +13,7 @@
 //! 4. `now` never decreases. Randomness comes from a generator given at construction.
 
 pub mod config;
+pub mod domain;
 pub mod eport;
 pub mod exchange;
 pub mod fabric;
