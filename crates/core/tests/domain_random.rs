@@ -35,6 +35,10 @@ fn disturbed(seed: u64, configure: impl Fn(usize, &mut Random) -> DomainConfig, 
         }
     }
     net.loss = 0;
+    // An isolated link stays so until somebody does something about it.
+    for link in (0..links.len()).filter(|link| !net.is_up(*link)).collect::<Vec<_>>() {
+        net.set_link(link, false);
+    }
     for link in 0..links.len() {
         net.set_link(link, true);
     }

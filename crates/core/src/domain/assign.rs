@@ -104,6 +104,10 @@ impl DomainManager {
         if let Some(link) = self.links.get_mut(&port) {
             link.child = true;
         }
+        if let Some(domain) = self.domain_of(rdi.switch_name) {
+            let granted = Rdi { switch_name: rdi.switch_name, domains: vec![domain] };
+            return self.answer(request, SwIls::SwAcc(SwAcc::Rdi(granted)));
+        }
         let Some(upstream) = self.upstream else {
             let wanted = rdi.domains.first().copied().unwrap_or(0);
             return match self.grant(now, rdi.switch_name, wanted) {
@@ -130,7 +134,14 @@ impl DomainManager {
     }
 
     /// The answer to an RDI that we passed on.
-    pub(super) fn relayed(&mut self, name: Wwnn, answer: Option<SwIls>) {
+    pub(super) fn relayed(&mut self, now: Instant, name: Wwnn, answer: Option<SwIls>) {
+        if let Some(SwIls::SwAcc(SwAcc::Rdi(rdi))) = &answer
+            && let Some(domain) = rdi.domains.first().filter(|domain| (1..=MAX_DOMAIN).contains(*domain))
+        {
+            // Who asks again, because the way is long, is answered from here.
+            self.granted.entry(*domain).or_insert(name);
+            self.tell_all(now);
+        }
         for request in self.relays.remove(&name).unwrap_or_default() {
             match &answer {
                 Some(answer) => self.answer(request, answer.clone()),
@@ -147,11 +158,25 @@ impl DomainManager {
         }
     }
 
+    /// What the principal of now has granted a switch, as far as we know.
+    fn domain_of(&self, name: Wwnn) -> Option<u8> {
+        self.granted.iter().find(|(_, owner)| **owner == name).map(|(&domain, _)| domain)
+    }
+
+    /// Takes our own domain out of the list of the fabric: the answer that says so may be late or lost.
+    pub(super) fn find_own_domain(&mut self, now: Instant) {
+        if let Some(domain) = self.domain_of(self.config.switch_name)
+            && !self.confirmed
+            && self.domain.is_none_or(|kept| kept == domain)
+        {
+            self.given(now, domain);
+        }
+    }
+
     /// As principal: gives a switch the wanted domain if it is free, else another one.
     fn grant(&mut self, now: Instant, name: Wwnn, wanted: u8) -> Option<u8> {
-        let has = self.granted.iter().find(|(_, owner)| **owner == name).map(|(&domain, _)| domain);
-        if has.is_some() {
-            return has;
+        if let Some(domain) = self.domain_of(name) {
+            return Some(domain);
         }
         let us = name == self.config.switch_name;
         let free = |domain: &u8| !self.granted.contains_key(domain) && (us || self.domain != Some(*domain));

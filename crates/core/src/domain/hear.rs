@@ -146,6 +146,7 @@ impl DomainManager {
         if let Some(link) = self.links.get_mut(&port) {
             link.dirty = knew || !complete;
         }
+        self.find_own_domain(now);
     }
 
     /// A domain has one owner here and another one there.

@@ -45,24 +45,22 @@ pub(super) enum Asked {
     Rdi(u16),
     /// RDI for another switch.
     Relay(u16, Wwnn),
+    /// EFP over a link that we isolated, which tells the other end why.
+    Farewell(u16),
 }
 
 impl Asked {
-    fn port(self) -> u16 {
+    pub(super) fn port(self) -> u16 {
         match self {
-            Asked::Efp(port)
-            | Asked::Dia(port)
-            | Asked::Rebuild(port, _)
-            | Asked::Rdi(port)
-            | Asked::Relay(port, _) => port,
+            Asked::Efp(port) | Asked::Dia(port) | Asked::Rebuild(port, _) => port,
+            Asked::Rdi(port) | Asked::Relay(port, _) | Asked::Farewell(port) => port,
         }
     }
 }
 
 impl DomainManager {
     pub(super) fn link_up(&mut self, now: Instant, port: u16, neighbour: Wwnn) {
-        self.isolated.remove(&port);
-        self.drop_link(now, port);
+        self.link_down(now, port);
         let link = Link {
             neighbour,
             heard: None,
@@ -81,6 +79,13 @@ impl DomainManager {
             self.select(now);
         }
         self.soon(now);
+    }
+
+    pub(super) fn link_down(&mut self, now: Instant, port: u16) {
+        self.isolated.remove(&port);
+        self.farewells.remove(&port);
+        self.asked.retain(|_, asked| asked.port() != port);
+        self.drop_link(now, port);
     }
 
     /// The link is gone. If the tree of the fabric loses a branch, the fabric is built anew.
@@ -194,14 +199,21 @@ impl DomainManager {
                 todo.push((port, Asked::Dia(port)));
             }
         }
+        for (&port, at) in &self.farewells {
+            match *at > now {
+                true => next = next.min(*at),
+                false => todo.push((port, Asked::Farewell(port))),
+            }
+        }
+        self.farewells.retain(|_, at| *at > now);
         if next != Instant::NEVER {
             self.look_at(next);
         }
         for (port, asked) in todo {
             let message = match asked {
                 Asked::Rebuild(_, kind) => kind.message(),
-                Asked::Efp(_) => SwIls::Efp(self.efp()),
-                _ => SwIls::Dia { switch_name: self.config.switch_name },
+                Asked::Dia(_) => SwIls::Dia { switch_name: self.config.switch_name },
+                _ => SwIls::Efp(self.efp()),
             };
             self.ask(port, message, asked);
         }
@@ -216,7 +228,8 @@ impl DomainManager {
         };
         match asked {
             Asked::Rdi(_) => return self.granted(now, tag, answer),
-            Asked::Relay(_, name) => return self.relayed(name, answer),
+            Asked::Relay(_, name) => return self.relayed(now, name, answer),
+            Asked::Farewell(port) => return self.farewell_ended(now, port, answer),
             _ => {}
         }
         let (port, again_at) = (asked.port(), now + self.patience());
@@ -247,6 +260,16 @@ impl DomainManager {
         }
         link.not_before = again_at;
         self.look_at(again_at);
+    }
+
+    /// The neighbour isolates the link, too, when it rejects; before that it may have to settle.
+    fn farewell_ended(&mut self, now: Instant, port: u16, answer: Option<SwIls>) {
+        let understood = matches!(answer, Some(SwIls::SwRjt(reject)) if !asks_for_patience(reject));
+        if !understood && self.isolated.contains_key(&port) {
+            let again_at = now + self.patience();
+            self.farewells.insert(port, again_at);
+            self.look_at(again_at);
+        }
     }
 
     fn accepted(&mut self, now: Instant, port: u16, asked: Asked, accept: SwAcc) {

@@ -205,6 +205,8 @@ pub struct DomainManager {
     settle_at: Option<Instant>,
     links: BTreeMap<u16, Link>,
     isolated: BTreeMap<u16, Isolation>,
+    /// Isolated ports whose neighbours are still to be told, and when.
+    farewells: BTreeMap<u16, Instant>,
     asked: BTreeMap<u32, Asked>,
     next_tag: u32,
     /// When links are to be looked at for something to send.
@@ -240,6 +242,7 @@ impl DomainManager {
             settle_at: None,
             links: BTreeMap::new(),
             isolated: BTreeMap::new(),
+            farewells: BTreeMap::new(),
             asked: BTreeMap::new(),
             next_tag: 0,
             flood_at: None,
@@ -260,10 +263,7 @@ impl DomainManager {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::LinkUp { port, neighbour } => self.link_up(now, port, neighbour),
-            Input::LinkDown { port } => {
-                self.isolated.remove(&port);
-                self.drop_link(now, port);
-            }
+            Input::LinkDown { port } => self.link_down(now, port),
             Input::Request { request, message } => self.request(now, request, message),
             Input::Outcome { tag, outcome } => self.outcome(now, tag, outcome),
             Input::Timeout => self.timeout(now),

@@ -1,5 +1,6 @@
 //! Building the fabric anew, the selection of a principal, and being alone.
 
+use super::link::Asked;
 use super::{DomainManager, NEVER_PRINCIPAL, Output, Phase, WAS_PRINCIPAL};
 use crate::ils::Request;
 use crate::isolation::Isolation;
@@ -72,11 +73,10 @@ impl DomainManager {
         self.request_at = None;
         self.give_up_at = None;
         self.settle_at = None;
-        self.asked.clear();
+        self.asked.retain(|_, asked| matches!(asked, Asked::Farewell(_)));
         for (&port, link) in &mut self.links {
             link.heard = None;
             link.child = false;
-            link.ready &= kind == Kind::Gentle;
             link.dirty = true;
             link.telling = false;
             link.invite = false;
@@ -95,6 +95,9 @@ impl DomainManager {
     pub(super) fn lose_domain(&mut self) {
         if self.domain.take().is_some() {
             self.outputs.push_back(Output::Domain(None));
+            for link in self.links.values_mut() {
+                link.ready = false;
+            }
         }
     }
 
@@ -171,7 +174,7 @@ impl DomainManager {
     pub(super) fn isolate_all(&mut self, now: Instant, reason: Isolation) {
         self.forget_relays();
         let ports: Vec<u16> = std::mem::take(&mut self.links).into_keys().collect();
-        self.asked.clear();
+        self.asked.retain(|_, asked| matches!(asked, Asked::Farewell(_)));
         self.confirmed = false;
         self.requesting = None;
         self.request_at = None;
@@ -184,11 +187,8 @@ impl DomainManager {
         self.settle_alone(now);
         if self.phase == Phase::Joined {
             // They find out what is wrong when they hear what we have.
-            for port in ports {
-                let farewell = SwIls::Efp(self.efp());
-                let tag = self.ask(port, farewell, super::link::Asked::Efp(port));
-                self.asked.remove(&tag);
-            }
+            self.farewells.extend(ports.into_iter().map(|port| (port, now)));
+            self.look_at(now);
         }
     }
 }
