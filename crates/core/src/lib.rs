@@ -13,11 +13,14 @@
 //! 4. `now` never decreases. Randomness comes from a generator given at construction.
 
 pub mod config;
+pub mod eport;
 pub mod exchange;
 pub mod fabric;
 pub mod fcp;
 pub mod ils;
+pub mod isolation;
 pub mod nport;
 pub mod scsi;
 pub mod switch;
 pub mod time;
+pub mod zoning;

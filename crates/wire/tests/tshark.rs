@@ -16,6 +16,7 @@ use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
 use sanloom_wire::pcapng::{
     Direction, Interface, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section, fc_with_delimiters,
 };
+use sanloom_wire::sw_ils::{SwAcc, SwIls};
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl};
 use std::path::PathBuf;
 use std::process::Command;
@@ -106,16 +107,49 @@ fn no_kind_of_message_is_malformed() {
     assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
 }
 
-/// Wireshark 4.4 reads a descriptor as long as all that follows it, and steps 255 bytes over each 256. Of two names in a
+/// What Wireshark 4.4 gets wrong: it reads every field of ELP four bytes late, where captured frames have them earlier; and
+/// it reads a name server descriptor as long as all that follows it, and steps 255 bytes over each 256. Of two names in a
 /// request to the zone server it looks for the second four bytes too early.
 fn is_misread(message: &Message) -> bool {
-    let Message::Ct(ct) = message else { return false };
-    matches!(
-        ct.body,
-        CtBody::Ns(NsRequest::RfdId { .. })
-            | CtBody::NsAccept(NsAccept::Descriptors(_))
-            | CtBody::Fzs(FzsRequest::Azd { .. } | FzsRequest::Rzd { .. })
-    )
+    match message {
+        Message::SwIls(ils) => matches!(**ils, SwIls::Elp(_) | SwIls::SwAcc(SwAcc::Elp(_))),
+        Message::Ct(ct) => matches!(
+            ct.body,
+            CtBody::Ns(NsRequest::RfdId { .. })
+                | CtBody::NsAccept(NsAccept::Descriptors(_))
+                | CtBody::Fzs(FzsRequest::Azd { .. } | FzsRequest::Rzd { .. })
+        ),
+        _ => false,
+    }
+}
+
+#[test]
+fn the_fields_of_switch_messages_are_where_they_belong() {
+    let Some(tshark) = Tshark::find() else { return };
+    let mut frames = Vec::new();
+    for (number, (message, reply_to)) in samples::messages().into_iter().enumerate() {
+        if matches!(message, Message::SwIls(_)) && reply_to.is_none() && !is_misread(&message) {
+            let (s_id, d_id) = (FcId::FABRIC_CONTROLLER, FcId::FABRIC_CONTROLLER);
+            let header = message.header(s_id, d_id, number as u16, RX_ID_UNASSIGNED);
+            frames.push(Frame { header, payload: message.into() });
+        }
+    }
+    let text = tshark.read("switches", &capture(&frames, Resolution::Picoseconds), &["-V"]);
+    assert_well_formed(&text);
+    for expected in [
+        "Principal Switch Priority: 2",
+        "Domain ID: 0x62",
+        "(10:00:00:05:01:02:03:07)",
+        "Cmd Code: DIA (0x12)",
+        "Requested Domain ID: 98",
+        "Protocol ID: FSPF Protocol (0x0002)",
+        "Switch Vendor ID: SANLOOM",
+        "Vendor Name: sanloom",
+        "Model Name: loom 48",
+        "Release Code: 0.1",
+    ] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
 }
 
 fn assert_well_formed(text: &str) {

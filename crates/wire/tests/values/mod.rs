@@ -12,6 +12,10 @@ use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
 use sanloom_wire::link_control::{LinkControl, Reject};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
 use sanloom_wire::ns::{self, NsAccept, NsObject, NsRequest};
+use sanloom_wire::sw_ils::{
+    self, ClassF, Efp, EfpRecord, Elp, ElpClass, Esc, EscAcc, EscProtocol, Ess, EssCapability, FlowControl, Rdi, SwAcc,
+    SwIls,
+};
 use sanloom_wire::{FcId, Message, ReplyTo, Wwnn, Wwpn};
 
 pub type Sample = (Message, Option<ReplyTo>);
@@ -37,6 +41,7 @@ pub fn messages() -> impl Strategy<Value = Sample> {
         }),
         4 => zoning::link_services().prop_map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))),
         2 => other_ct().prop_map(|ct| (ct.into(), None)),
+        4 => sw_ils(),
         2 => bls().prop_map(|bls| (Message::Bls(bls), None)),
         2 => link_control().prop_map(|link_control| (Message::LinkControl(link_control), None)),
         4 => fcp().prop_map(|message| (message, None)),
@@ -414,5 +419,92 @@ fn fcp() -> impl Strategy<Value = Message> {
             }
         ),
         Just(Message::FcpConf),
+    ]
+}
+
+prop_compose! {
+    fn elp()(
+        (revision, flags, bb_sc_n, r_a_tov_ms, e_d_tov_ms) in any::<(u8, u16, u8, u32, u32)>(),
+        (port_name, switch_name) in (wwpn(), wwnn()),
+        (f_flags, f, classes) in any::<([u8; 6], [u16; 4], [(u16, u16); 3])>(),
+        (flow_control, bb_credit) in any::<(u16, u32)>(),
+        flow_parameters in bytes(16..90),
+    ) -> Box<Elp> {
+        let [receive_size_bytes, concurrent_sequences, end_to_end_credit, open_sequences] = f;
+        Box::new(Elp {
+            revision,
+            flags,
+            bb_sc_n,
+            r_a_tov_ms,
+            e_d_tov_ms,
+            port_name,
+            switch_name,
+            class_f: ClassF {
+                flags: f_flags,
+                receive_size_bytes,
+                concurrent_sequences,
+                end_to_end_credit,
+                open_sequences,
+            },
+            classes: classes.map(|(flags, receive_size_bytes)| ElpClass { flags, receive_size_bytes }),
+            flow_control: FlowControl(flow_control),
+            bb_credit,
+            flow_parameters,
+        })
+    }
+}
+
+fn efp() -> impl Strategy<Value = Efp> {
+    let record = (any::<(u8, u8)>(), wwnn()).prop_map(|((kind, id), switch_name)| EfpRecord { kind, id, switch_name });
+    (any::<u8>(), wwnn(), vec(record, 0..9)).prop_map(|(principal_priority, principal_name, records)| Efp {
+        principal_priority,
+        principal_name,
+        records,
+    })
+}
+
+fn rdi() -> impl Strategy<Value = Rdi> {
+    (wwnn(), vec(any::<u8>(), 0..9)).prop_map(|(switch_name, domains)| Rdi { switch_name, domains })
+}
+
+fn esc_protocol() -> impl Strategy<Value = EscProtocol> {
+    any::<([u8; 8], u16)>().prop_map(|(vendor, id)| EscProtocol { vendor, id })
+}
+
+fn ess() -> impl Strategy<Value = Ess> {
+    let text = vec(1..=255_u8, 0..60).prop_map(Vec::into_boxed_slice);
+    let capability = any::<(u8, u8, Vec<[u8; 8]>)>().prop_map(|(service, subtype, entries)| EssCapability {
+        service,
+        subtype,
+        entries,
+    });
+    (any::<u32>(), vec(text, 0..5), vec(capability, 0..5)).prop_map(|(revision, info, capabilities)| Ess {
+        revision,
+        info,
+        capabilities,
+    })
+}
+
+fn sw_ils() -> impl Strategy<Value = Sample> {
+    fn plain(ils: SwIls) -> Sample {
+        (ils.into(), None)
+    }
+    let accept = |command| move |accept: SwAcc| (SwIls::SwAcc(accept).into(), Some(ReplyTo::SwIls(command)));
+    prop_oneof![
+        elp().prop_map(|elp| plain(SwIls::Elp(elp))),
+        elp().prop_map(SwAcc::Elp).prop_map(accept(sw_ils::command::ELP)),
+        efp().prop_map(|efp| plain(SwIls::Efp(efp))),
+        efp().prop_map(SwAcc::Efp).prop_map(accept(sw_ils::command::EFP)),
+        wwnn().prop_map(|switch_name| plain(SwIls::Dia { switch_name })),
+        wwnn().prop_map(|switch_name| SwAcc::Dia { switch_name }).prop_map(accept(sw_ils::command::DIA)),
+        rdi().prop_map(|rdi| plain(SwIls::Rdi(rdi))),
+        rdi().prop_map(SwAcc::Rdi).prop_map(accept(sw_ils::command::RDI)),
+        (any::<[u8; 8]>(), vec(esc_protocol(), 0..5))
+            .prop_map(|(vendor, protocols)| plain(SwIls::Esc(Esc { vendor, protocols }))),
+        (any::<[u8; 8]>(), esc_protocol())
+            .prop_map(|(vendor, protocol)| SwAcc::Esc(EscAcc { vendor, protocol }))
+            .prop_map(accept(sw_ils::command::ESC)),
+        ess().prop_map(|ess| plain(SwIls::Ess(ess))),
+        ess().prop_map(SwAcc::Ess).prop_map(accept(sw_ils::command::ESS)),
     ]
 }

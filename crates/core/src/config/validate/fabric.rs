@@ -85,7 +85,7 @@ fn idle_zones(lab: &Lab, problems: &mut Problems) {
                     ProblemKind::IdleZone,
                     place.key(key),
                     format!("zone `{}` names a port that no node of the lab has", zone.name),
-                    "check the port name, or the switch port",
+                    "check the port name",
                 );
             }
         }
