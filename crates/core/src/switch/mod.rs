@@ -33,12 +33,14 @@ mod database;
 mod domain;
 mod entry;
 mod login;
+mod name_index;
 mod name_server;
 mod peer;
 mod policy;
 mod query;
 mod rscn;
 mod services;
+mod sorted;
 mod zone_change;
 mod zone_compare;
 mod zoning;
@@ -235,6 +237,7 @@ impl Switch {
             work: Work::default(),
             config,
         };
+        switch.database.index_ports(switch.config.zoning.uses_switch_ports());
         match switch.config.domain {
             Some(_) => switch.set_domain(Instant::ZERO, switch.config.domain),
             None => switch.fib(FibDelta::Domain { domain: None }),
