@@ -17,6 +17,7 @@ pub mod config;
 pub mod domain;
 pub mod eport;
 pub mod exchange;
+pub mod fabric_switch;
 pub mod fabric;
 pub mod fcp;
 pub mod fspf;

@@ -99,7 +99,10 @@ impl Model {
     /// By ingress port: the choice that needs no hash.
     fn decide(&self, ingress: u16, s: FcId, d: FcId) -> Decision {
         let mode = self.modes.get(&ingress).copied().unwrap_or(PortMode::Down);
-        if mode == PortMode::Down {
+        if mode == PortMode::Isolated && d == FcId::FABRIC_CONTROLLER {
+            return Decision::Local;
+        }
+        if matches!(mode, PortMode::Down | PortMode::Isolated) {
             return drop(DropReason::PortDown);
         }
         if mode == PortMode::F && self.owners.get(&s) != Some(&ingress) {
@@ -145,7 +148,7 @@ fn any_leg() -> impl Strategy<Value = Leg> {
 }
 
 fn any_delta() -> impl Strategy<Value = FibDelta> {
-    let modes = prop::sample::select(vec![PortMode::F, PortMode::E, PortMode::Down]);
+    let modes = prop::sample::select(vec![PortMode::F, PortMode::E, PortMode::Isolated, PortMode::Down]);
     prop_oneof![
         4 => (0..PORTS + 1, modes).prop_map(|(port, mode)| FibDelta::PortMode { port, mode }),
         8 => (0..PORTS + 1, any_id()).prop_map(|(port, id)| FibDelta::OwnId { port, id }),

@@ -78,6 +78,8 @@ pub enum PortMode {
     F,
     /// Another switch.
     E,
+    /// Another switch that is not part of the fabric, or not yet: only the fabric controllers at both ends hear each other.
+    Isolated,
     /// Nothing: frames that still arrive are discarded.
     Down,
 }

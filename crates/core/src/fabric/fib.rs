@@ -109,7 +109,8 @@ impl Fib {
                 }
             }
             Some(PortMode::E) => {}
-            Some(PortMode::Down) | None => return Decision::Drop(DropReason::PortDown),
+            Some(PortMode::Isolated) if d_id == FcId::FABRIC_CONTROLLER => return Decision::Local,
+            Some(PortMode::Isolated | PortMode::Down) | None => return Decision::Drop(DropReason::PortDown),
         }
         if d_id.domain() == self.domain {
             let owner = self.owner_of(d_id);

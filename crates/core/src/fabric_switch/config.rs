@@ -6,7 +6,7 @@ use crate::eport::EPortConfig;
 use crate::fspf::FspfConfig;
 use crate::fspf::cost::CostRule;
 use crate::names::NamesConfig;
-use crate::switch::{SwitchConfig, f_port_name};
+use crate::switch::{SwitchConfig, port_name};
 use crate::zoning::Zones;
 use crate::zoning::server::ZoneServerConfig;
 use sanloom_wire::sw_ils::FlowControl;
@@ -54,7 +54,7 @@ impl FabricSwitchConfig {
         let services = &self.services;
         EPortConfig {
             port,
-            port_name: f_port_name(services.name, port),
+            port_name: port_name(services.name, port),
             switch_name: services.name,
             r_a_tov: services.r_a_tov,
             e_d_tov: services.e_d_tov,

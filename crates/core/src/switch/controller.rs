@@ -90,9 +90,20 @@ impl Switch {
             PeerUpdate::Removed { port_id } => {
                 Some(port_id.domain()) != self.domain && self.remove_remote(now, port_id)
             }
+            PeerUpdate::Superseded { port_id } => self.superseded(now, port_id),
             PeerUpdate::DomainGone { domain } => self.remove_domain(now, domain),
+            PeerUpdate::Supersedes { .. } => false,
         };
         self.counters.peer_updates_ignored += u64::from(!took_effect);
+    }
+
+    /// True if the port was logged in.
+    fn superseded(&mut self, now: Instant, id: FcId) -> bool {
+        let logged_in = self.logins.contains_key(&id);
+        if logged_in {
+            self.evict(now, id);
+        }
+        logged_in
     }
 
     /// True if something changed.

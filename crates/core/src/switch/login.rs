@@ -183,7 +183,11 @@ impl Switch {
 
     fn evict_all(&mut self, now: Instant, name: Wwpn) {
         while let Some(old) = self.database.id_of(name) {
+            let elsewhere = !self.logins.contains_key(&old);
             self.evict(now, old);
+            if elsewhere {
+                self.outputs.push_back(Output::Peer(PeerUpdate::Supersedes { port_id: old }));
+            }
         }
     }
 
@@ -265,7 +269,7 @@ impl Switch {
 
     /// Name of an F_Port: the name of the switch as an extended name, with the port in its twelve vendor bits.
     pub(super) fn f_port_name(&self, port: u16) -> Wwpn {
-        extended_name(self.config.name.0, port)
+        port_name(self.config.name, port)
     }
 }
 
@@ -277,6 +281,11 @@ pub(super) const CLASS_3: u16 = ClassParameters::VALID | ClassParameters::SEQUEN
 /// An IEEE extended name (format 2): twelve bits of ours before the 48 bits of `name`.
 pub(super) fn extended_name(name: u64, number: u16) -> Wwpn {
     Wwpn(0x2 << 60 | u64::from(number & 0xfff) << 48 | name & 0xffff_ffff_ffff)
+}
+
+/// Name of a port of a switch: the name of the switch as an extended name, with the port in its twelve vendor bits.
+pub fn port_name(switch: Wwnn, port: u16) -> Wwpn {
+    extended_name(switch.0, port)
 }
 
 /// The twelve bits of [`extended_name`], nothing for a name of another format.

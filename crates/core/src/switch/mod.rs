@@ -49,6 +49,7 @@ mod zoning;
 pub use counters::{Counters, Work};
 pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
 pub use management::{ElementInfo, FabricInfo, PortInfo};
+pub use login::port_name;
 pub use peer::PeerUpdate;
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 
@@ -71,7 +72,7 @@ pub struct SwitchConfig {
     pub domain: Option<u8>,
     /// Name of the switch.
     pub name: Wwnn,
-    /// Name of the fabric, the same in all its switches.
+    /// Name of the fabric, the same in all its switches, until [`Input::FabricName`] brings another.
     pub fabric_name: Wwnn,
     /// Number of ports.
     pub ports: u16,
@@ -136,6 +137,8 @@ pub enum Input {
     },
     /// What the fabric configuration server knows from now on.
     FabricInfo(Arc<FabricInfo>),
+    /// The fabric has this name from now on; whoever logs in from now on hears it.
+    FabricName(Wwnn),
     /// The switch has this domain from now on, 1 to 239, or none. Everybody who has an address of the old one is logged
     /// out.
     Domain(Option<u8>),
@@ -278,6 +281,7 @@ impl Switch {
             Input::Routes(routes) => self.routes(now, routes),
             Input::Peer(update) => self.peer(now, update),
             Input::Domain(domain) => self.set_domain(now, domain),
+            Input::FabricName(name) => self.config.fabric_name = name,
             Input::Zoning(zones) => self.set_zoning(now, zones),
             Input::Incident { port, code } => self.link_incident(now, port, code),
             Input::FabricInfo(info) => self.management.set_fabric_info(info),

@@ -27,6 +27,17 @@ pub enum PeerUpdate {
         /// Its address.
         port_id: FcId,
     },
+    /// The object that comes next has the name of this port of another switch and takes its place.
+    Supersedes {
+        /// Address of the other port.
+        port_id: FcId,
+    },
+    /// Another port has the name of this one of ours, and that one stays: ours is logged out. No switch sends it; whoever
+    /// delivers updates finds out.
+    Superseded {
+        /// Address of the port.
+        port_id: FcId,
+    },
     /// A whole domain is gone: its switch restarted without becoming unreachable. No switch sends it; loss of all routes
     /// to a domain has the same effect.
     DomainGone {
