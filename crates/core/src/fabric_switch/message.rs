@@ -10,7 +10,6 @@ use crate::names;
 use crate::switch;
 use crate::time::Instant;
 use crate::zoning::server;
-use sanloom_wire::ct::Ct;
 use sanloom_wire::header::RX_ID_UNASSIGNED;
 use sanloom_wire::sw_ils::{SwIls, SwRjt, SwRjtExplanation, SwRjtReason, command};
 use sanloom_wire::{FcId, FcType, Frame, Header, Message, ParseError, Payload, RCtl};
@@ -126,12 +125,10 @@ impl FabricSwitch {
     /// What a machine wants sent.
     pub(super) fn send(&mut self, now: Instant, asker: Asker, send: Send) {
         match send {
-            Send::Request { to, message, tag } => {
-                match self.exchanges.open(now, to, message.clone(), (asker, tag)) {
-                    Some(ox_id) => self.transmit(to, ox_id, message),
-                    None => self.ended(now, asker, tag, Outcome::Unanswered),
-                }
-            }
+            Send::Request { to, message, tag } => match self.exchanges.open(now, to, message.clone(), (asker, tag)) {
+                Some(ox_id) => self.transmit(to, ox_id, message),
+                None => self.ended(now, asker, tag, Outcome::Unanswered),
+            },
             Send::Answer { request, message } => self.answer(request, message),
             Send::Notice { to, message } => {
                 self.next_notice = self.next_notice.wrapping_add(1) | NOTICES;

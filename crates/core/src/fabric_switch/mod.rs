@@ -13,7 +13,7 @@
 //!
 //! It keeps the contract of a control machine (see the crate) and is what both drivers run; a chassis with several virtual
 //! fabrics runs one for each. An E_Port takes frames of others only when all five machines have agreed to its link: until
-//! then its [`PortMode`] is `Isolated`, and only the fabric controllers at its ends hear each other.
+//! then it is [`PortKind::Isolated`], and only the fabric controllers at its ends hear each other.
 //!
 //! Exchanges with other switches are kept here, see [`crate::ils`].
 
@@ -27,7 +27,7 @@ pub use status::{IslState, IslStatus};
 
 use crate::domain::{self, DomainManager};
 use crate::eport::{self, EPort};
-use crate::fabric::{FibDelta, Leg, PortMode};
+use crate::fabric::{FibDelta, Leg};
 use crate::fspf::{self, Fspf};
 use crate::ils::{Due, Exchanges, Outcome, Peer};
 use crate::isolation::Isolation;
@@ -184,7 +184,7 @@ impl FabricSwitch {
         let mut switch = FabricSwitch {
             services: Switch::new(config.services.clone()),
             isls: BTreeMap::new(),
-            domains: DomainManager::new(config.domain.clone()),
+            domains: DomainManager::new(now, config.domain.clone()),
             zones: ZoneServer::new(config.zones, config.database.clone()),
             paths: Fspf::new(config.fspf),
             names: NameExchange::new(config.names.clone()),
@@ -204,15 +204,15 @@ impl FabricSwitch {
     /// One thing happened at `now`, which never decreases. Never panics and never blocks, whatever a peer sent.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::PortUp { port, kind: PortKind::E } => self.isl_up(now, port),
-            Input::PortUp { port, kind } => {
+            Input::PortUp { port, kind: PortKind::F } => {
                 self.isl_gone(now, port);
-                self.services.handle(now, switch::Input::PortUp { port, kind });
+                self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::F });
             }
-            Input::PortDown { port } => match self.isls.contains_key(&port) {
-                true => self.isl_gone(now, port),
-                false => self.services.handle(now, switch::Input::PortDown { port }),
-            },
+            Input::PortUp { port, .. } => self.isl_up(now, port),
+            Input::PortDown { port } => {
+                self.isl_gone(now, port);
+                self.services.handle(now, switch::Input::PortDown { port });
+            }
             Input::Frame { port, frame } => self.frame(now, port, frame),
             Input::ChangeZones { tag, change } => self.zones.handle(now, server::Input::Change { tag, change }),
             Input::Retry { port } => {
@@ -290,9 +290,8 @@ impl FabricSwitch {
 
     fn isl_up(&mut self, now: Instant, port: u16) {
         self.isl_gone(now, port);
-        self.services.handle(now, switch::Input::PortDown { port });
+        self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::Isolated });
         let mut isl = Isl { machine: EPort::new(self.config.eport(port)), neighbour: None, open: false };
-        self.fib(FibDelta::PortMode { port, mode: PortMode::Isolated });
         isl.machine.handle(now, eport::Input::LinkUp);
         self.isls.insert(port, isl);
     }
@@ -303,7 +302,6 @@ impl FabricSwitch {
         self.exchanges.forget(|peer| peer == Peer::Link(port));
         isl.machine.handle(now, eport::Input::LinkDown);
         while isl.machine.poll_output().is_some() {}
-        self.fib(FibDelta::PortMode { port, mode: PortMode::Down });
         self.close(now, port, isl.open);
     }
 
@@ -315,10 +313,6 @@ impl FabricSwitch {
         self.paths.handle(now, fspf::Input::LinkDown { port });
         self.zones.handle(now, server::Input::LinkDown { port });
         self.domains.handle(now, domain::Input::LinkDown { port });
-    }
-
-    fn fib(&mut self, delta: FibDelta) {
-        self.outputs.push_back(Output::Fib(delta));
     }
 
     fn event(&mut self, event: Event) {

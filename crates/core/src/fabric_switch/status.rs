@@ -80,11 +80,7 @@ impl FabricSwitch {
 
     /// What a port is used for.
     pub fn port_mode(&self, port: u16) -> PortMode {
-        match self.isls.get(&port) {
-            Some(isl) if isl.open => PortMode::E,
-            Some(_) => PortMode::Isolated,
-            None => self.services.port_mode(port),
-        }
+        self.services.port_mode(port)
     }
 
     /// The N_Port_IDs that are logged in here, with their ports, sorted.

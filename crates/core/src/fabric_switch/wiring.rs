@@ -3,11 +3,11 @@
 use super::{Asker, Event, FabricSwitch, Output};
 use crate::domain;
 use crate::eport;
-use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};
+use crate::fabric::{Leg, ZoneSet};
 use crate::fspf;
 use crate::isolation::Isolation;
 use crate::names;
-use crate::switch::{self, PeerUpdate};
+use crate::switch::{self, PeerUpdate, PortKind};
 use crate::time::Instant;
 use crate::zoning::server;
 use sanloom_wire::Wwnn;
@@ -56,7 +56,7 @@ impl FabricSwitch {
                     isl.neighbour = None;
                     std::mem::take(&mut isl.open)
                 });
-                self.fib(FibDelta::PortMode { port, mode: PortMode::Isolated });
+                self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::Isolated });
                 self.close(now, port, open);
             }
             eport::Output::Isolated(reason) => self.event(Event::Isolated { port, reason }),
@@ -124,7 +124,7 @@ impl FabricSwitch {
         let Some(neighbour) = isl.neighbour else { return };
         let first = !std::mem::replace(&mut isl.open, true);
         if first {
-            self.fib(FibDelta::PortMode { port, mode: PortMode::E });
+            self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::E });
             self.event(Event::IslUp { port, neighbour });
         }
         let (cost, bundle) = (self.cost(port), self.config.isl(port).bundle);
@@ -204,7 +204,7 @@ impl FabricSwitch {
             moved = true;
             match output {
                 switch::Output::Send { port, frame } => self.outputs.push_back(Output::Send { port, frame }),
-                switch::Output::Fib(delta) => self.fib(delta),
+                switch::Output::Fib(delta) => self.outputs.push_back(Output::Fib(delta)),
                 switch::Output::Persist { port_name, port_id } => {
                     self.outputs.push_back(Output::Persist { port_name, port_id });
                 }

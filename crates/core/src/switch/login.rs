@@ -21,7 +21,7 @@ use crate::time::{Instant, Span};
 use sanloom_wire::els::{Logo, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason};
 use sanloom_wire::login::{ClassParameters, CommonParameters, feature};
 use sanloom_wire::ns::port_type;
-use sanloom_wire::{FcId, Header, Wwpn, login};
+use sanloom_wire::{FcId, Header, Wwnn, Wwpn, login};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 

@@ -48,8 +48,8 @@ mod zoning;
 
 pub use counters::{Counters, Work};
 pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
-pub use management::{ElementInfo, FabricInfo, PortInfo};
 pub use login::port_name;
+pub use management::{ElementInfo, FabricInfo, PortInfo};
 pub use peer::PeerUpdate;
 pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 
@@ -99,6 +99,8 @@ pub enum PortKind {
     F,
     /// Another switch.
     E,
+    /// Another switch that is not part of the fabric, or not yet.
+    Isolated,
 }
 
 /// Something that happened to a switch.
@@ -273,6 +275,7 @@ impl Switch {
                 let mode = match kind {
                     PortKind::F => PortMode::F,
                     PortKind::E => PortMode::E,
+                    PortKind::Isolated => PortMode::Isolated,
                 };
                 self.set_port(now, port, mode);
             }

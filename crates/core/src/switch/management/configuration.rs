@@ -120,12 +120,15 @@ impl Switch {
                 let known = ids.filter_map(|id| self.database.get(*id));
                 known.map(|known| (known.entry.port_name, known.entry.port_type)).collect()
             }
-            PortMode::E => self.told_of_own_port(port).map(|told| told.attached.clone()).unwrap_or_default(),
+            PortMode::E | PortMode::Isolated => {
+                self.told_of_own_port(port).map(|told| told.attached.clone()).unwrap_or_default()
+            }
             PortMode::Down => Vec::new(),
         };
         let (port_type, state) = match mode {
             PortMode::F => (port_type::F_PORT, port_state::ONLINE),
             PortMode::E => (port_type::E_PORT, port_state::ONLINE),
+            PortMode::Isolated => (port_type::E_PORT, port_state::OFFLINE),
             PortMode::Down => (port_type::UNKNOWN, port_state::OFFLINE),
         };
         let (number, name, speed) = (port.into(), self.f_port_name(port), self.port_speed(port));
