@@ -92,6 +92,7 @@ impl World {
             e_d_tov,
             r_a_tov,
             seed,
+            virtual_port: None,
         };
         let (mut initiator, mut target) = (None, None);
         match owner {
