@@ -12,11 +12,13 @@ mod validate;
 mod workload;
 
 pub use fabric::{
-    Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Queueing, Switch, Timers, Zone, ZoneDefault, Zoning,
+    Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
+    Zone, ZoneDefault, Zoning,
 };
 pub use fault::{Direction, Fault, FaultKind};
 pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage, StoragePort,
+    VirtualMachine,
 };
 pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};

@@ -46,8 +46,23 @@ pub struct Work {
     pub zone_members: u64,
     /// Objects of the name server looked at.
     pub objects: u64,
+    /// Pairs of addresses compared to work out the permissions of hard zoning.
+    pub comparisons: u64,
     /// Permissions put into or taken out of the forwarding table.
     pub permissions: u64,
     /// RSCN pages noted for a recipient.
     pub notifications: u64,
+}
+
+impl Work {
+    /// What was done since `before`.
+    pub fn since(&self, before: Work) -> Work {
+        Work {
+            zone_members: self.zone_members - before.zone_members,
+            objects: self.objects - before.objects,
+            comparisons: self.comparisons - before.comparisons,
+            permissions: self.permissions - before.permissions,
+            notifications: self.notifications - before.notifications,
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_core::config::{
     Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Lab, Lun, MAX_NODES,
-    Multipath, Node, PathPolicy, Picos, Queueing, Service, Storage, StoragePort, Switch,
+    Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
 };
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +118,15 @@ pub(super) fn switches<'d>(
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
             latency: element.time("latency").unwrap_or_default(),
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
+            processor: has_table(element, "processor").then(|| Processor {
+                sharing: element
+                    .choice("processor.sharing", schema::PROCESSOR_SHARINGS)
+                    .unwrap_or(ProcessorSharing::One),
+                per_command: element.time("processor.per_command").unwrap_or_default(),
+                per_login: element.time("processor.per_login").unwrap_or_default(),
+                per_name_search: element.time("processor.per_name_search").unwrap_or_default(),
+                per_comparison: element.time("processor.per_comparison").unwrap_or_default(),
+            }),
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
@@ -174,6 +183,9 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                 },
                 command_timeout: e.time("command_timeout").unwrap_or(Picos::from_secs(5)),
                 retries: e.integer("retries").unwrap_or(5),
+                discovery: e.flag("discovery"),
+                // Filled in when the names of all hosts are known.
+                virtual_machine: None,
             }
         })
         .collect();

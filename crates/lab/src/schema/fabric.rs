@@ -1,7 +1,8 @@
 //! Sections of the fabric: timers, switches, links, zones.
 
 use super::{
-    ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, QUEUEING, SPREAD, SectionDef, ZONE_DEFAULT,
+    ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef,
+    ZONE_DEFAULT,
 };
 
 pub(super) const TIMERS: SectionDef = SectionDef {
@@ -114,6 +115,54 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             meaning: "How one of several equally short ways is chosen.",
             example: "\"spray\"",
             also: &["routing", "load_balancing", "path_choice"],
+        },
+        Key {
+            path: "processor",
+            kind: Kind::Table,
+            fallback: Fallback::Absent("logins and requests to the services are answered at once"),
+            meaning: "The processor that serves logins and requests to the services, and what they cost it. The tables of the switch change when the service of a request begins, its answer leaves when that is over.",
+            example: "{ sharing = \"per-port\", per_comparison = \"9.4us\" }",
+            also: &["cpu", "cpus"],
+        },
+        Key {
+            path: "processor.sharing",
+            kind: Kind::Choice(PROCESSOR_SHARING),
+            fallback: Fallback::Value("\"one\""),
+            meaning: "How many processors there are.",
+            example: "\"per-port\"",
+            also: &["cpus", "count"],
+        },
+        Key {
+            path: "processor.per_command",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"1ms\""),
+            meaning: "Time of any request. Our estimate for the switch of document 000, whose figure 8 shows a few milliseconds.",
+            example: "\"1ms\"",
+            also: &["command"],
+        },
+        Key {
+            path: "processor.per_login",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"0s\""),
+            meaning: "Time of a fabric login, in addition.",
+            example: "\"30ms\"",
+            also: &["login"],
+        },
+        Key {
+            path: "processor.per_name_search",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"19.7us\""),
+            meaning: "Time for each object that the name server holds when a port logs in: the search for another port of its name. Document 000: 5 ms for 255.",
+            example: "\"19.7us\"",
+            also: &["name_search", "search"],
+        },
+        Key {
+            path: "processor.per_comparison",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"9.4us\""),
+            meaning: "Time for each comparison of two addresses that hard zoning makes. Document 000: 600 ms for 65,536 and 1,300 ms for 131,072.",
+            example: "\"9.4us\"",
+            also: &["comparison"],
         },
     ],
 };

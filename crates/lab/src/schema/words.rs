@@ -2,8 +2,9 @@
 
 use super::Word;
 use sanloom_core::config::{
-    Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, Queueing, ZoneDefault,
+    Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
 };
+use sanloom_core::nport::LoginScript;
 
 /// Two tables of equal length: the words with their meanings, and the values.
 macro_rules! words {
@@ -46,6 +47,16 @@ words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
     "least-queue" => PathPolicy::LeastQueue, "the path with the fewest commands outstanding";
     "service-time" => PathPolicy::ServiceTime, "the path with the least outstanding bytes per recent throughput";
     "failover" => PathPolicy::Failover, "the first usable path only";
+});
+
+words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {
+    "one" => ProcessorSharing::One, "one for the whole switch; requests wait for each other";
+    "per-port" => ProcessorSharing::PerPort, "one at each port; only requests through the same port wait for each other";
+});
+
+words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {
+    "standard" => LoginScript::Standard, "those of Linux; an FDISC waits twice R_A_TOV for its answer";
+    "npiv" => LoginScript::Npiv, "FDISC, SCR, LIRR and RFT_ID in sessions of their own (document 000, figure 6); an FDISC waits E_D_TOV";
 });
 
 words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
@@ -97,6 +108,8 @@ pub(crate) enum Trouble {
     SlowReceiver,
     WithheldCredits,
     LostRRdy,
+    VmMove,
+    VmStop,
 }
 
 words!(TROUBLE, TROUBLES: Trouble {
@@ -109,4 +122,6 @@ words!(TROUBLE, TROUBLES: Trouble {
     "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) gives each credit back `delay` later";
     "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) gives no credits back";
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
+    "vm-move" => Trouble::VmMove, "`vm` goes on under the hypervisor `to`: its port names log in there while their old logins stand";
+    "vm-stop" => Trouble::VmStop, "`vm` makes no more requests, and when the last has ended, logs out";
 });

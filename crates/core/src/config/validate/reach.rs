@@ -29,6 +29,18 @@ struct Access {
     keys: Vec<(u16, u32)>,
 }
 
+impl Access {
+    /// One more port, in a fabric.
+    fn add(&mut self, lab: &Lab, zones_of: &BTreeMap<Wwpn, Vec<u32>>, fabric: u16, wwpn: Wwpn) {
+        self.fabrics.push(fabric);
+        match zones_of.get(&wwpn) {
+            Some(zones) => self.keys.extend(zones.iter().map(|&z| (fabric, z))),
+            None if lab.zoning.default == ZoneDefault::Open => self.keys.push((fabric, u32::MAX)),
+            None => {}
+        }
+    }
+}
+
 struct Keys {
     hosts: Vec<Access>,
     storage: Vec<Access>,
@@ -42,6 +54,7 @@ impl Keys {
             hosts: vec![Access::default(); lab.hosts.len()],
             storage: vec![Access::default(); lab.storage.len()],
         };
+        let mut fabric_of_hba: BTreeMap<(u16, u16), u16> = BTreeMap::new();
         for link in &lab.links {
             let [a, b] = &link.ends;
             let (node, switch) = match (a.node, b.node) {
@@ -67,13 +80,21 @@ impl Keys {
             else {
                 continue;
             };
-            access.fabrics.push(fabric);
-            match zones_of.get(&wwpn) {
-                Some(zones) => access.keys.extend(zones.iter().map(|&z| (fabric, z))),
-                None if lab.zoning.default == ZoneDefault::Open => {
-                    access.keys.push((fabric, u32::MAX));
+            if let Node::Host(host) = node.node {
+                fabric_of_hba.insert((host, node.port), fabric);
+            }
+            access.add(lab, &zones_of, fabric, wwpn);
+        }
+        for (host, access) in lab.hosts.iter().zip(&mut keys.hosts) {
+            let Some((vm, hypervisor)) =
+                host.virtual_machine.and_then(|vm| Some((vm, lab.hosts.get(usize::from(vm.on))?)))
+            else {
+                continue;
+            };
+            for (hba, port) in host.hbas.iter().zip(0..) {
+                if let Some(&fabric) = fabric_of_hba.get(&(vm.on, vm.carrier(port, hypervisor.hbas.len()))) {
+                    access.add(lab, &zones_of, fabric, hba.wwpn);
                 }
-                None => {}
             }
         }
         for access in keys.hosts.iter_mut().chain(&mut keys.storage) {
