@@ -40,6 +40,7 @@ fn own(port: u16, value: u32) -> FibDelta {
 /// The table as plain maps and the rules as plain sentences.
 #[derive(Default)]
 struct Model {
+    domain: u8,
     modes: BTreeMap<u16, PortMode>,
     owners: BTreeMap<FcId, u16>,
     pairs: BTreeSet<(FcId, FcId)>,
@@ -57,7 +58,7 @@ impl Model {
                 }
             }
             FibDelta::OwnId { port, id } => {
-                if port < PORTS && id.domain() == DOMAIN {
+                if port < PORTS && id.domain() == self.domain && self.domain != 0 {
                     self.owners.insert(id, port);
                 }
             }
@@ -75,6 +76,13 @@ impl Model {
             }
             FibDelta::LeaveDefaultZone { id } => {
                 self.default_zone.remove(&id);
+            }
+            FibDelta::Domain { domain } => {
+                let domain = domain.unwrap_or(0);
+                if domain != self.domain {
+                    self.domain = domain;
+                    self.owners.clear();
+                }
             }
             FibDelta::ZoningOn => self.zoning = true,
             FibDelta::ZoningOff => {
@@ -99,10 +107,10 @@ impl Model {
             return if login { Decision::Local } else { drop(DropReason::BadSourceId) };
         }
         let controller = d.domain() == 0xff && d.area() == 0xfc;
-        if d.is_well_known() && (!controller || d.port() == DOMAIN) {
+        if d.is_well_known() && (!controller || d.port() == self.domain) {
             return Decision::Local;
         }
-        if d.domain() != DOMAIN {
+        if d.domain() != self.domain {
             let domain = if controller { d.port() } else { d.domain() };
             let legs = self.legs.get(&domain).map_or(&[][..], |legs| legs);
             return match legs.get(usize::from(ingress) % legs.len().max(1)) {
@@ -148,6 +156,7 @@ fn any_delta() -> impl Strategy<Value = FibDelta> {
         2 => any_id().prop_map(|id| FibDelta::LeaveDefaultZone { id }),
         2 => Just(FibDelta::ZoningOn),
         1 => Just(FibDelta::ZoningOff),
+        1 => prop::sample::select(vec![None, Some(DOMAIN), Some(2)]).prop_map(|domain| FibDelta::Domain { domain }),
         4 => (0..4u8, prop::collection::vec(any_leg(), 0..4))
             .prop_map(|(domain, legs)| FibDelta::Routes { domain, legs }),
     ]
@@ -157,7 +166,7 @@ proptest! {
     /// The whole space of ports and addresses after every sequence of changes.
     #[test]
     fn decides_as_the_rules_say(deltas in prop::collection::vec(any_delta(), 0..60)) {
-        let mut model = Model::default();
+        let mut model = Model { domain: DOMAIN, ..Model::default() };
         let mut fib = Fib::new(DOMAIN, PORTS, IslChoice::Ingress);
         for delta in &deltas {
             model.apply(delta);
@@ -215,6 +224,8 @@ fn every_change_moves_the_epoch_and_repeating_it_does_not() {
         FibDelta::Revoke { s, d },
         FibDelta::ZoningOff,
         FibDelta::RemoveId { id: d },
+        FibDelta::Domain { domain: Some(3) },
+        FibDelta::Domain { domain: None },
         FibDelta::Routes { domain: 2, legs: vec![] },
         mode(0, PortMode::Down),
     ];

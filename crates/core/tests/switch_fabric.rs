@@ -3,7 +3,7 @@
 mod switch_util;
 
 use proptest::prelude::*;
-use sanloom_core::config::{Zone, ZoneDefault, Zoning};
+use sanloom_core::config::{Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::fabric::{Decision, DropReason, Egress, Leg, ZoneSet};
 use sanloom_core::switch::{Input, NsEntry, PeerUpdate, SwitchConfig};
 use sanloom_core::time::Span;
@@ -88,12 +88,12 @@ impl Fabric {
 /// What hard zoning has to hold for the ports that a switch knows: the rule, pair by pair.
 fn expected_permissions(rig: &Rig, zones: &ZoneSet) -> (Vec<(FcId, FcId)>, Vec<FcId>) {
     let known: Vec<&NsEntry> = rig.switch.name_server().collect();
-    let zoned = |entry: &NsEntry| zones.is_zoned(entry.port_name);
+    let zoned = |entry: &NsEntry| zones.is_zoned(&entry.identity());
     let mut pairs = Vec::new();
     for s in &known {
-        for d in known.iter().filter(|d| d.port_id.domain() == rig.switch.domain()) {
+        for d in known.iter().filter(|d| Some(d.port_id.domain()) == rig.switch.domain()) {
             let both_zoned = zoned(s) && zoned(d);
-            if s.port_id != d.port_id && both_zoned && zones.permits(s.port_name, d.port_name) {
+            if s.port_id != d.port_id && both_zoned && zones.permits(&s.identity(), &d.identity()) {
                 pairs.push((s.port_id, d.port_id));
             }
         }
@@ -114,9 +114,9 @@ fn assert_permissions(rig: &Rig, zones: &ZoneSet) {
     // And the table decides as the rule says, for every two known ports.
     for s in rig.switch.name_server() {
         for (d, port) in &ids {
-            let name = rig.name_of(*d);
+            let to = rig.switch.name_server().find(|entry| entry.port_id == *d).expect("known");
             let decision = rig.fib.decide(ISL, s.port_id, *d, 0);
-            let allowed = zones.permits(s.port_name, Wwpn(name));
+            let allowed = zones.permits(&s.identity(), &to.identity());
             let itself = s.port_id == *d;
             if !itself {
                 let expected = match allowed {
@@ -200,13 +200,25 @@ fn take(fabric: &mut Fabric, step: &Step) {
 }
 
 fn any_zones() -> impl Strategy<Value = Arc<ZoneSet>> {
-    let members = prop::collection::btree_set(1..=NAMES, 0..5);
-    (prop::collection::vec(members, 0..5), any::<bool>()).prop_map(|(zones, open)| {
-        let zone =
-            |members: BTreeSet<u64>| Zone { name: "zone".into(), members: members.into_iter().map(Wwpn).collect() };
+    let members = || prop::collection::vec(any_member(), 0..5);
+    let principals = prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(any_member(), 1..3)];
+    let zone =
+        (members(), principals).prop_map(|(members, principals)| Zone { name: "zone".into(), members, principals });
+    (prop::collection::vec(zone, 0..5), any::<bool>()).prop_map(|(zones, open)| {
         let default = if open { ZoneDefault::Open } else { ZoneDefault::Closed };
-        Arc::new(ZoneSet::new(&Zoning { zones: zones.into_iter().map(zone).collect(), default }))
+        Arc::new(ZoneSet::new(&Zoning { zones, default }))
     })
+}
+
+fn any_member() -> impl Strategy<Value = ZoneMember> {
+    let domain = || 1..=SWITCHES as u8;
+    prop_oneof![
+        8 => (1..=NAMES).prop_map(|name| ZoneMember::PortName(Wwpn(name))),
+        1 => (1..=NAMES).prop_map(|name| ZoneMember::NodeName(node_of(name))),
+        2 => (domain(), 0..PORTS).prop_map(|(domain, port)| ZoneMember::DomainPort { domain, port }),
+        2 => (domain(), 0..PORTS as u8, 0..4u8)
+            .prop_map(|(domain, area, port)| ZoneMember::PortId(FcId::from_parts(domain, area, port))),
+    ]
 }
 
 proptest! {
@@ -415,10 +427,7 @@ fn a_name_goes_back_to_the_earlier_port_when_the_later_one_leaves_unheard_by_it(
 fn work_of_one_more(logins: u64, zones_of: u64) -> [u64; 2] {
     let zoning = Zoning {
         zones: (0..=logins / zones_of)
-            .map(|zone| Zone {
-                name: "zone".into(),
-                members: (0..zones_of).map(|n| Wwpn(0x1_0000 + zone * zones_of + n)).collect(),
-            })
+            .map(|n| zone((0..zones_of).map(|member| 0x1_0000 + n * zones_of + member)))
             .collect(),
         default: ZoneDefault::Closed,
     };

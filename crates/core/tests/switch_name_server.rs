@@ -3,6 +3,7 @@
 mod switch_util;
 
 use sanloom_core::config::ZoneDefault;
+use sanloom_core::switch::MAX_DESCRIPTORS;
 use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::ns::{NsAccept, NsObject, NsRequest, feature, one_type};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
@@ -10,6 +11,8 @@ use std::fmt::Write;
 use switch_util::*;
 
 const NOBODY_OF_TYPE: (u8, u8) = (0x09, 0x07);
+const NODE_IP: [u8; 16] = [1; 16];
+const PORT_IP: [u8; 16] = [2; 16];
 const TARGET: u8 = 1;
 const INITIATOR: u8 = 2;
 
@@ -34,10 +37,24 @@ fn requests(of: FcId, name: u64) -> Vec<(&'static str, NsRequest)> {
         ("GSPN_ID", NsRequest::GspnId { port_id: of }),
         ("GPT_ID", NsRequest::GptId { port_id: of }),
         ("GFPN_ID", NsRequest::GfpnId { port_id: of }),
+        ("GIPP_ID", NsRequest::GippId { port_id: of }),
+        ("GHA_ID", NsRequest::GhaId { port_id: of }),
+        ("GFD_ID", NsRequest::GfdId { port_id: of, types: one_type(8) }),
         ("GFF_ID", NsRequest::GffId { port_id: of }),
         ("GID_PN", NsRequest::GidPn { port_name: Wwpn(name) }),
+        ("GIPP_PN", NsRequest::GippPn { port_name: Wwpn(name) }),
         ("GID_NN", NsRequest::GidNn { node_name }),
+        ("GPN_NN", NsRequest::GpnNn { node_name }),
+        ("GIP_NN", NsRequest::GipNn { node_name }),
+        ("GIPA_NN", NsRequest::GipaNn { node_name }),
         ("GSNN_NN", NsRequest::GsnnNn { node_name }),
+        ("GNN_IP", NsRequest::GnnIp { ip: NODE_IP }),
+        ("GIPA_IP", NsRequest::GipaIp { ip: NODE_IP }),
+        ("GID_IPP", NsRequest::GidIpp { ip: PORT_IP }),
+        ("GPN_IPP", NsRequest::GpnIpp { ip: PORT_IP }),
+        ("GID_A", NsRequest::GidA { domain }),
+        ("GID_A, domain 1", NsRequest::GidA { domain: 1 }),
+        ("GID_A, domain 9", NsRequest::GidA { domain: 9 }),
         ("GID_FT", NsRequest::GidFt { domain, area, fc4_type }),
         ("GPN_FT", NsRequest::GpnFt { domain, area, fc4_type }),
         ("GNN_FT", NsRequest::GnnFt { domain, area, fc4_type }),
@@ -48,6 +65,17 @@ fn requests(of: FcId, name: u64) -> Vec<(&'static str, NsRequest)> {
         ("GID_FF target", gid_ff(TARGET)),
         ("GID_FF initiator", gid_ff(INITIATOR)),
         ("GID_FF both", gid_ff(TARGET | INITIATOR)),
+    ]
+}
+
+/// Registrations that only hosts with loops or IP over Fibre Channel make.
+fn rare_registrations(port_id: FcId, node_name: Wwnn) -> [NsRequest; 5] {
+    [
+        NsRequest::RippId { port_id, ip: PORT_IP },
+        NsRequest::RhaId { port_id, hard_address: FcId::new(0xef) },
+        NsRequest::RfdId { port_id, descriptors: vec![(8, (*b"fcp").into())] },
+        NsRequest::RipNn { node_name, ip: NODE_IP },
+        NsRequest::RipaNn { node_name, process_associator: *b"ipa-node" },
     ]
 }
 
@@ -82,6 +110,7 @@ fn every_query_in_every_situation() {
             let node_name = node_of(0x220);
             rig.ns(other, NsRequest::RspnId { port_id: other, symbolic_name: (*b"port").into() }).unwrap();
             rig.ns(other, NsRequest::RsnnNn { node_name, symbolic_name: (*b"node").into() }).unwrap();
+            rare_registrations(other, node_name).into_iter().for_each(|request| _ = rig.ns(other, request).unwrap());
             (me, other, 0x220)
         }),
         ("a zone-mate that only logged in", |rig| {
@@ -129,7 +158,10 @@ fn a_registered_object_comes_back_as_it_was_registered() {
         NsRequest::RffId { port_id: me, features: 0x02, fc4_type: 0x28 },
         NsRequest::RffId { port_id: me, features: 0x01, fc4_type: 0x20 },
         NsRequest::RsnnNn { node_name, symbolic_name: (*b"node").into() },
-    ] {
+    ]
+    .into_iter()
+    .chain(rare_registrations(me, node_name))
+    {
         assert_eq!(rig.ns(me, request), Ok(NsAccept::Empty));
     }
     let object = NsObject {
@@ -139,10 +171,13 @@ fn a_registered_object_comes_back_as_it_was_registered() {
         symbolic_port_name: text,
         node_name,
         symbolic_node_name: (*b"node").into(),
+        process_associator: *b"ipa-node",
+        node_ip: NODE_IP,
         classes: 0x0c,
         types,
+        port_ip: PORT_IP,
         fabric_port_name: Wwpn(0x2002_0000_c0ff_ee02),
-        hard_address: FcId::ZERO,
+        hard_address: FcId::new(0xef),
     };
     let all = rig.ns(me, NsRequest::GaNxt { port_id: FcId::ZERO });
     assert_eq!(all, Ok(NsAccept::Object(Box::new(object))));
@@ -154,6 +189,43 @@ fn a_registered_object_comes_back_as_it_was_registered() {
     assert_eq!(rig.ns(me, nvme.clone()), Ok(NsAccept::PortIds(vec![me])));
     rig.ns(me, NsRequest::RffId { port_id: me, features: 0, fc4_type: 0x28 }).unwrap();
     assert_eq!(rig.ns(me, nvme), Err((0x09, 0x0f)));
+}
+
+#[test]
+fn what_is_registered_as_nothing_is_not_registered_and_takes_no_memory() {
+    let mut rig = Rig::new(config(1, open()));
+    let me = rig.flogi(2, 0x110);
+    rig.plogi(me);
+    let node_name = node_of(0x110);
+    rare_registrations(me, node_name).into_iter().for_each(|request| _ = rig.ns(me, request).unwrap());
+    let types = one_type(8).map(|word| word | 1);
+    let descriptors = rig.ns(me, NsRequest::GfdId { port_id: me, types });
+    let Ok(NsAccept::Descriptors(found)) = descriptors else { panic!("{descriptors:?}") };
+    assert_eq!(found.iter().map(|text| text.len()).collect::<Vec<_>>(), [0, 3, 0, 0, 0, 0, 0, 0, 0]);
+    for request in [
+        NsRequest::RippId { port_id: me, ip: [0; 16] },
+        NsRequest::RhaId { port_id: me, hard_address: FcId::ZERO },
+        NsRequest::RfdId { port_id: me, descriptors: vec![] },
+        NsRequest::RipNn { node_name, ip: [0; 16] },
+        NsRequest::RipaNn { node_name, process_associator: [0; 8] },
+    ] {
+        assert_eq!(rig.ns(me, request), Ok(NsAccept::Empty));
+    }
+    assert!(rig.switch.name_server().all(|entry| entry.extra.is_none()));
+    for (request, why) in [
+        (NsRequest::GippId { port_id: me }, 0x0b),
+        (NsRequest::GidIpp { ip: [0; 16] }, 0x0b),
+        (NsRequest::GhaId { port_id: me }, 0x0d),
+        (NsRequest::GfdId { port_id: me, types: one_type(8) }, 0x0e),
+        (NsRequest::GipNn { node_name }, 0x05),
+        (NsRequest::GnnIp { ip: [0; 16] }, 0x05),
+        (NsRequest::GipaNn { node_name }, 0x06),
+    ] {
+        assert_eq!(rig.ns(me, request.clone()), Err((0x09, why)), "{request:?}");
+    }
+    // A port keeps a bounded number of descriptors.
+    let all = (0..=MAX_DESCRIPTORS as u8).map(|fc4_type| (fc4_type, (*b"x").into())).collect();
+    assert_eq!(rig.ns(me, NsRequest::RfdId { port_id: me, descriptors: all }), Err((0x09, 0xf2)));
 }
 
 #[test]
@@ -170,13 +242,22 @@ fn only_the_owner_of_an_address_registers_for_it() {
             NsRequest::RspnId { port_id, symbolic_name: (*b"x").into() },
             NsRequest::RptId { port_id, port_type: 1 },
             NsRequest::RffId { port_id, features: 0, fc4_type: 8 },
+            NsRequest::RippId { port_id, ip: PORT_IP },
+            NsRequest::RhaId { port_id, hard_address: FcId::ZERO },
+            NsRequest::RfdId { port_id, descriptors: vec![] },
             NsRequest::DaId { port_id },
         ] {
             assert_eq!(rig.ns(me, request.clone()), Err((0x09, why)), "{request:?}");
         }
     }
-    let rsnn = NsRequest::RsnnNn { node_name: node_of(0x220), symbolic_name: (*b"x").into() };
-    assert_eq!(rig.ns(me, rsnn), Err((0x09, 0x03)));
+    let node_name = node_of(0x220);
+    for request in [
+        NsRequest::RsnnNn { node_name, symbolic_name: (*b"x").into() },
+        NsRequest::RipNn { node_name, ip: NODE_IP },
+        NsRequest::RipaNn { node_name, process_associator: [1; 8] },
+    ] {
+        assert_eq!(rig.ns(me, request), Err((0x09, 0x03)));
+    }
     let rpn = NsRequest::RpnId { port_id: me, port_name: Wwpn(0x111) };
     assert_eq!(rig.ns(me, rpn), Err((0x09, 0x10)));
     assert_eq!(rig.ns(me, gid_ff(TARGET)), Ok(NsAccept::PortIds(vec![other])));

@@ -4,7 +4,7 @@ mod switch_util;
 
 use proptest::prelude::*;
 use sanloom_core::config::{IslChoice, ZoneDefault};
-use sanloom_core::fabric::{Decision, Egress, Fib, Leg, ZoneSet};
+use sanloom_core::fabric::{Decision, Egress, Fib, Leg, PortIdentity, ZoneSet};
 use sanloom_core::nport::{self, FabricState, NPort, NPortConfig, RemoteState};
 use sanloom_core::switch::{self, PeerUpdate, PortKind, Switch};
 use sanloom_core::time::{Instant, Span};
@@ -31,6 +31,17 @@ struct Node {
     name: Wwpn,
     target: bool,
     link: bool,
+}
+
+impl Node {
+    fn identity(&self) -> PortIdentity {
+        PortIdentity {
+            port_id: self.machine.port_id(),
+            port_name: self.name,
+            node_name: switch_util::node_of(self.name.0),
+            port: self.port,
+        }
+    }
 }
 
 /// A full mesh of switches with node ports.
@@ -152,6 +163,7 @@ impl World {
                         self.post(Event::Peer { from: n, to, update });
                     }
                 }
+                switch::Output::Persist { .. } => {}
             }
         }
     }
@@ -246,7 +258,7 @@ impl World {
             let mates = self
                 .nodes
                 .iter()
-                .filter(|other| other.target != node.target && self.zones.permits(node.name, other.name));
+                .filter(|other| other.target != node.target && self.zones.permits(&node.identity(), &other.identity()));
             assert_eq!(found, mates.map(|n| n.name).collect(), "{}", node.name);
         }
     }

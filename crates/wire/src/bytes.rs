@@ -34,6 +34,44 @@ pub(crate) fn id_at(data: &[u8], at: usize) -> FcId {
     FcId::from_bytes([data[at], data[at + 1], data[at + 2]])
 }
 
+/// Reads one field after the other, for layouts whose offsets follow from lengths and counts in the data.
+pub(crate) struct Reader<'a> {
+    data: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// From `at` on, which may lie behind the end: then the first read fails.
+    pub(crate) fn new(data: &'a [u8], at: usize) -> Reader<'a> {
+        Reader { data, at }
+    }
+    /// Offset of the next byte in the data.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+    pub(crate) fn take(&mut self, field: &'static str, len: usize) -> Result<&'a [u8], ParseError> {
+        let bytes = slice(field, self.data, self.at, len)?;
+        self.at += len;
+        Ok(bytes)
+    }
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, ParseError> {
+        Ok(u32_at(self.take(field, 4)?, 0))
+    }
+    /// A count of four bytes and as many items. The count is not believed: room is made as items come.
+    pub(crate) fn repeat<T>(
+        &mut self,
+        field: &'static str,
+        mut item: impl FnMut(&mut Reader<'a>) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
+        let count = self.u32(field)?;
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+}
+
 /// Appends big-endian fields.
 pub(crate) trait Put {
     fn put_u8(&mut self, value: u8);

@@ -3,6 +3,7 @@
 use crate::bytes::{Put, fixed, id_at, u16_at};
 use crate::codes::codes;
 use crate::error::ParseError;
+use crate::fzs::{self, FzsAccept, FzsRequest};
 use crate::id::FcId;
 use crate::ns::{self, NsAccept, NsRequest};
 use std::fmt;
@@ -72,6 +73,10 @@ pub enum CtBody {
     Ns(NsRequest),
     /// An accept of the name server.
     NsAccept(NsAccept),
+    /// A request to the fabric zone server.
+    Fzs(FzsRequest),
+    /// An accept of the fabric zone server.
+    FzsAccept(FzsAccept),
     /// A reject, of any service.
     Reject(CtReject),
     /// A request or accept of another service, or of a command that we do not know: command code and bytes. Also an accept
@@ -126,6 +131,12 @@ impl Ct {
         Ct { in_id: 0, service: Service::NAME_SERVER, options: 0, max_or_residual_words: 0, body: CtBody::Ns(request) }
     }
 
+    /// A request to the fabric zone server.
+    pub const fn fzs_request(request: FzsRequest) -> Ct {
+        let service = Service::FABRIC_ZONE_SERVER;
+        Ct { in_id: 0, service, options: 0, max_or_residual_words: 0, body: CtBody::Fzs(request) }
+    }
+
     /// An answer to this request: same service, IN_ID and options, nothing left out.
     pub const fn reply(&self, body: CtBody) -> Ct {
         Ct { in_id: self.in_id, service: self.service, options: self.options, max_or_residual_words: 0, body }
@@ -148,10 +159,16 @@ impl Ct {
                 Some((Service::NAME_SERVER, request)) => {
                     known(NsAccept::parse(request, max_or_residual_words, bytes))?.map_or_else(other, CtBody::NsAccept)
                 }
+                Some((Service::FABRIC_ZONE_SERVER, request)) => {
+                    known(FzsAccept::parse(request, bytes))?.map_or_else(other, CtBody::FzsAccept)
+                }
                 _ => other(),
             },
             _ if service == Service::NAME_SERVER => {
                 known(NsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Ns)
+            }
+            _ if service == Service::FABRIC_ZONE_SERVER => {
+                known(FzsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Fzs)
             }
             _ => other(),
         };
@@ -176,6 +193,14 @@ impl Ct {
                 out.put_u32(0);
                 accept.emit(out);
             }
+            CtBody::Fzs(request) => {
+                out.put_u32(0);
+                request.emit(out);
+            }
+            CtBody::FzsAccept(accept) => {
+                out.put_u32(0);
+                accept.emit(out);
+            }
             CtBody::Other { body, .. } => {
                 out.put_u32(0);
                 out.extend_from_slice(body);
@@ -190,6 +215,8 @@ impl Ct {
                 CtBody::Reject(_) => 0,
                 CtBody::Ns(request) => request.encoded_len(),
                 CtBody::NsAccept(accept) => accept.encoded_len(),
+                CtBody::Fzs(request) => request.encoded_len(),
+                CtBody::FzsAccept(accept) => accept.encoded_len(),
                 CtBody::Other { body, .. } => body.len(),
             }
     }
@@ -198,7 +225,8 @@ impl Ct {
     pub const fn command(&self) -> u16 {
         match &self.body {
             CtBody::Ns(request) => request.command(),
-            CtBody::NsAccept(_) => FS_ACC,
+            CtBody::Fzs(request) => request.command(),
+            CtBody::NsAccept(_) | CtBody::FzsAccept(_) => FS_ACC,
             CtBody::Reject(_) => FS_RJT,
             CtBody::Other { command, .. } => *command,
         }
@@ -229,6 +257,12 @@ impl fmt::Display for Ct {
                 reject.reason,
                 ns::explanation::name(reject.explanation).unwrap_or("unknown explanation")
             ),
+            CtBody::Reject(reject) if self.service == Service::FABRIC_ZONE_SERVER => write!(
+                f,
+                "FS_RJT: {}, {}",
+                reject.reason,
+                fzs::explanation::name(reject.explanation).unwrap_or("unknown explanation")
+            ),
             CtBody::Reject(reject) => {
                 write!(f, "FS_RJT: {}, explanation {:02x}", reject.reason, reject.explanation)
             }
@@ -236,6 +270,7 @@ impl fmt::Display for Ct {
                 Some(name) => f.pad(name),
                 None => write!(f, "name server command {:04x}", self.command()),
             },
+            CtBody::Fzs(request) => f.pad(fzs::command::name(request.command()).unwrap_or("zone server request")),
             _ => write!(f, "CT {gs_type:02x}/{gs_subtype:02x} command {:04x}", self.command()),
         }
     }

@@ -17,6 +17,7 @@ pub mod els;
 pub mod error;
 pub mod fcp;
 pub mod frame;
+pub mod fzs;
 pub mod header;
 pub mod id;
 pub mod link_control;
@@ -28,6 +29,7 @@ pub mod pattern;
 pub mod pcapng;
 pub mod sense;
 pub mod sw_ils;
+mod zone_name;
 
 pub use error::ParseError;
 pub use frame::{Frame, Payload};

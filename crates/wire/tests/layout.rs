@@ -173,6 +173,28 @@ fn ct_rejects_and_preamble_fields() {
 }
 
 #[test]
+fn rare_name_server_requests() {
+    let mut bytes = Vec::new();
+    let descriptors = vec![(8, (*b"fcp").into()), (0x28, Box::default())];
+    NsRequest::RfdId { port_id: HOST, descriptors }.emit(&mut bytes);
+    assert_eq!(bytes.len(), 4 + 32 + 2 * 256);
+    assert_eq!(bytes[..12], [0, 1, 2, 3, 0, 0, 1, 0, 0, 0, 1, 0]);
+    assert_eq!((&bytes[36..41], bytes[36 + 256]), (&b"\x03fcp\0"[..], 0));
+    let preamble = |command: &str| format!("01 000000 fc 02 00 00 {command} 0000 00000000 ");
+    let assert_request = |request, command, body| assert_bytes(Ct::ns_request(request), &(preamble(command) + body));
+    assert_request(NsRequest::GidA { domain: 7 }, "0101", "00 07 0000");
+    assert_request(NsRequest::RhaId { port_id: HOST, hard_address: STORAGE }, "021d", "00 010203 00 021000");
+    let names = NsRequest::RipaNn { node_name: HOST_NODE, process_associator: [1; 8] };
+    assert_request(names, "0236", "20000024ff000001 0101010101010101");
+    assert_request(
+        NsRequest::GidFf { domain: 1, area: 2, features: 3, fc4_type: 8 },
+        "01f1",
+        "00 01 02 00 00 00 03 08",
+    );
+    assert_request(NsRequest::GidPt { port_type: 0x7f, domain: 1, area: 2 }, "01a1", "7f 01 02 00");
+}
+
+#[test]
 fn get_all_next_has_620_bytes() {
     let object = NsObject {
         port_type: 1,
@@ -181,8 +203,11 @@ fn get_all_next_has_620_bytes() {
         symbolic_port_name: Box::new(*b"port"),
         node_name: HOST_NODE,
         symbolic_node_name: Box::new(*b"node"),
+        process_associator: [0x1a; 8],
+        node_ip: [0x2a; 16],
         classes: 8,
         types: ns::one_type(8),
+        port_ip: [0x3a; 16],
         fabric_port_name: Wwpn(0x2004_00c0_ffee_0001),
         hard_address: STORAGE,
     };
@@ -191,6 +216,10 @@ fn get_all_next_has_620_bytes() {
     assert_eq!(bytes.len(), 620);
     assert_eq!(bytes[..17], *b"\x01\x01\x02\x03\x21\x00\x00\x24\xff\x00\x00\x01\x04port");
     assert_eq!(bytes[268..281], *b"\x20\x00\x00\x24\xff\x00\x00\x01\x04node");
+    assert_eq!(
+        (&bytes[532..540], &bytes[540..556], &bytes[592..608]),
+        (&[0x1a; 8][..], &[0x2a; 16][..], &[0x3a; 16][..])
+    );
     assert_eq!(bytes[556..568], [0, 0, 0, 8, 0, 0, 1, 0, 0, 0, 0, 0]);
     assert_eq!(bytes[608..], [0x20, 4, 0, 0xc0, 0xff, 0xee, 0, 1, 0, 2, 0x10, 0]);
 }

@@ -4,6 +4,7 @@ mod samples;
 
 use sanloom_wire::ct::CtBody;
 use sanloom_wire::els::{Els, LsAcc};
+use sanloom_wire::ns::NsAccept;
 use sanloom_wire::sw_ils::{SwAcc, SwIls};
 use sanloom_wire::{Frame, Header, Message, ParseError, Payload};
 
@@ -120,7 +121,7 @@ fn is_open_ended(message: &Message) -> bool {
             **els,
             Els::Echo(_) | Els::Test(_) | Els::Other { .. } | Els::LsAcc(LsAcc::Echo(_) | LsAcc::Other(_))
         ),
-        Message::Ct(ct) => matches!(ct.body, CtBody::Other { .. }),
+        Message::Ct(ct) => matches!(ct.body, CtBody::Other { .. } | CtBody::NsAccept(NsAccept::Descriptors(_))),
         Message::SwIls(ils) => matches!(**ils, SwIls::Other { .. } | SwIls::SwAcc(SwAcc::Other(_))),
         _ => false,
     }

@@ -1,7 +1,6 @@
-//! Switches, links, timers and zones.
+//! Switches, links and timers.
 
 use super::units::{LineRate, Picos};
-use sanloom_wire::Wwpn;
 
 /// A node of the lab, by index into [`super::Lab`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -151,31 +150,4 @@ impl Default for Timers {
             rscn_delay: Picos::from_ms(5),
         }
     }
-}
-
-/// Who may talk to whom.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Zoning {
-    /// The effective zones; a port may be in several.
-    pub zones: Vec<Zone>,
-    /// What holds for ports in no zone.
-    pub default: ZoneDefault,
-}
-
-/// Ports that may talk to each other.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Zone {
-    /// Name.
-    pub name: String,
-    /// Members by port name.
-    pub members: Vec<Wwpn>,
-}
-
-/// What holds for ports in no zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZoneDefault {
-    /// They may talk to each other.
-    Open,
-    /// They may not.
-    Closed,
 }

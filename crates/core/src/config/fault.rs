@@ -81,7 +81,8 @@ pub enum FaultKind {
         /// Probability for each, 0 to 1.
         probability: f64,
     },
-    /// A virtual machine goes on under another hypervisor: its port names log in there while their old logins stand.
+    /// A virtual machine goes on under another hypervisor, at once or at `until`: its port names log in there while their old
+    /// logins stand.
     VmMove {
         /// Index into `hosts`: the virtual machine.
         host: u16,

@@ -3,6 +3,7 @@
 //! The crate `lab` makes these values out of text and remembers where each came from; [`Lab::validate`] finds what is
 //! wrong with the whole, and names a [`Place`] that `lab` turns into line and column.
 
+mod attached;
 mod fabric;
 mod fault;
 mod node;
@@ -10,10 +11,11 @@ mod problem;
 mod units;
 mod validate;
 mod workload;
+mod zoning;
 
+pub use attached::AttachedPort;
 pub use fabric::{
     Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
-    Zone, ZoneDefault, Zoning,
 };
 pub use fault::{Direction, Fault, FaultKind};
 pub use node::{
@@ -24,6 +26,7 @@ pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
+pub use zoning::{BadZoneMember, Zone, ZoneDefault, ZoneMember, Zoning};
 
 /// A whole lab: one storage area network, what it is asked to do, and what happens to it.
 #[derive(Clone, PartialEq, Debug)]

@@ -129,6 +129,12 @@ pub enum FibDelta {
         /// The id.
         id: FcId,
     },
+    /// The switch has this domain from now on, or none. The ids of the old one belong to no port; their permissions are
+    /// taken away one by one.
+    Domain {
+        /// The domain.
+        domain: Option<u8>,
+    },
     /// Hard zoning checks every frame to an id of this domain.
     ZoningOn,
     /// Hard zoning checks nothing and its tables are gone: nothing is zoned and the default zone is open.

@@ -15,6 +15,7 @@ use sanloom_wire::FcId;
 /// small enough to stay in the cache for every switch of a large fabric; an area with more has a page of owners.
 #[derive(Clone, Debug)]
 pub struct Fib {
+    /// [`NO_DOMAIN`] while there is none.
     domain: u8,
     zoning: bool,
     isl_choice: IslChoice,
@@ -47,6 +48,9 @@ pub struct FibWork {
     pub permissions: u64,
 }
 
+/// No address is of this domain that a port could have.
+const NO_DOMAIN: u8 = 0;
+
 /// No port owns the id. A switch has fewer ports.
 const NOBODY: u16 = u16::MAX;
 
@@ -66,7 +70,7 @@ impl Area {
 }
 
 impl Fib {
-    /// The table of a switch without routes, ids and permissions, all ports down and zoning off.
+    /// The table of a switch without routes, ids and permissions, all ports down and zoning off; domain 0 is none.
     pub fn new(domain: u8, ports: u16, isl_choice: IslChoice) -> Fib {
         Fib {
             domain,
@@ -143,6 +147,7 @@ impl Fib {
             FibDelta::Revoke { s, d } => self.count(|fib| fib.pairs.remove(pair(s, d))),
             FibDelta::JoinDefaultZone { id } => self.count(|fib| fib.default_zone.insert(u64::from(id.to_u32()))),
             FibDelta::LeaveDefaultZone { id } => self.count(|fib| fib.default_zone.remove(u64::from(id.to_u32()))),
+            FibDelta::Domain { domain } => self.set_domain(domain.unwrap_or(NO_DOMAIN)),
             FibDelta::ZoningOn => !std::mem::replace(&mut self.zoning, true),
             FibDelta::ZoningOff => {
                 self.pairs.clear();
@@ -289,8 +294,19 @@ impl Fib {
         true
     }
 
+    fn set_domain(&mut self, domain: u8) -> bool {
+        if self.domain == domain {
+            return false;
+        }
+        self.domain = domain;
+        *self.areas = [Area::EMPTY; 256];
+        self.owners.truncate(1);
+        self.page_ids.truncate(1);
+        true
+    }
+
     fn set_owner(&mut self, id: FcId, owner: u16) -> bool {
-        if id.domain() != self.domain || self.owner_of(id) == owner {
+        if id.domain() != self.domain || self.domain == NO_DOMAIN || self.owner_of(id) == owner {
             return false;
         }
         let number = usize::from(id.area());

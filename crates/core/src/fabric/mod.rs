@@ -14,8 +14,10 @@ mod fib;
 mod hash;
 mod key_set;
 pub mod routes;
+mod zone_place;
 mod zone_set;
 
 pub use delta::{Decision, DropReason, Egress, FibDelta, Leg, PortMode};
 pub use fib::{Fib, FibWork};
-pub use zone_set::{ZoneMember, ZoneSet};
+pub use zone_place::{PortIdentity, ZonePlace, ZoneRole};
+pub use zone_set::ZoneSet;

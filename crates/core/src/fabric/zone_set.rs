@@ -1,7 +1,9 @@
 //! The effective zones, indexed: [`ZoneSet`].
 
-use crate::config::{ZoneDefault, Zoning};
-use sanloom_wire::Wwpn;
+use super::zone_place::{PortIdentity, ZonePlace, ZoneRole};
+use crate::config::{ZoneDefault, ZoneMember, Zoning};
+use sanloom_wire::{FcId, Wwnn, Wwpn};
+use std::sync::Arc;
 
 /// The effective zones of a fabric, indexed by member.
 ///
@@ -10,20 +12,92 @@ use sanloom_wire::Wwpn;
 ///
 /// # Who may talk to whom
 ///
-/// Two ports with a zone in common may. Two ports that are in no zone may if the default is open. A port in a zone and
-/// one in none may not.
+/// Two ports with a zone in common may, in a peer zone only a principal and a member. Two ports that are in no zone may if
+/// the default is open. A port in a zone and one in none may not.
+///
+/// A port is in a zone that names it in any of the four ways of [`ZoneMember`]. A *key* below is a member as a zone names
+/// it, so one key can stand for several ports, and one port can have several keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneSet {
     open_default: bool,
-    /// Every port name in a zone, sorted. Members and zones below are indices.
-    names: Vec<Wwpn>,
+    keys: Keys,
+    /// By key: zone and role, see [`item`].
     zones_of: Lists,
+    /// By zone: keys of its members, then by zone those of its principals.
     members_of: Lists,
+    principals_of: Lists,
 }
 
-/// A port name that is in a zone, by its place in the [`ZoneSet`]: found once, then compared without a search.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ZoneMember(u32);
+/// Every key of a zone, sorted. The indices count through the four lists.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Keys {
+    port_names: Vec<Wwpn>,
+    node_names: Vec<Wwnn>,
+    domain_ports: Vec<(u8, u16)>,
+    port_ids: Vec<FcId>,
+}
+
+impl Keys {
+    fn new(members: impl Iterator<Item = ZoneMember>) -> Keys {
+        let mut keys = Keys::default();
+        for member in members {
+            match member {
+                ZoneMember::PortName(name) => keys.port_names.push(name),
+                ZoneMember::NodeName(name) => keys.node_names.push(name),
+                ZoneMember::DomainPort { domain, port } => keys.domain_ports.push((domain, port)),
+                ZoneMember::PortId(id) => keys.port_ids.push(id),
+            }
+        }
+        sort_once(&mut keys.port_names);
+        sort_once(&mut keys.node_names);
+        sort_once(&mut keys.domain_ports);
+        sort_once(&mut keys.port_ids);
+        keys
+    }
+
+    fn len(&self) -> usize {
+        self.port_names.len() + self.node_names.len() + self.domain_ports.len() + self.port_ids.len()
+    }
+
+    /// Where the lists after the first begin.
+    fn starts(&self) -> [usize; 3] {
+        let nodes = self.port_names.len();
+        let ports = nodes + self.node_names.len();
+        [nodes, ports, ports + self.domain_ports.len()]
+    }
+
+    fn index(&self, key: ZoneMember) -> Option<u32> {
+        let [nodes, ports, ids] = self.starts();
+        let index = match key {
+            ZoneMember::PortName(name) => self.port_names.binary_search(&name).ok(),
+            ZoneMember::NodeName(name) => self.node_names.binary_search(&name).ok().map(|n| nodes + n),
+            ZoneMember::DomainPort { domain, port } => {
+                self.domain_ports.binary_search(&(domain, port)).ok().map(|n| ports + n)
+            }
+            ZoneMember::PortId(id) => self.port_ids.binary_search(&id).ok().map(|n| ids + n),
+        };
+        index.map(|index| index as u32)
+    }
+
+    fn get(&self, index: u32) -> ZoneMember {
+        let [nodes, ports, ids] = self.starts();
+        match index as usize {
+            n if n < nodes => ZoneMember::PortName(self.port_names[n]),
+            n if n < ports => ZoneMember::NodeName(self.node_names[n - nodes]),
+            n if n < ids => {
+                let (domain, port) = self.domain_ports[n - ports];
+                ZoneMember::DomainPort { domain, port }
+            }
+            n => ZoneMember::PortId(self.port_ids[n - ids]),
+        }
+    }
+}
+
+fn sort_once<T: Ord>(list: &mut Vec<T>) {
+    list.sort_unstable();
+    list.dedup();
+    list.shrink_to_fit();
+}
 
 /// Lists of numbers behind each other, sorted within each list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,29 +125,30 @@ impl Lists {
 impl ZoneSet {
     /// Indexes the zones. A member that a zone names twice counts once.
     pub fn new(zoning: &Zoning) -> ZoneSet {
-        let mut names: Vec<Wwpn> = zoning.zones.iter().flat_map(|zone| zone.members.iter().copied()).collect();
-        names.sort_unstable();
-        names.dedup();
-        let mut pairs = Vec::new();
+        let keys = Keys::new(zoning.zones.iter().flat_map(|zone| zone.all_members().copied()));
+        let (mut places, mut members, mut principals) = (Vec::new(), Vec::new(), Vec::new());
         for (number, zone) in (0u32..).zip(&zoning.zones) {
-            for member in &zone.members {
-                if let Ok(index) = names.binary_search(member) {
-                    pairs.push((index as u32, number));
+            let member_role = if zone.is_peer() { MEMBER } else { BOTH };
+            let lists = [(&zone.members, member_role, &mut members), (&zone.principals, PRINCIPAL, &mut principals)];
+            for (list, role, by_zone) in lists {
+                for index in list.iter().filter_map(|member| keys.index(*member)) {
+                    places.push((index, item(number, role)));
+                    by_zone.push((number, index));
                 }
             }
         }
-        let turned = pairs.iter().map(|(name, zone)| (*zone, *name)).collect();
         ZoneSet {
             open_default: zoning.default == ZoneDefault::Open,
-            zones_of: Lists::new(names.len(), pairs),
-            members_of: Lists::new(zoning.zones.len(), turned),
-            names,
+            zones_of: Lists::new(keys.len(), joined(places)),
+            members_of: Lists::new(zoning.zones.len(), members),
+            principals_of: Lists::new(zoning.zones.len(), principals),
+            keys,
         }
     }
 
     /// Everybody may talk to everybody: nothing is zoned and the default is open. No table is needed then.
     pub fn permits_all(&self) -> bool {
-        self.open_default && self.names.is_empty()
+        self.open_default && self.keys.len() == 0
     }
 
     /// Ports in no zone may talk to each other.
@@ -81,122 +156,137 @@ impl ZoneSet {
         self.open_default
     }
 
+    /// Some zone knows a port by its node name, so nobody may choose a node name after its login.
+    pub fn uses_node_names(&self) -> bool {
+        !self.keys.node_names.is_empty()
+    }
+
     /// The port is in a zone.
-    pub fn is_zoned(&self, port: Wwpn) -> bool {
-        self.index(port).is_some()
+    pub fn is_zoned(&self, port: &PortIdentity) -> bool {
+        port.keys().into_iter().any(|key| self.keys.index(key).is_some())
+    }
+
+    /// The place of a port among the zones: found once at its login, then compared without a search.
+    pub fn place(&self, port: &PortIdentity) -> ZonePlace {
+        let found = port.keys().map(|key| self.keys.index(key));
+        let mut indices = found.into_iter().flatten();
+        let (Some(first), second) = (indices.next(), indices.next()) else {
+            return ZonePlace::NOWHERE;
+        };
+        let Some(second) = second else {
+            return ZonePlace::of_key(first);
+        };
+        let items = [first, second].into_iter().chain(indices).flat_map(|index| self.zones_of.of(index));
+        let items = joined(items.map(|item| (0, *item)).collect());
+        ZonePlace::of_items(items.into_iter().map(|(_, item)| item).collect::<Vec<u32>>().into())
     }
 
     /// The two ports may talk to each other; a port may always talk to itself.
-    pub fn permits(&self, a: Wwpn, b: Wwpn) -> bool {
-        if a == b || self.permits_all() {
-            return true;
-        }
-        self.members_permitted(self.member(a), self.member(b))
+    pub fn permits(&self, a: &PortIdentity, b: &PortIdentity) -> bool {
+        a == b || self.permits_all() || self.permitted(&self.place(a), &self.place(b))
     }
 
-    /// The place of a port name, nothing for one in no zone.
-    pub fn member(&self, port: Wwpn) -> Option<ZoneMember> {
-        self.index(port).map(ZoneMember)
-    }
-
-    /// As [`permits`](ZoneSet::permits), for two different ports of this set.
-    pub fn members_permitted(&self, a: Option<ZoneMember>, b: Option<ZoneMember>) -> bool {
-        match (a, b) {
-            (Some(a), Some(b)) => share(self.zones_of.of(a.0), self.zones_of.of(b.0)),
-            (None, None) => self.open_default,
+    /// As [`permits`](ZoneSet::permits), for two different ports, by their places in this set.
+    pub fn permitted(&self, a: &ZonePlace, b: &ZonePlace) -> bool {
+        match (a.is_zoned(), b.is_zoned()) {
+            (true, true) => meet(self.items(a), self.items(b)),
+            (false, false) => self.open_default,
             _ => false,
         }
     }
 
-    /// The other members of all zones of the port, sorted, each once; nothing for a port in no zone. The second value is
-    /// the number of members looked at.
-    pub fn mates(&self, port: Wwpn) -> (Vec<Wwpn>, usize) {
-        let Some(index) = self.index(port) else {
-            return (Vec::new(), 0);
-        };
-        let mut mates = Vec::with_capacity(self.mates_bound(port));
-        for &zone in self.zones_of.of(index) {
-            mates.extend_from_slice(self.members_of.of(zone));
+    /// The zones of a port and its role in each, sorted by zone: the index of the zone in [`Zoning::zones`].
+    pub fn roles<'s>(&'s self, place: &'s ZonePlace) -> impl Iterator<Item = ZoneRole> + 's {
+        self.items(place).iter().map(|item| ZoneRole {
+            zone: zone(*item),
+            principal: item & PRINCIPAL != 0,
+            member: item & MEMBER != 0,
+        })
+    }
+
+    /// The keys of all ports that the port may talk to under its roles, sorted, each once; nothing for a port in no zone.
+    /// Its own keys are among them where they stand for other ports, too, so the port itself has to be left out by who
+    /// resolves them. The second value is the number of keys looked at.
+    pub fn mates(&self, place: &ZonePlace) -> (Vec<ZoneMember>, usize) {
+        let mut mates = Vec::with_capacity(self.mates_bound(place));
+        for list in self.mate_lists(place) {
+            mates.extend_from_slice(list);
         }
         let looked_at = mates.len();
         mates.sort_unstable();
         mates.dedup();
-        mates.retain(|&mate| mate != index);
-        (mates.into_iter().map(|mate| self.names[mate as usize]).collect(), looked_at)
+        (mates.into_iter().map(|mate| self.keys.get(mate)).collect(), looked_at)
     }
 
-    /// The number of members that [`mates`](ZoneSet::mates) looks at, without looking at them.
-    pub fn mates_bound(&self, port: Wwpn) -> usize {
-        let zones = self.index(port).map_or(&[][..], |index| self.zones_of.of(index));
-        zones.iter().map(|&zone| self.members_of.of(zone).len()).sum()
+    /// The number of keys that [`mates`](ZoneSet::mates) looks at, without looking at them.
+    pub fn mates_bound(&self, place: &ZonePlace) -> usize {
+        self.mate_lists(place).map(<[u32]>::len).sum()
     }
 
-    fn index(&self, port: Wwpn) -> Option<u32> {
-        self.names.binary_search(&port).ok().map(|index| index as u32)
+    fn mate_lists<'s>(&'s self, place: &'s ZonePlace) -> impl Iterator<Item = &'s [u32]> {
+        self.items(place).iter().flat_map(|item| {
+            let zone = zone(*item);
+            let members = (item & PRINCIPAL != 0).then(|| self.members_of.of(zone));
+            let principals = (item & MEMBER != 0).then(|| self.principals_of.of(zone));
+            members.into_iter().chain(principals)
+        })
+    }
+
+    fn items<'s>(&'s self, place: &'s ZonePlace) -> &'s [u32] {
+        match (place.key(), place.items()) {
+            (Some(key), _) => self.zones_of.of(key),
+            (None, items) => items,
+        }
     }
 }
 
-/// Two sorted lists have an item in common.
-fn share(mut a: &[u32], mut b: &[u32]) -> bool {
+/// Role bits of an item. In a zone without principals everybody has both, so that one rule serves both sorts of zones.
+const PRINCIPAL: u32 = 1;
+const MEMBER: u32 = 2;
+const BOTH: u32 = PRINCIPAL | MEMBER;
+
+/// A zone and a role in it, as one number.
+fn item(zone: u32, role: u32) -> u32 {
+    zone << 2 | role
+}
+
+fn zone(item: u32) -> u32 {
+    item >> 2
+}
+
+/// Sorted, with one item per zone that has all roles.
+fn joined(mut items: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
+    items.sort_unstable();
+    items.dedup_by(|(key, next), (first_key, first)| {
+        let same = key == first_key && zone(*next) == zone(*first);
+        if same {
+            *first |= *next;
+        }
+        same
+    });
+    items
+}
+
+/// Some zone has one of the two as principal and the other as member. Both lists are sorted.
+fn meet(mut a: &[u32], mut b: &[u32]) -> bool {
     while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
-        match first_a.cmp(first_b) {
+        match zone(*first_a).cmp(&zone(*first_b)) {
             std::cmp::Ordering::Less => a = rest_a,
             std::cmp::Ordering::Greater => b = rest_b,
-            std::cmp::Ordering::Equal => return true,
+            std::cmp::Ordering::Equal => {
+                let pair = |p: u32, m: u32| p & PRINCIPAL != 0 && m & MEMBER != 0;
+                if pair(*first_a, *first_b) || pair(*first_b, *first_a) {
+                    return true;
+                }
+                (a, b) = (rest_a, rest_b);
+            }
         }
     }
     false
 }
 
+/// A place that is a list and not one key.
+pub(super) type Items = Arc<[u32]>;
+
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Zone;
-    use proptest::prelude::*;
-
-    fn zoning(zones: &[Vec<u64>], default: ZoneDefault) -> Zoning {
-        let zone = |(n, members): (usize, &Vec<u64>)| Zone {
-            name: format!("z{n}"),
-            members: members.iter().copied().map(Wwpn).collect(),
-        };
-        Zoning { zones: zones.iter().enumerate().map(zone).collect(), default }
-    }
-
-    /// The rule in words, on the zones as they were written.
-    fn permits(zones: &[Vec<u64>], open: bool, a: u64, b: u64) -> bool {
-        let zoned = |port| zones.iter().any(|zone| zone.contains(&port));
-        let together = zones.iter().any(|zone| zone.contains(&a) && zone.contains(&b));
-        a == b || together || (open && !zoned(a) && !zoned(b))
-    }
-
-    proptest! {
-        #[test]
-        fn permits_and_mates_follow_the_rule(
-            zones in prop::collection::vec(prop::collection::vec(0u64..8, 0..5), 0..6),
-            open in any::<bool>(),
-        ) {
-            let default = if open { ZoneDefault::Open } else { ZoneDefault::Closed };
-            let set = ZoneSet::new(&zoning(&zones, default));
-            for a in 0..9 {
-                for b in 0..9 {
-                    prop_assert_eq!(set.permits(Wwpn(a), Wwpn(b)), permits(&zones, open, a, b));
-                }
-                let zoned = set.is_zoned(Wwpn(a));
-                let expected: Vec<Wwpn> = (0..9)
-                    .filter(|b| zoned && *b != a && permits(&zones, open, a, *b))
-                    .map(Wwpn)
-                    .collect();
-                let (mates, looked_at) = set.mates(Wwpn(a));
-                prop_assert_eq!(mates, expected);
-                prop_assert_eq!(looked_at, set.mates_bound(Wwpn(a)));
-            }
-        }
-    }
-
-    #[test]
-    fn no_zones_and_an_open_default_permit_all() {
-        assert!(ZoneSet::new(&zoning(&[], ZoneDefault::Open)).permits_all());
-        assert!(!ZoneSet::new(&zoning(&[], ZoneDefault::Closed)).permits_all());
-        assert!(!ZoneSet::new(&zoning(&[vec![1]], ZoneDefault::Open)).permits_all());
-    }
-}
+mod tests;

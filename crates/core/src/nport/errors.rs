@@ -64,7 +64,7 @@ impl NPort {
             (Flight::Fabric, LsAcc::Login(_)) if self.state.is_service_login() => self.advance(now),
             (Flight::Fabric, LsAcc::Empty) if self.state == FabricState::Logo => self.go_offline(),
             (Flight::Fabric, LsAcc::Empty) if self.state.has_empty_accept() => self.advance(now),
-            (Flight::Farewell, _) => {}
+            (Flight::Farewell, _) => self.farewell_over(now),
             (Flight::Plogi(port_id), LsAcc::Login(login)) => {
                 return self.on_plogi_accept(now, port_id, login);
             }
@@ -111,7 +111,7 @@ impl NPort {
                 self.lose(now, port_id);
             }
             Flight::Verify(port_id) => self.on_verify_error(now, port_id, failure),
-            Flight::Farewell => {}
+            Flight::Farewell => self.farewell_over(now),
         }
     }
 

@@ -232,9 +232,18 @@ impl NPort {
             return;
         }
         for remote in self.lose_remotes().iter().filter(|remote| remote.state.is_logged_in()) {
-            self.request(now, remote.port_id, self.request_timeout(), Flight::Farewell, self.logo());
+            self.request(now, remote.port_id, self.config.e_d_tov, Flight::Farewell, self.logo());
         }
-        self.enter(now, FabricState::Logo);
+        self.state = FabricState::Logo;
+        self.farewell_over(now);
+    }
+
+    /// A port that we said goodbye to has answered, or will not: after the last, the fabric's turn has come. Were it before,
+    /// the answers could not reach us any more.
+    pub(super) fn farewell_over(&mut self, now: Instant) {
+        if self.state == FabricState::Logo && self.flights.is_empty() {
+            self.enter(now, FabricState::Logo);
+        }
     }
 
     /// FLOGI was accepted; the D_ID of the accept is our address. False if the accept makes no sense.

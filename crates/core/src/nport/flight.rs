@@ -110,6 +110,11 @@ impl Flights {
         self.open.retain(|open| open.flight.is_about_remote());
     }
 
+    /// Nothing waits for a reply.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.open.clear();
     }

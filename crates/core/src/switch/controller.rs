@@ -3,8 +3,10 @@
 use super::database::{Known, scope};
 use super::entry::NsEntry;
 use super::peer::PeerUpdate;
+use super::policy::DuplicateNames;
 use super::rscn::{Ended, Interest};
 use super::{Output, Switch};
+use crate::fabric::ZonePlace;
 use crate::time::Instant;
 use sanloom_wire::els::{Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rscn};
 use sanloom_wire::{FcId, Header, Message, Wwpn};
@@ -32,8 +34,8 @@ impl Switch {
         if rscn.pages.iter().any(|page| page.address == id)
             && let Some(known) = self.database.get(id)
         {
-            let name = known.entry.port_name;
-            self.notify(now, id, name, true);
+            let place = known.place.clone();
+            self.notify(now, id, &place, true);
         }
         Ok(LsAcc::Empty)
     }
@@ -53,8 +55,8 @@ impl Switch {
     }
 
     /// Tells the local ports that may see the port that it changed.
-    pub(super) fn notify(&mut self, now: Instant, id: FcId, name: Wwpn, by_n_port: bool) {
-        for mate in self.local_mates(id, name) {
+    pub(super) fn notify(&mut self, now: Instant, id: FcId, place: &ZonePlace, by_n_port: bool) {
+        for mate in self.audience(id, place) {
             let noted = self.rscn.notify(now, mate, id, by_n_port);
             self.work.notifications += u64::from(noted);
         }
@@ -91,7 +93,7 @@ impl Switch {
         let took_effect = match update {
             PeerUpdate::Object(entry) => self.remote_object(now, entry),
             PeerUpdate::Removed { port_id } => {
-                port_id.domain() != self.config.domain && self.remove_remote(now, port_id)
+                Some(port_id.domain()) != self.domain && self.remove_remote(now, port_id)
             }
             PeerUpdate::DomainGone { domain } => self.remove_domain(now, domain),
         };
@@ -101,7 +103,7 @@ impl Switch {
     /// True if something changed.
     fn remote_object(&mut self, now: Instant, entry: Arc<NsEntry>) -> bool {
         let (id, name) = (entry.port_id, entry.port_name);
-        if id.domain() == self.config.domain || !self.reachable.has(id.domain()) {
+        if Some(id.domain()) == self.domain || !self.reachable.has(id.domain()) {
             return false;
         }
         match self.database.get(id) {
@@ -112,8 +114,7 @@ impl Switch {
         }
         self.database.remove_shadow(id);
         while let Some(other) = self.database.id_of(name).filter(|other| *other != id) {
-            let precedence = |known: &Known| known.entry.precedence();
-            if self.database.get(other).map(precedence) > Some(entry.precedence()) {
+            if self.database.get(other).is_some_and(|known| self.outranks(&known.entry, &entry)) {
                 self.remove_remote(now, id);
                 self.database.shadow(entry);
                 return true;
@@ -126,28 +127,47 @@ impl Switch {
 
     /// Adds or replaces an object of another switch whose name is free.
     fn add_remote(&mut self, now: Instant, entry: Arc<NsEntry>) {
-        let (id, name) = (entry.port_id, entry.port_name);
-        let old = self.database.get(id).map(|known| known.entry.clone());
-        let member = self.config.zoning.member(name);
-        let notify =
-            old.as_ref().is_none_or(|old| old.differs_for_discovery(&entry) || old.logged_in_at != entry.logged_in_at);
-        self.database.insert(Known { entry, member });
-        if old.is_none() {
-            self.permit(id, name);
+        let id = entry.port_id;
+        let place = self.config.zoning.place(&entry.identity());
+        let old = self.database.get(id).cloned();
+        let changed = |old: &Known| {
+            old.entry.differs_for_discovery(&entry)
+                || old.entry.logged_in_at != entry.logged_in_at
+                || old.place != place
+        };
+        let notify = old.as_ref().is_none_or(changed);
+        let moved = old.filter(|old| old.entry.identity() != entry.identity());
+        if let Some(moved) = &moved {
+            self.database.remove(id);
+            self.revoke(id, &moved.place);
+        }
+        let permit = moved.is_some() || self.database.get(id).is_none();
+        self.database.insert(Known { entry, place: place.clone() });
+        if permit {
+            self.permit(id, &place);
         }
         if notify {
-            self.notify(now, id, name, false);
+            self.notify(now, id, &place, false);
         }
     }
 
     /// A port with this name is gone: another one that used it, if any, takes its place.
     pub(super) fn name_free(&mut self, now: Instant, name: Wwpn) {
-        if let Some(entry) = self.database.take_shadow(name) {
+        let newest = self.config.policy.duplicate_names == DuplicateNames::NewWins;
+        if let Some(entry) = self.database.take_shadow(name, newest) {
             self.add_remote(now, entry);
         }
     }
 
-    /// A port with the name of an object here logged in elsewhere, later: that one stays.
+    /// Of two ports with one name, `a` stays. All switches decide alike.
+    fn outranks(&self, a: &NsEntry, b: &NsEntry) -> bool {
+        match self.config.policy.duplicate_names {
+            DuplicateNames::NewWins => a.precedence() > b.precedence(),
+            DuplicateNames::OldWins | DuplicateNames::Block => a.precedence() < b.precedence(),
+        }
+    }
+
+    /// A port with the name of an object here logged in elsewhere, and that one stays.
     pub(super) fn evict(&mut self, now: Instant, old: FcId) {
         self.counters.duplicate_names += 1;
         if self.logins.contains_key(&old) {
@@ -171,15 +191,15 @@ impl Switch {
     }
 
     fn take_remote(&mut self, now: Instant, id: FcId) -> Option<Arc<NsEntry>> {
-        let entry = self.database.remove(id)?.entry;
-        self.revoke(id, entry.port_name);
-        self.notify(now, id, entry.port_name, false);
+        let Known { entry, place } = self.database.remove(id)?;
+        self.revoke(id, &place);
+        self.notify(now, id, &place, false);
         Some(entry)
     }
 
     /// Forgets every port of another switch. True if there were any.
     pub(super) fn remove_domain(&mut self, now: Instant, domain: u8) -> bool {
-        if domain == self.config.domain {
+        if Some(domain) == self.domain {
             return false;
         }
         self.database.remove_shadows(scope(domain, 0));

@@ -9,12 +9,18 @@ pub struct Counters {
     pub virtual_logins: u64,
     /// FLOGIs and FDISCs rejected.
     pub logins_rejected: u64,
+    /// Of these, because as many are logged in as may be, or no address is free.
+    pub login_limits: u64,
+    /// FLOGIs that came before the switch had a domain, repetitions included.
+    pub logins_held: u64,
     /// LOGOs accepted by the F_Port.
     pub logouts: u64,
     /// Addresses taken away without a LOGO: port down, repeated login, name used elsewhere.
     pub implicit_logouts: u64,
     /// Logins with a port name that another port had.
     pub duplicate_names: u64,
+    /// Ports that took no more logins because of one.
+    pub ports_blocked: u64,
     /// Other extended link services accepted.
     pub els_accepted: u64,
     /// Other extended link services rejected.
@@ -46,6 +52,8 @@ pub struct Work {
     pub zone_members: u64,
     /// Objects of the name server looked at.
     pub objects: u64,
+    /// Of the name server's objects, those looked at for a port name that is in use.
+    pub names_searched: u64,
     /// Pairs of addresses compared to work out the permissions of hard zoning.
     pub comparisons: u64,
     /// Permissions put into or taken out of the forwarding table.
@@ -60,6 +68,7 @@ impl Work {
         Work {
             zone_members: self.zone_members - before.zone_members,
             objects: self.objects - before.objects,
+            names_searched: self.names_searched - before.names_searched,
             comparisons: self.comparisons - before.comparisons,
             permissions: self.permissions - before.permissions,
             notifications: self.notifications - before.notifications,

@@ -1,7 +1,8 @@
 //! All objects of the fabric that a switch knows, local and remote: [`Database`].
 
 use super::entry::NsEntry;
-use crate::fabric::ZoneMember;
+use crate::config::ZoneMember;
+use crate::fabric::ZonePlace;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -22,11 +23,11 @@ pub(super) struct Database {
     shadows: BTreeMap<FcId, Arc<NsEntry>>,
 }
 
-/// An object and the place of its port name among the zones.
+/// An object and its place among the zones.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) entry: Arc<NsEntry>,
-    pub(super) member: Option<ZoneMember>,
+    pub(super) place: ZonePlace,
 }
 
 /// Part of the address space, as the domain and area of a query name it: domain 0 is everything, area 0 is the domain.
@@ -82,11 +83,15 @@ impl Database {
         self.shadows.retain(|id, _| !ids.contains(id));
     }
 
-    /// Takes out the latest of the objects with this name that were put aside.
-    pub(super) fn take_shadow(&mut self, name: Wwpn) -> Option<Arc<NsEntry>> {
+    /// Takes out the newest or oldest of the objects with this name that were put aside.
+    pub(super) fn take_shadow(&mut self, name: Wwpn, newest: bool) -> Option<Arc<NsEntry>> {
         let with_name = self.shadows.values().filter(|entry| entry.port_name == name);
-        let latest = with_name.max_by_key(|entry| entry.precedence())?.port_id;
-        self.shadows.remove(&latest)
+        let first = match newest {
+            true => with_name.max_by_key(|entry| entry.precedence()),
+            false => with_name.min_by_key(|entry| entry.precedence()),
+        };
+        let id = first?.port_id;
+        self.shadows.remove(&id)
     }
 
     /// Objects in a range of ids, sorted by id.
@@ -103,5 +108,24 @@ impl Database {
     pub(super) fn of_node(&self, node: Wwnn) -> impl Iterator<Item = (FcId, &Known)> {
         let ids = self.by_node.range((node, FcId::ZERO)..=(node, FcId::BROADCAST));
         ids.filter_map(|(_, id)| Some((*id, self.get(*id)?)))
+    }
+
+    /// Ids of the ports that the keys of zones mean, sorted, each once.
+    pub(super) fn ids_of(&self, keys: &[ZoneMember]) -> Vec<FcId> {
+        let mut ids = Vec::with_capacity(keys.len());
+        for key in keys {
+            match *key {
+                ZoneMember::PortName(name) => ids.extend(self.id_of(name)),
+                ZoneMember::NodeName(name) => ids.extend(self.of_node(name).map(|(id, _)| id)),
+                ZoneMember::PortId(id) => ids.extend(self.get(id).map(|_| id)),
+                ZoneMember::DomainPort { domain, .. } => {
+                    let behind = self.range(scope(domain, 0)).filter(|(_, known)| known.entry.identity().is(key));
+                    ids.extend(behind.map(|(id, _)| id));
+                }
+            }
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 }

@@ -1,7 +1,11 @@
 //! What the name server knows of one port: [`NsEntry`].
 
+use super::login::extended_number;
+use crate::fabric::PortIdentity;
 use crate::time::Instant;
-use sanloom_wire::ns::{Fc4Types, NsObject, fcp_feature, has_type, set_feature};
+use sanloom_wire::ns::{
+    Fc4Descriptors, Fc4Types, IpAddress, NsObject, ProcessAssociator, fcp_feature, has_type, set_feature,
+};
 use sanloom_wire::{FcId, FcType, Wwnn, Wwpn};
 
 /// An object of the name server (FC-GS, name server).
@@ -28,7 +32,7 @@ pub struct NsEntry {
     pub fabric_port_name: Wwpn,
     /// FC-4 types.
     pub types: Fc4Types,
-    /// When the port logged in: of two ports with one name the later one stays.
+    /// When the port logged in: of two ports with one name that decides who stays.
     pub logged_in_at: Instant,
     /// What few ports register.
     pub extra: Option<Box<NsExtra>>,
@@ -46,9 +50,39 @@ pub struct NsExtra {
     pub symbolic_node_name: Box<[u8]>,
     /// Features of other FC-4 types than FCP: type and nibble, sorted by type.
     pub features: Vec<(u8, u8)>,
+    /// What hardly any port registers.
+    pub rare: Option<Box<NsRare>>,
 }
 
+/// Attributes from the time of loops and of IP over Fibre Channel.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NsRare {
+    /// Address that the port would like on a loop, zero where none is registered.
+    pub hard_address: FcId,
+    /// IP address of the port.
+    pub port_ip: IpAddress,
+    /// IP address of the node.
+    pub node_ip: IpAddress,
+    /// Initial process associator of the node.
+    pub process_associator: ProcessAssociator,
+    /// FC-4 descriptors, at most [`MAX_DESCRIPTORS`].
+    pub descriptors: Fc4Descriptors,
+}
+
+/// FC-4 descriptors that the name server keeps of one port.
+pub const MAX_DESCRIPTORS: usize = 8;
+
 impl NsEntry {
+    /// The port as zones see it. The number of its switch port is taken from the name of the F_Port.
+    pub fn identity(&self) -> PortIdentity {
+        PortIdentity {
+            port_id: self.port_id,
+            port_name: self.port_name,
+            node_name: self.node_name,
+            port: extended_number(self.fabric_port_name).unwrap_or(PortIdentity::NO_PORT),
+        }
+    }
+
     /// The port supports the FC-4 type.
     pub fn has_type(&self, fc4_type: u8) -> bool {
         has_type(&self.types, fc4_type)
@@ -78,7 +112,19 @@ impl NsEntry {
         self.extra.as_ref().map_or(&[], |extra| &extra.symbolic_node_name)
     }
 
-    /// Of two ports with one name the one with the greater precedence stays, and all switches decide alike.
+    /// What hardly any port registers; nothing of it where nothing is registered.
+    pub fn rare(&self) -> &NsRare {
+        const NOTHING: &NsRare = &NsRare {
+            hard_address: FcId::ZERO,
+            port_ip: [0; 16],
+            node_ip: [0; 16],
+            process_associator: [0; 8],
+            descriptors: Vec::new(),
+        };
+        self.extra.as_ref().and_then(|extra| extra.rare.as_deref()).unwrap_or(NOTHING)
+    }
+
+    /// Orders ports with one name by age, and no two alike.
     pub(super) fn precedence(&self) -> (Instant, FcId) {
         (self.logged_in_at, self.port_id)
     }
@@ -125,6 +171,15 @@ impl NsEntry {
         }
     }
 
+    pub(super) fn set_rare(&mut self, change: impl FnOnce(&mut NsRare)) {
+        let extra = self.extra.get_or_insert_default();
+        change(extra.rare.get_or_insert_default());
+        if extra.rare.as_deref() == Some(&NsRare::default()) {
+            extra.rare = None;
+        }
+        self.tidy();
+    }
+
     /// Takes away everything that the port registered; what its login said stays.
     pub(super) fn deregister(&mut self) {
         self.listed = false;
@@ -145,6 +200,7 @@ impl NsEntry {
 
     /// As GA_NXT returns it.
     pub(super) fn to_object(&self, symbolic_node_name: &[u8]) -> NsObject {
+        let rare = self.rare();
         NsObject {
             port_type: self.port_type,
             port_id: self.port_id,
@@ -152,10 +208,13 @@ impl NsEntry {
             symbolic_port_name: self.symbolic_port_name().into(),
             node_name: self.node_name,
             symbolic_node_name: symbolic_node_name.into(),
+            process_associator: rare.process_associator,
+            node_ip: rare.node_ip,
             classes: self.classes,
             types: self.types,
+            port_ip: rare.port_ip,
             fabric_port_name: self.fabric_port_name,
-            hard_address: FcId::ZERO,
+            hard_address: rare.hard_address,
         }
     }
 

@@ -1,52 +1,68 @@
 //! Fabric login: the F_Port's side of FLOGI, FDISC and LOGO (FC-LS, fabric login and N_Port_ID virtualisation).
 //!
 //! ```text
-//!                    FLOGI                     FDISC
-//!   port up, no id ---------> base id dd/pp/00 ------> virtual ids dd/pp/01 to FF
-//!        ^                       |    ^  |
-//!        | port down             |    +--+ FLOGI again: implicit logout of all ids, then as before
-//!        +-----------------------+
+//!                    FLOGI               FDISC
+//!   port up, no id ---------> base id ------------> virtual ids
+//!        ^                    |    ^  |
+//!        | port down          |    +--+ FLOGI again: implicit logout of all ids, then as before
+//!        +--------------------+
 //! ```
 //!
 //! LOGO ends the one id that it names. An FDISC needs the base id, the ids that it gave do not.
 
-use super::database::Known;
+use super::addresses::{Taken, Wanted};
+use super::database::{Known, scope};
 use super::entry::NsEntry;
 use super::peer::PeerUpdate;
+use super::policy::{Addressing, DuplicateNames, NameLookup};
 use super::{Login, Output, Switch};
 use crate::fabric::FibDelta;
 use crate::time::{Instant, Span};
 use sanloom_wire::els::{Logo, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason};
 use sanloom_wire::login::{ClassParameters, CommonParameters, feature};
 use sanloom_wire::ns::port_type;
-use sanloom_wire::{FcId, Wwpn, login};
+use sanloom_wire::{FcId, Header, Wwpn, login};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Smallest legal receive data field size, in bytes (FC-LS, common service parameters).
 const MIN_RECEIVE_SIZE_BYTES: u16 = 256;
 
+/// Domains that a switch may have (FC-SW, domain identifiers).
+pub(super) const DOMAINS: RangeInclusive<u8> = 1..=239;
+
 impl Switch {
-    /// FLOGI: the reply, and the address to send it to.
+    /// FLOGI: the reply, and the address to send it to; nothing while the switch has no domain.
     pub(super) fn fabric_login(
         &mut self,
         now: Instant,
         port: u16,
-        s_id: FcId,
+        header: &Header,
         request: &login::Login,
-    ) -> (Result<LsAcc, LsRjt>, FcId) {
-        let Ok(area) = u8::try_from(port) else {
-            return (Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES)), s_id);
-        };
+    ) -> Option<(Result<LsAcc, LsRjt>, FcId)> {
         if let Err(reject) = check(request) {
-            return (Err(reject), s_id);
+            return Some((Err(reject), header.s_id));
         }
-        let id = FcId::from_parts(self.config.domain, area, 0);
-        let state = &mut self.ports[usize::from(port)];
-        let clean = state.last_login.replace(request.port_name) == Some(request.port_name);
+        if self.domain.is_none() {
+            self.hold(port, header, request);
+            return None;
+        }
+        let name = request.port_name;
+        if self.ports[usize::from(port)].blocked {
+            return Some((Err(NAME_IN_USE), header.s_id));
+        }
         self.log_out_port(now, port);
-        self.enter(now, port, id, request);
+        let before = self.ports[usize::from(port)].last_login;
+        let preferred = before.filter(|(of, _)| *of == name).map(|(_, id)| id);
+        let id = match self.admit(now, port, Wanted::Base, request, preferred) {
+            Ok(id) => id,
+            Err(reject) => return Some((Err(reject), header.s_id)),
+        };
+        let state = &mut self.ports[usize::from(port)];
+        state.base = Some(id);
+        let clean = state.last_login.replace((name, id)) == Some((name, id));
         self.counters.fabric_logins += 1;
-        (Ok(self.login_accept(port, clean)), id)
+        Some((Ok(self.login_accept(port, clean)), id))
     }
 
     /// FDISC: the reply, and the address to send it to.
@@ -59,7 +75,6 @@ impl Switch {
     ) -> (Result<LsAcc, LsRjt>, FcId) {
         match self.virtual_id(now, port, s_id, request) {
             Ok(id) => {
-                self.enter(now, port, id, request);
                 self.counters.virtual_logins += 1;
                 (Ok(self.login_accept(port, false)), id)
             }
@@ -67,34 +82,82 @@ impl Switch {
         }
     }
 
-    /// The id that an FDISC gets: the lowest that is free, after a login that it repeats has gone.
+    /// The id that an FDISC gets, after a login that it repeats has gone.
     fn virtual_id(&mut self, now: Instant, port: u16, s_id: FcId, request: &login::Login) -> Result<FcId, LsRjt> {
         check(request)?;
-        let base = u8::try_from(port)
-            .map(|area| FcId::from_parts(self.config.domain, area, 0))
-            .ok()
-            .filter(|base| self.logins.contains_key(base))
-            .ok_or(reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED))?;
+        let state = &self.ports[usize::from(port)];
+        let base = state.base.ok_or(reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED))?;
         if s_id != FcId::ZERO {
             return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_ORIGINATOR_S_ID));
         }
-        let same_name = self.database.id_of(request.port_name);
-        if same_name == Some(base) {
-            return Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_PORT_NAME));
+        if state.blocked {
+            return Err(NAME_IN_USE);
         }
-        let of_this_port = same_name.filter(|id| self.knows(port, *id));
-        if let Some(old) = of_this_port {
+        let repeated = self.database.id_of(request.port_name).filter(|id| self.knows(port, *id));
+        if repeated == Some(base) {
+            return Err(NAME_IN_USE);
+        }
+        if let Some(old) = repeated {
             // The accept was lost: the same id again, once what the first login had is gone.
             self.counters.implicit_logouts += 1;
             self.log_out(now, old);
-            return Ok(old);
         }
-        let of_port = |n: u8| FcId::from_parts(base.domain(), base.area(), n);
-        let taken = self.logins.range(base..=of_port(u8::MAX)).map(|(id, _)| u16::from(id.port()));
-        let without_gap = taken.zip(0u16..).take_while(|(id, n)| id == n).count();
-        u8::try_from(without_gap)
-            .map(of_port)
-            .map_err(|_| reject(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES))
+        self.admit(now, port, Wanted::Virtual, request, repeated)
+    }
+
+    /// Lets a port in, if its name, the limits and the addresses allow it.
+    fn admit(
+        &mut self,
+        now: Instant,
+        port: u16,
+        wanted: Wanted,
+        request: &login::Login,
+        preferred: Option<FcId>,
+    ) -> Result<FcId, LsRjt> {
+        let name = request.port_name;
+        let in_use = self.search_name(name);
+        let rule = self.config.policy.duplicate_names;
+        if in_use.is_some() && rule != DuplicateNames::NewWins {
+            self.counters.duplicate_names += 1;
+            if rule == DuplicateNames::Block {
+                self.counters.ports_blocked += 1;
+                self.ports[usize::from(port)].blocked = true;
+            }
+            return Err(NAME_IN_USE);
+        }
+        let limits = self.config.policy.limits;
+        let makes_room = in_use.is_some_and(|id| self.logins.contains_key(&id));
+        let full = self.ports[usize::from(port)].ids.len() >= limits.per_port as usize
+            || self.logins.len() - usize::from(makes_room) >= limits.per_switch as usize;
+        let mut taken = if full { None } else { self.addresses.take(port, wanted, name, preferred) };
+        if taken.is_none() && !full && makes_room && self.config.policy.addressing == Addressing::Flat {
+            self.evict_all(now, name);
+            taken = self.addresses.take(port, wanted, name, preferred);
+        }
+        let Some(Taken { id, learned }) = taken else {
+            self.counters.login_limits += 1;
+            return Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES));
+        };
+        if learned {
+            self.outputs.push_back(Output::Persist { port_name: name, port_id: id });
+        }
+        self.enter(now, port, id, request);
+        Ok(id)
+    }
+
+    /// The port that has a name, found as [`NameLookup`] says.
+    fn search_name(&mut self, name: Wwpn) -> Option<FcId> {
+        match self.config.policy.name_lookup {
+            NameLookup::Indexed => {
+                self.work.names_searched += 1;
+                self.database.id_of(name)
+            }
+            NameLookup::Linear => {
+                let looked_at = &mut self.work.names_searched;
+                let mut all = self.database.range(scope(0, 0)).inspect(|_| *looked_at += 1);
+                all.find(|(_, known)| known.entry.port_name == name).map(|(id, _)| id)
+            }
+        }
     }
 
     /// LOGO to the F_Port: everything that the id had is gone before the accept.
@@ -113,19 +176,20 @@ impl Switch {
 
     /// Takes away all ids of a port.
     pub(super) fn log_out_port(&mut self, now: Instant, port: u16) {
-        let Ok(area) = u8::try_from(port) else { return };
-        let domain = self.config.domain;
-        let area = FcId::from_parts(domain, area, 0)..=FcId::from_parts(domain, area, 0xff);
-        let ids: Vec<FcId> = self.logins.range(area).map(|(id, _)| *id).collect();
+        let ids: Vec<FcId> = self.ports[usize::from(port)].ids.iter().copied().collect();
         self.counters.implicit_logouts += ids.len() as u64;
         ids.into_iter().for_each(|id| self.log_out(now, id));
     }
 
-    fn enter(&mut self, now: Instant, port: u16, id: FcId, request: &login::Login) {
-        let name = request.port_name;
+    fn evict_all(&mut self, now: Instant, name: Wwpn) {
         while let Some(old) = self.database.id_of(name) {
             self.evict(now, old);
         }
+    }
+
+    fn enter(&mut self, now: Instant, port: u16, id: FcId, request: &login::Login) {
+        let name = request.port_name;
+        self.evict_all(now, name);
         let class = |parameters: &ClassParameters, bit: u32| match parameters.flags & ClassParameters::VALID {
             0 => 0,
             _ => 1 << bit,
@@ -144,28 +208,33 @@ impl Switch {
             extra: None,
         });
         self.logins.insert(id, Login { port, ..Login::default() });
-        let member = self.config.zoning.member(name);
-        self.database.insert(Known { entry: entry.clone(), member });
+        self.ports[usize::from(port)].ids.insert(id);
+        let place = self.config.zoning.place(&entry.identity());
+        self.database.insert(Known { entry: entry.clone(), place: place.clone() });
         self.fib(FibDelta::OwnId { port, id });
-        self.permit(id, name);
+        self.permit(id, &place);
         self.publish(&entry);
-        self.notify(now, id, name, false);
+        self.notify(now, id, &place, false);
     }
 
     /// Takes away everything that an id had.
     pub(super) fn log_out(&mut self, now: Instant, id: FcId) {
-        self.logins.remove(&id);
+        if let Some(login) = self.logins.remove(&id) {
+            let state = &mut self.ports[usize::from(login.port)];
+            state.ids.remove(&id);
+            state.base.take_if(|base| *base == id);
+            self.addresses.release(id);
+        }
         self.rscn.forget(id);
         self.fib(FibDelta::RemoveId { id });
         let known = self.database.remove(id);
-        let name = known.map(|known| known.entry.port_name);
-        if let Some(name) = name {
-            self.revoke(id, name);
-            self.notify(now, id, name, false);
+        if let Some(known) = &known {
+            self.revoke(id, &known.place);
+            self.notify(now, id, &known.place, false);
         }
         self.outputs.push_back(Output::Peer(PeerUpdate::Removed { port_id: id }));
-        if let Some(name) = name {
-            self.name_free(now, name);
+        if let Some(known) = known {
+            self.name_free(now, known.entry.port_name);
         }
     }
 
@@ -208,9 +277,18 @@ pub(super) fn extended_name(name: u64, number: u16) -> Wwpn {
     Wwpn(0x2 << 60 | u64::from(number & 0xfff) << 48 | name & 0xffff_ffff_ffff)
 }
 
+/// The twelve bits of [`extended_name`], nothing for a name of another format.
+pub(super) fn extended_number(name: Wwpn) -> Option<u16> {
+    (name.0 >> 60 == 0x2).then_some((name.0 >> 48 & 0xfff) as u16)
+}
+
 pub(super) fn milliseconds(span: Span) -> u32 {
     u32::try_from(span.as_ms()).unwrap_or(u32::MAX)
 }
+
+/// Another port has the name, or the port already has it.
+const NAME_IN_USE: LsRjt =
+    LsRjt { reason: LsRjtReason::LOGICAL_ERROR, explanation: LsRjtExplanation::INVALID_PORT_NAME, vendor: 0 };
 
 pub(super) fn reject(reason: LsRjtReason, explanation: LsRjtExplanation) -> LsRjt {
     LsRjt::new(reason, explanation)

@@ -15,46 +15,52 @@
 //!   its last leg takes its objects with it; one that gains its first is sent ours.
 //! - A switch that restarts is made anew. Its ports come up again one by one, so the neighbours see them go down first.
 //!
-//! # Addresses
+//! # Addresses and domain
 //!
-//! One area per F_Port: port p has the ids dd/pp/00 for its FLOGI and dd/pp/01 to dd/pp/FF for FDISCs, the lowest free
-//! first. So a port gets the same address after every restart, and at most 256 ports of a switch can take logins; a
-//! FLOGI on a further one is rejected.
+//! [`Policy`] says which addresses a port gets. A switch that has no domain yet holds the latest FLOGI of each port, and
+//! answers it when [`Input::Domain`] brings one. A switch that loses its domain takes all its logins away and tells the
+//! N_Ports with a LOGO from the F_Port, so that they begin anew.
 //!
 //! # What is absent
 //!
 //! Switch-to-switch protocols (see [`PeerUpdate`]), management services, and a LOGO to a port whose name logged in
 //! elsewhere: two ports with one name that both log in again when told so would never come to rest.
 
+mod addresses;
 mod controller;
 mod counters;
 mod database;
+mod domain;
 mod entry;
 mod login;
 mod name_server;
 mod peer;
+mod policy;
 mod query;
 mod rscn;
 mod services;
 mod zoning;
 
 pub use counters::{Counters, Work};
-pub use entry::{NsEntry, NsExtra};
+pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
 pub use peer::PeerUpdate;
+pub use policy::{Addressing, DuplicateNames, LoginLimits, NameLookup, Policy};
 
 use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};
 use crate::time::{Instant, Span};
+use addresses::AddressPool;
 use database::Database;
+use domain::Held;
 use rscn::RscnQueue;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// What a switch is told at its beginning.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
-    /// Domain, 1 to 239.
-    pub domain: u8,
+    /// Domain, 1 to 239; nothing until [`Input::Domain`] brings one.
+    pub domain: Option<u8>,
     /// Name of the switch.
     pub name: Wwnn,
     /// Name of the fabric, the same in all its switches.
@@ -73,6 +79,8 @@ pub struct SwitchConfig {
     pub receive_size_bytes: u16,
     /// The effective zones, shared by the switches of the fabric.
     pub zoning: Arc<ZoneSet>,
+    /// What its administrator decided.
+    pub policy: Policy,
 }
 
 /// What a port is connected to.
@@ -110,6 +118,9 @@ pub enum Input {
     Routes(Vec<(u8, Vec<Leg>)>),
     /// A message of another switch's [`Output::Peer`].
     Peer(PeerUpdate),
+    /// The switch has this domain from now on, 1 to 239, or none. Everybody who has an address of the old one is logged
+    /// out.
+    Domain(Option<u8>),
     /// The time that [`Switch::poll_timeout`] named has come; too early is harmless.
     Timeout,
 }
@@ -128,13 +139,22 @@ pub enum Output {
     Fib(FibDelta),
     /// Tell every other switch that can be reached.
     Peer(PeerUpdate),
+    /// The address is the persistent one of the name from now on: to be kept for [`Policy::persistent`] of a later start.
+    Persist {
+        /// The port name.
+        port_name: Wwpn,
+        /// Its address.
+        port_id: FcId,
+    },
 }
 
 /// The control machine of one switch.
 #[derive(Debug)]
 pub struct Switch {
     config: SwitchConfig,
+    domain: Option<u8>,
     ports: Vec<Port>,
+    addresses: AddressPool,
     /// Everything that is logged in here.
     logins: BTreeMap<FcId, Login>,
     database: Database,
@@ -145,11 +165,24 @@ pub struct Switch {
     work: Work,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Port {
     mode: PortMode,
-    /// Port name of the last FLOGI, for the clean address bit.
-    last_login: Option<Wwpn>,
+    /// Port name and address of the last FLOGI, for the clean address bit.
+    last_login: Option<(Wwpn, FcId)>,
+    /// Address of the FLOGI while it is logged in.
+    base: Option<FcId>,
+    /// Every address that is logged in here.
+    ids: BTreeSet<FcId>,
+    /// FLOGI that waits for a domain.
+    held: Option<Box<Held>>,
+    /// Takes no logins until its link has been down.
+    blocked: bool,
+}
+
+impl Port {
+    const DOWN: Port =
+        Port { mode: PortMode::Down, last_login: None, base: None, ids: BTreeSet::new(), held: None, blocked: false };
 }
 
 /// An N_Port_ID that is logged in here.
@@ -182,22 +215,27 @@ impl DomainSet {
 impl Switch {
     /// A switch with all ports down and no routes.
     pub fn new(config: SwitchConfig) -> Switch {
-        let down = Port { mode: PortMode::Down, last_login: None };
-        let outputs = match config.zoning.permits_all() {
-            true => VecDeque::new(),
-            false => VecDeque::from([Output::Fib(FibDelta::ZoningOn)]),
-        };
-        Switch {
-            ports: vec![down; usize::from(config.ports)],
+        let mut switch = Switch {
+            domain: None,
+            ports: vec![Port::DOWN; usize::from(config.ports)],
+            addresses: AddressPool::new(&config.policy),
             logins: BTreeMap::new(),
             database: Database::default(),
             rscn: RscnQueue::new(config.rscn_delay, config.e_d_tov, config.r_a_tov),
             reachable: DomainSet::default(),
-            outputs,
+            outputs: VecDeque::new(),
             counters: Counters::default(),
             work: Work::default(),
             config,
+        };
+        match switch.config.domain {
+            Some(_) => switch.set_domain(Instant::ZERO, switch.config.domain),
+            None => switch.fib(FibDelta::Domain { domain: None }),
         }
+        if !switch.config.zoning.permits_all() {
+            switch.fib(FibDelta::ZoningOn);
+        }
+        switch
     }
 
     /// One thing happened at `now`, which never decreases. Never panics and never blocks, whatever a peer sent.
@@ -214,6 +252,7 @@ impl Switch {
             Input::Frame { port, frame } => self.frame(now, port, frame),
             Input::Routes(routes) => self.routes(now, routes),
             Input::Peer(update) => self.peer(now, update),
+            Input::Domain(domain) => self.set_domain(now, domain),
             Input::Timeout => self.notifications_due(now),
         }
         self.rscn.tidy();
@@ -249,9 +288,20 @@ impl Switch {
         self.database.range(database::scope(0, 0)).map(|(_, known)| &*known.entry)
     }
 
-    /// The domain of the switch.
-    pub fn domain(&self) -> u8 {
-        self.config.domain
+    /// The domain of the switch, if it has one.
+    pub fn domain(&self) -> Option<u8> {
+        self.domain
+    }
+
+    /// Ports that take no logins until their link has been down, because of a port name that was in use
+    /// ([`DuplicateNames::Block`]).
+    pub fn blocked_ports(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..).zip(&self.ports).filter(|(_, port)| port.blocked).map(|(number, _)| number)
+    }
+
+    /// Persistent addresses, those learned among them.
+    pub fn persistent_addresses(&self) -> &BTreeMap<Wwpn, FcId> {
+        self.addresses.persistent()
     }
 
     fn set_port(&mut self, now: Instant, port: u16, mode: PortMode) {
@@ -259,6 +309,8 @@ impl Switch {
             return;
         };
         state.mode = mode;
+        state.held = None;
+        state.blocked = false;
         self.log_out_port(now, port);
         self.fib(FibDelta::PortMode { port, mode });
     }
@@ -266,7 +318,7 @@ impl Switch {
     fn routes(&mut self, now: Instant, routes: Vec<(u8, Vec<Leg>)>) {
         let mut reached = false;
         for (domain, legs) in routes {
-            if domain == self.config.domain {
+            if Some(domain) == self.domain {
                 continue;
             }
             let reachable = !legs.is_empty();

@@ -38,19 +38,19 @@ impl Switch {
         let Some(me) = self.database.get(viewer) else {
             return Vec::new();
         };
-        if me.member.is_some() {
-            let (mates, looked_at) = self.config.zoning.mates(me.entry.port_name);
+        if me.place.is_zoned() {
+            let (mates, looked_at) = self.config.zoning.mates(&me.place);
             self.work.zone_members += looked_at as u64;
-            let mut found: Vec<(FcId, &Known)> = mates
+            let mut seen = self.database.ids_of(&mates);
+            if let Err(at) = seen.binary_search(&viewer) {
+                seen.insert(at, viewer);
+            }
+            return seen
                 .into_iter()
-                .filter_map(|mate| self.database.id_of(mate))
-                .chain([viewer])
                 .filter(|id| ids.contains(id))
                 .filter_map(|id| Some((id, self.database.get(id)?)))
                 .filter(|(_, known)| known.entry.listed && wanted(known))
                 .collect();
-            found.sort_unstable_by_key(|(id, _)| *id);
-            return found;
         }
         let mut looked_at = 0;
         let mut pick = |(_, known): &(FcId, &Known)| {
@@ -102,7 +102,7 @@ impl Switch {
     fn may_see(&self, viewer: &Known, known: &Known) -> bool {
         let zones = &self.config.zoning;
         known.entry.listed
-            && (viewer.entry.port_id == known.entry.port_id || zones.members_permitted(viewer.member, known.member))
+            && (viewer.entry.port_id == known.entry.port_id || zones.permitted(&viewer.place, &known.place))
     }
 
     /// Cuts an accept to the size that the requester takes, in words without the preamble; 0 is no limit. The second

@@ -116,6 +116,11 @@ impl RscnQueue {
         self.recipients.entry(id).or_insert_with(quiet).interest = interest;
     }
 
+    /// Ports that registered, sorted.
+    pub(super) fn recipients(&self) -> impl ExactSizeIterator<Item = FcId> + '_ {
+        self.recipients.keys().copied()
+    }
+
     /// Forgets a port and what it was to be told.
     pub(super) fn forget(&mut self, id: FcId) {
         self.recipients.remove(&id);
@@ -203,9 +208,15 @@ impl RscnQueue {
         }
     }
 
-    fn send(&mut self, now: Instant, to: FcId, pages: Pages, attempt: u8) -> Notification {
+    /// Number of an exchange that the switch originates.
+    pub(super) fn ox_id(&mut self) -> u16 {
         let ox_id = self.next_ox_id;
         self.next_ox_id = if ox_id == LAST_OX_ID { FIRST_OX_ID } else { ox_id + 1 };
+        ox_id
+    }
+
+    fn send(&mut self, now: Instant, to: FcId, pages: Pages, attempt: u8) -> Notification {
+        let ox_id = self.ox_id();
         let rscn = pages.to_rscn();
         if let Some(recipient) = self.recipients.get_mut(&to) {
             recipient.sent = Some(Sent { ox_id, attempt, pages });
@@ -223,7 +234,7 @@ fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> 
     queue.front().is_some_and(wanted).then(|| queue.pop_front())?
 }
 
-/// Exchanges that the fabric controller originates. FFFF is not a number.
+/// Exchanges that the switch originates. FFFF is not a number.
 const FIRST_OX_ID: u16 = 0x8000;
 const LAST_OX_ID: u16 = 0xfffe;
 

@@ -25,7 +25,7 @@ impl Switch {
         }
         let (answer, to) = match (&els, header.d_id) {
             (Els::Flogi(request), FcId::F_PORT) => {
-                let (answer, to) = self.fabric_login(now, port, header.s_id, request);
+                let Some((answer, to)) = self.fabric_login(now, port, header, request) else { return };
                 self.counters.logins_rejected += u64::from(answer.is_err());
                 (Some(answer), to)
             }

@@ -5,26 +5,26 @@
 
 use super::Switch;
 use super::database::scope;
-use crate::fabric::FibDelta;
-use sanloom_wire::{FcId, Wwpn};
+use crate::fabric::{FibDelta, ZonePlace};
+use sanloom_wire::FcId;
 
 impl Switch {
     /// Lets a port reach and be reached by its zone-mates. It must be in the database.
-    pub(super) fn permit(&mut self, id: FcId, name: Wwpn) {
-        self.set_permissions(id, name, true);
+    pub(super) fn permit(&mut self, id: FcId, place: &ZonePlace) {
+        self.set_permissions(id, place, true);
     }
 
     /// Takes away everything that [`permit`](Switch::permit) gave and later ports added.
-    pub(super) fn revoke(&mut self, id: FcId, name: Wwpn) {
-        self.set_permissions(id, name, false);
+    pub(super) fn revoke(&mut self, id: FcId, place: &ZonePlace) {
+        self.set_permissions(id, place, false);
     }
 
-    fn set_permissions(&mut self, id: FcId, name: Wwpn, permitted: bool) {
+    fn set_permissions(&mut self, id: FcId, place: &ZonePlace, permitted: bool) {
         let zones = self.config.zoning.clone();
         if zones.permits_all() {
             return;
         }
-        if !zones.is_zoned(name) {
+        if !place.is_zoned() {
             if zones.open_default() {
                 self.permission(match permitted {
                     true => FibDelta::JoinDefaultZone { id },
@@ -37,20 +37,17 @@ impl Switch {
             true => FibDelta::Permit { s, d },
             false => FibDelta::Revoke { s, d },
         };
-        if id.domain() != self.config.domain {
-            for mate in self.local_mates(id, name) {
+        if Some(id.domain()) != self.domain {
+            for mate in self.local_mates(id, place) {
                 self.permission(change(id, mate));
             }
             return;
         }
-        let (mates, looked_at) = zones.mates(name);
+        let (mates, looked_at) = zones.mates(place);
         self.work.zone_members += looked_at as u64;
-        for mate in mates {
-            let Some(mate) = self.database.id_of(mate) else {
-                continue;
-            };
+        for mate in self.database.ids_of(&mates).into_iter().filter(|mate| *mate != id) {
             self.permission(change(mate, id));
-            if mate.domain() == self.config.domain {
+            if Some(mate.domain()) == self.domain {
                 self.permission(change(id, mate));
             }
         }
@@ -58,27 +55,41 @@ impl Switch {
 
     /// The ports that are logged in here and may talk to `id`, sorted, without itself. Looks at its zone-mates or at all
     /// local logins, whichever are fewer.
-    pub(super) fn local_mates(&mut self, id: FcId, name: Wwpn) -> Vec<FcId> {
+    pub(super) fn local_mates(&mut self, id: FcId, place: &ZonePlace) -> Vec<FcId> {
         let zones = &self.config.zoning;
         let all_here = self.logins.len();
-        let member = zones.member(name);
         let mut found: Vec<FcId> = if zones.permits_all() {
             self.work.objects += all_here as u64;
             self.logins.keys().copied().collect()
-        } else if member.is_some() && zones.mates_bound(name) < all_here {
-            let (mates, looked_at) = zones.mates(name);
+        } else if place.is_zoned() && zones.mates_bound(place) < all_here {
+            let (mates, looked_at) = zones.mates(place);
             self.work.zone_members += looked_at as u64;
-            let ids = mates.into_iter().filter_map(|mate| self.database.id_of(mate));
-            ids.filter(|mate| self.logins.contains_key(mate)).collect()
+            let mut ids = self.database.ids_of(&mates);
+            ids.retain(|mate| self.logins.contains_key(mate));
+            ids
         } else {
             self.work.objects += all_here as u64;
-            let here = self.database.range(scope(self.config.domain, 0));
-            let mates = here.filter(|(_, known)| zones.members_permitted(member, known.member));
+            let here = self.domain.map(|domain| self.database.range(scope(domain, 0)));
+            let mates = here.into_iter().flatten().filter(|(_, known)| zones.permitted(place, &known.place));
             mates.map(|(mate, _)| mate).collect()
         };
         found.retain(|mate| *mate != id);
-        found.sort_unstable();
         found
+    }
+
+    /// The ports that asked for changes, are logged in here and may talk to `id`, sorted, without itself. Looks at its
+    /// zone-mates or at all that asked, whichever are fewer.
+    pub(super) fn audience(&mut self, id: FcId, place: &ZonePlace) -> Vec<FcId> {
+        let zones = &self.config.zoning;
+        if place.is_zoned() && zones.mates_bound(place) < self.rscn.recipients().len() {
+            return self.local_mates(id, place);
+        }
+        let asked = self.rscn.recipients();
+        self.work.objects += asked.len() as u64;
+        let may = |mate: &FcId| {
+            zones.permits_all() || self.database.get(*mate).is_some_and(|known| zones.permitted(place, &known.place))
+        };
+        asked.filter(|mate| *mate != id && may(mate)).collect()
     }
 
     fn permission(&mut self, delta: FibDelta) {

@@ -11,7 +11,7 @@ use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConf
 use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig, IoStatus, IoTag};
 use sanloom_core::nport::{self, NPort, NPortConfig, Remote};
 use sanloom_core::scsi::{Identity, IoOp, LunConfig};
-use sanloom_core::switch::{self, PortKind, Switch, SwitchConfig};
+use sanloom_core::switch::{self, Policy, PortKind, Switch, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::{FcId, Frame, Header, Message, Payload, ReplyTo, Wwnn, Wwpn};
@@ -118,7 +118,7 @@ impl World {
     pub fn new(links: Links, seed: u64) -> World {
         let zoning = Zoning { zones: Vec::new(), default: ZoneDefault::Open };
         let switch = Switch::new(SwitchConfig {
-            domain: 1,
+            domain: Some(1),
             name: Wwnn(0x1000_0000_0000_0001),
             fabric_name: Wwnn(0x1000_0000_0000_0001),
             ports: 64,
@@ -128,6 +128,7 @@ impl World {
             bb_credit: vec![4; 64],
             receive_size_bytes: 2112,
             zoning: Arc::new(ZoneSet::new(&zoning)),
+            policy: Policy::default(),
         });
         let mut world = World {
             now: Instant::ZERO,
@@ -347,7 +348,7 @@ impl World {
                     self.send_to_node(usize::from(port), Packet::Message(frame, None));
                 }
                 switch::Output::Fib(delta) => self.fib.apply(&delta),
-                switch::Output::Peer(_) => {}
+                switch::Output::Peer(_) | switch::Output::Persist { .. } => {}
             }
         }
     }

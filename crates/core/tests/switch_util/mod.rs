@@ -1,9 +1,9 @@
 //! A switch with its forwarding table, driven as a driver would.
 #![allow(dead_code)] // each test file uses its part
 
-use sanloom_core::config::{IslChoice, Zone, ZoneDefault, Zoning};
+use sanloom_core::config::{IslChoice, Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::fabric::{Decision, Fib, FibDelta, Leg, ZoneSet};
-use sanloom_core::switch::{Input, Output, PeerUpdate, PortKind, Switch, SwitchConfig};
+use sanloom_core::switch::{Input, Output, PeerUpdate, Policy, PortKind, Switch, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::els::{Els, LsAcc, LsRjt, Rscn};
@@ -18,8 +18,14 @@ pub const SWITCH_NAME: Wwnn = Wwnn(0x1000_0000_c0ff_ee02);
 pub const FABRIC_NAME: Wwnn = Wwnn(0x1000_0000_c0ff_ee01);
 
 pub fn zone_set(zones: &[&[u64]], default: ZoneDefault) -> Arc<ZoneSet> {
-    let zone = |members: &&[u64]| Zone { name: "zone".into(), members: members.iter().copied().map(Wwpn).collect() };
-    Arc::new(ZoneSet::new(&Zoning { zones: zones.iter().map(zone).collect(), default }))
+    let zones = zones.iter().map(|members| zone(members.iter().copied())).collect();
+    Arc::new(ZoneSet::new(&Zoning { zones, default }))
+}
+
+/// A zone of port names.
+pub fn zone(names: impl IntoIterator<Item = u64>) -> Zone {
+    let members = names.into_iter().map(|name| ZoneMember::PortName(Wwpn(name))).collect();
+    Zone { name: "zone".into(), members, principals: Vec::new() }
 }
 
 /// Everybody may talk to everybody.
@@ -29,7 +35,7 @@ pub fn open() -> Arc<ZoneSet> {
 
 pub fn config(domain: u8, zoning: Arc<ZoneSet>) -> SwitchConfig {
     SwitchConfig {
-        domain,
+        domain: Some(domain),
         name: SWITCH_NAME,
         fabric_name: FABRIC_NAME,
         ports: 300,
@@ -39,6 +45,7 @@ pub fn config(domain: u8, zoning: Arc<ZoneSet>) -> SwitchConfig {
         bb_credit: vec![16; 300],
         receive_size_bytes: 2112,
         zoning,
+        policy: Policy::default(),
     }
 }
 
@@ -115,15 +122,18 @@ pub struct Rig {
     pub sent: Vec<(u16, Frame)>,
     /// Messages to other switches since they were last taken.
     pub peers: Vec<PeerUpdate>,
+    /// Addresses that became persistent.
+    pub persisted: Vec<(Wwpn, FcId)>,
     /// Everything in its order, for tests of the order.
     pub log: Vec<Output>,
 }
 
 impl Rig {
     pub fn new(config: SwitchConfig) -> Rig {
-        let fib = Fib::new(config.domain, config.ports, IslChoice::Ingress);
+        let fib = Fib::new(config.domain.unwrap_or(0), config.ports, IslChoice::Ingress);
         let switch = Switch::new(config);
-        let mut rig = Rig { switch, fib, now: Instant::ZERO, sent: vec![], peers: vec![], log: vec![] };
+        let mut rig =
+            Rig { switch, fib, now: Instant::ZERO, sent: vec![], peers: vec![], persisted: vec![], log: vec![] };
         rig.drain();
         rig
     }
@@ -140,6 +150,7 @@ impl Rig {
                 Output::Send { port, frame } => self.sent.push((port, frame)),
                 Output::Fib(delta) => self.fib.apply(&delta),
                 Output::Peer(update) => self.peers.push(update),
+                Output::Persist { port_name, port_id } => self.persisted.push((port_name, port_id)),
             }
         }
     }

@@ -82,7 +82,7 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::SlowReceiver => &["port", "link", "end", "delay", "until", "for"],
         Trouble::WithheldCredits => &["port", "link", "end", "until", "for"],
         Trouble::LostRRdy => &["port", "link", "end", "probability", "until", "for"],
-        Trouble::VmMove => &["vm", "to"],
+        Trouble::VmMove => &["vm", "to", "until", "for"],
         Trouble::VmStop => &["vm"],
     }
 }

@@ -7,7 +7,7 @@ use super::ports;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{self, Budget, Document};
 use crate::schema::{self, Spread};
-use sanloom_core::config::{Lab, Node, Zone};
+use sanloom_core::config::{Lab, Node, Zone, ZoneMember};
 use sanloom_wire::Wwpn;
 use std::rc::Rc;
 
@@ -33,8 +33,10 @@ pub(super) fn build<'d>(
             continue;
         }
         let spread = element.choice("spread", schema::SPREADS).unwrap_or(Spread::Blocks);
-        let mut zones: Vec<Zone> =
-            zone_names.iter().map(|name| Zone { name: name.clone(), members: Vec::new() }).collect();
+        let mut zones: Vec<Zone> = zone_names
+            .iter()
+            .map(|name| Zone { name: name.clone(), members: Vec::new(), principals: Vec::new() })
+            .collect();
         for (text, origin) in element.patterns("members") {
             let Some(members) = budget.expand(text, origin, sink) else {
                 continue;
@@ -51,7 +53,8 @@ pub(super) fn build<'d>(
                     );
                     break;
                 };
-                zone.members.extend(chosen.into_iter().flat_map(|m| ports[m].iter().copied()));
+                zone.members
+                    .extend(chosen.into_iter().flat_map(|m| ports[m].iter().copied().map(ZoneMember::PortName)));
             }
         }
         let element = Rc::new(element);

@@ -122,6 +122,6 @@ words!(TROUBLE, TROUBLES: Trouble {
     "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) gives each credit back `delay` later";
     "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) gives no credits back";
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
-    "vm-move" => Trouble::VmMove, "`vm` goes on under the hypervisor `to`: its port names log in there while their old logins stand";
+    "vm-move" => Trouble::VmMove, "`vm` goes on under the hypervisor `to`: its port names log in there while their old logins stand; with `until` or `for` it is away in between";
     "vm-stop" => Trouble::VmStop, "`vm` makes no more requests, and when the last has ended, logs out";
 });

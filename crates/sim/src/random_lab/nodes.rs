@@ -4,7 +4,7 @@ use super::Dice;
 use super::switches::Fabrics;
 use sanloom_core::config::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lab, Link, Lun, Multipath, Node, PathPolicy, Picos, Service,
-    Storage, StoragePort, Zone, ZoneDefault,
+    Storage, StoragePort, Zone, ZoneDefault, ZoneMember,
 };
 use sanloom_wire::{Wwnn, Wwpn};
 
@@ -166,8 +166,9 @@ fn zones(dice: &mut Dice, lab: &mut Lab) {
     if dice.chance(1, 2) {
         lab.zoning.default = ZoneDefault::Closed;
     }
-    let ports: Vec<Wwpn> = lab.storage.iter().flat_map(|s| s.ports.iter().map(|port| port.wwpn)).collect();
-    let hbas: Vec<Wwpn> = lab.hosts.iter().flat_map(|h| h.hbas.iter().map(|hba| hba.wwpn)).collect();
+    let named = ZoneMember::PortName;
+    let ports: Vec<ZoneMember> = lab.storage.iter().flat_map(|s| s.ports.iter().map(|port| named(port.wwpn))).collect();
+    let hbas: Vec<ZoneMember> = lab.hosts.iter().flat_map(|h| h.hbas.iter().map(|hba| named(hba.wwpn))).collect();
     let share = dice.range(1, 4);
     for (number, &hba) in hbas.iter().enumerate() {
         let mut members = vec![hba];
@@ -175,10 +176,10 @@ fn zones(dice: &mut Dice, lab: &mut Lab) {
             ports.iter().enumerate().filter(|&(port, _)| number + port == 0 || dice.chance(share, 4)).map(|p| p.1),
         );
         if members.len() > 1 {
-            lab.zoning.zones.push(Zone { name: format!("zone{number}"), members });
+            lab.zoning.zones.push(Zone { name: format!("zone{number}"), members, principals: Vec::new() });
         }
     }
     if dice.chance(1, 4) {
-        lab.zoning.zones.push(Zone { name: "all-hosts".to_owned(), members: hbas });
+        lab.zoning.zones.push(Zone { name: "all-hosts".to_owned(), members: hbas, principals: Vec::new() });
     }
 }

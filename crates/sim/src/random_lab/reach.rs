@@ -1,6 +1,6 @@
 //! Who can and may reach whom, worked out from the lab alone and by the plainest means.
 
-use sanloom_core::config::{Lab, Node, ZoneDefault};
+use sanloom_core::config::{Lab, Node, ZoneDefault, ZoneMember};
 use sanloom_wire::Wwpn;
 
 /// An HBA and a storage port are linked to one fabric and no zone stands between them.
@@ -48,9 +48,11 @@ pub(super) fn fabric_of(lab: &Lab, switch: u16) -> Vec<u16> {
     reached
 }
 
+/// Random labs zone by port name only, and have no peer zones.
 fn zoned(lab: &Lab, one: Wwpn, other: Wwpn) -> bool {
     let zones = &lab.zoning.zones;
-    let in_some = |name: &Wwpn| zones.iter().any(|zone| zone.members.contains(name));
+    let [one, other] = [one, other].map(ZoneMember::PortName);
+    let in_some = |name: &ZoneMember| zones.iter().any(|zone| zone.members.contains(name));
     if !in_some(&one) && !in_some(&other) {
         return lab.zoning.default == ZoneDefault::Open;
     }

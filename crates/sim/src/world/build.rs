@@ -19,7 +19,7 @@ use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_core::scsi::{Identity, LunConfig};
-use sanloom_core::switch::{Switch, SwitchConfig};
+use sanloom_core::switch::{Policy, Switch, SwitchConfig};
 use sanloom_wire::{FcId, Wwnn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl World {
             }
         }
         SwitchConfig {
-            domain: config.domain,
+            domain: Some(config.domain),
             name: Wwnn(FABRIC_NAME.0 | u64::from(config.domain) << 32),
             fabric_name: FABRIC_NAME,
             ports: config.ports,
@@ -187,6 +187,7 @@ impl World {
             bb_credit,
             receive_size_bytes: 2048,
             zoning: self.zones.clone(),
+            policy: Policy::default(),
         }
     }
 

@@ -119,6 +119,8 @@ impl World {
                 },
                 switch::Output::Fib(delta) => self.net.fib_mut(switch).apply(&delta),
                 switch::Output::Peer(update) => self.post(switch, update),
+                // Every run begins with the lab's addresses.
+                switch::Output::Persist { .. } => {}
             }
         }
         if let Some(at) = self.switches[usize::from(switch)].machine.poll_timeout() {

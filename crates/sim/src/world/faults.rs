@@ -123,7 +123,8 @@ impl World {
             FaultKind::SlowReceiver { link, end, delay } => {
                 self.net.slow_receiver(towards(link, end), if ends { 0 } else { delay.0 });
             }
-            FaultKind::VmMove { host, to } if !ends => self.move_machine(host, to),
+            FaultKind::VmMove { host, to } if !ends => self.move_machine(host, to, fault.until.is_none()),
+            FaultKind::VmMove { host, .. } if fault.until.is_some() => self.resume_machine(host),
             FaultKind::VmStop { host } if !ends => self.stop_machine(host),
             FaultKind::VmMove { .. } | FaultKind::VmStop { .. } => {}
             FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(towards(link, end), !ends),

@@ -22,6 +22,10 @@ pub(super) struct Carried {
 }
 
 impl Carried {
+    fn is_empty(&self) -> bool {
+        self.ports.is_empty() && self.by_id.is_empty()
+    }
+
     fn find(&self, id: FcId) -> Option<u16> {
         let at = self.by_id.binary_search_by_key(&id, |&(id, _)| id).ok()?;
         Some(self.by_id[at].1)
@@ -59,7 +63,7 @@ impl World {
     /// The N_Port that a message is for.
     pub(super) fn addressee(&self, plane: u16, header: &Header) -> u16 {
         let node = &self.nodes[usize::from(plane)];
-        if header.d_id == node.port_id || node.carried.ports.is_empty() {
+        if header.d_id == node.port_id || node.carried.is_empty() {
             return plane;
         }
         let waits = |nport: &&u16| self.nodes[usize::from(**nport)].login.expects(header);
@@ -107,19 +111,27 @@ impl World {
         }
     }
 
-    /// A virtual machine goes on under another hypervisor. Nobody logs out.
-    pub(super) fn move_machine(&mut self, host: u16, to: u16) {
+    /// A virtual machine goes on under another hypervisor, at once or when [`World::resume_machine`] says. Nobody logs out.
+    pub(super) fn move_machine(&mut self, host: u16, to: u16, at_once: bool) {
         let Some(vm) = self.lab.hosts[usize::from(host)].virtual_machine else { return };
         for (port, nport) in self.hosts[usize::from(host)].nports.clone().into_iter().enumerate() {
             let hbas = &self.hosts[usize::from(to)].nports;
             let plane = hbas[usize::from(vm.carrier(port as u16, hbas.len()))];
             let was_there = self.detach(nport);
             self.nodes[usize::from(nport)].plane = plane;
-            if was_there {
-                self.attach(nport, plane);
-            }
+            self.hosts[usize::from(host)].is_moving |= was_there;
         }
         self.settle();
+        if at_once {
+            self.resume_machine(host);
+        }
+    }
+
+    /// A virtual machine that was away because it moves goes on.
+    pub(super) fn resume_machine(&mut self, host: u16) {
+        if std::mem::take(&mut self.hosts[usize::from(host)].is_moving) {
+            self.create_machine(host);
+        }
     }
 
     /// A virtual machine makes no more requests, and logs out after the last.

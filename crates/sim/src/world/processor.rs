@@ -64,11 +64,16 @@ impl SwitchProcessor {
         self.servers.values().filter_map(|server| server.at_work.as_ref()).map(|(until, _)| *until).min()
     }
 
-    /// Time of a request in ps; `searched`: objects that the name server held at a login.
-    fn time_of(&self, login: bool, searched: u64, work: Work) -> u64 {
+    /// Time of a request in ps. Comparisons between ports behind one F_Port are not charged: document 000, whose latencies the
+    /// constants come from, does not count them.
+    fn time_of(&self, login: bool, work: Work) -> u64 {
         let config = &self.config;
-        let login_ps = if login { config.per_login.0 + searched * config.per_name_search.0 } else { 0 };
-        config.per_command.0 + login_ps + work.comparisons * config.per_comparison.0
+        let login_ps = if login { config.per_login.0 } else { 0 };
+        let comparisons = work.comparisons + work.remote_comparisons;
+        config.per_command.0
+            + login_ps
+            + work.names_searched * config.per_name_search.0
+            + comparisons * config.per_comparison.0
     }
 }
 
@@ -98,11 +103,10 @@ impl World {
             }
             let Some((server, port, frame)) = processor.begin() else { break };
             let login = is_fabric_login(&frame);
-            let searched = if login { self.switches[usize::from(switch)].machine.name_server().count() } else { 0 };
             let mut held = Held::new();
             let work = self.serve(switch, port, frame, Some(&mut held));
             if let Some(processor) = &mut self.switches[usize::from(switch)].processor {
-                let until = now + processor.time_of(login, searched as u64, work);
+                let until = now + processor.time_of(login, work);
                 processor.servers.entry(server).or_default().at_work = Some((until, held));
             }
         }

@@ -3,7 +3,11 @@
 use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::{Fc4Types, NsObject, TYPES_BYTES, clip, command, emit_symbolic_name, parse_symbolic_name, types_at};
+use crate::ns::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
+use crate::ns::{
+    Fc4Types, IpAddress, NsObject, ProcessAssociator, TYPES_BYTES, clip, command, emit_symbolic_name,
+    parse_symbolic_name, types_at,
+};
 
 /// An accept of the name server.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -21,9 +25,17 @@ pub enum NsAccept {
     /// 128 bytes, one nibble per FC-4 type.
     Features(Box<[u8; 128]>),
     PortId(FcId),
-    /// GID_NN, GID_FT, GID_PT, GID_FF. Lists hold at least one record; where there is none, the service rejects.
+    HardAddress(FcId),
+    /// Of a port or of its node.
+    Ip(IpAddress),
+    ProcessAssociator(ProcessAssociator),
+    /// GFD_ID: one for each type that was asked for, in the order of the types, empty where none is registered. Each at
+    /// most 255 bytes; nothing says how many there are.
+    Descriptors(Vec<Box<[u8]>>),
+    /// GID_A, GID_NN, GID_FT, GID_PT, GID_IPP, GID_FF. Lists hold at least one record; where there is none, the service
+    /// rejects.
     PortIds(Vec<FcId>),
-    /// GPN_FT.
+    /// GPN_NN, GPN_FT, GPN_IPP.
     PortNames(Vec<(FcId, Wwpn)>),
     /// GNN_FT.
     NodeNames(Vec<(FcId, Wwnn)>),
@@ -45,18 +57,25 @@ impl NsAccept {
         Ok(match request {
             command::GA_NXT => NsAccept::Object(Box::new(NsObject::parse(body)?)),
             command::GPN_ID => NsAccept::PortName(Wwpn(name()?)),
-            command::GNN_ID => NsAccept::NodeName(Wwnn(name()?)),
+            command::GNN_ID | command::GNN_IP => NsAccept::NodeName(Wwnn(name()?)),
             command::GCS_ID => NsAccept::Classes(u32_at(fixed::<4>(field, body)?, 0)),
             command::GFT_ID => NsAccept::Types(types_at(fixed::<TYPES_BYTES>(field, body)?, 0)),
             command::GSPN_ID | command::GSNN_NN => NsAccept::SymbolicName(parse_symbolic_name(body, 0)?),
+            command::GIPP_ID | command::GIPP_PN | command::GIP_NN => NsAccept::Ip(*fixed(field, body)?),
+            command::GIPA_NN | command::GIPA_IP => NsAccept::ProcessAssociator(*fixed(field, body)?),
+            command::GHA_ID => NsAccept::HardAddress(id_at(fixed::<4>(field, body)?, 1)),
+            command::GFD_ID => NsAccept::Descriptors(parse_descriptors(body)?),
             command::GPT_ID => NsAccept::PortType(fixed::<4>(field, body)?[0]),
             command::GFPN_ID => NsAccept::FabricPortName(Wwpn(name()?)),
             command::GFF_ID => NsAccept::Features(Box::new(*fixed::<128>(field, body)?)),
             command::GID_PN => NsAccept::PortId(id_at(fixed::<4>(field, body)?, 1)),
-            command::GID_NN | command::GID_FT | command::GID_PT | command::GID_FF => {
-                NsAccept::PortIds(parse_records::<4, _>(field, body, cut, |b| id_at(b, 1))?)
-            }
-            command::GPN_FT => {
+            command::GID_A
+            | command::GID_NN
+            | command::GID_FT
+            | command::GID_PT
+            | command::GID_IPP
+            | command::GID_FF => NsAccept::PortIds(parse_records::<4, _>(field, body, cut, |b| id_at(b, 1))?),
+            command::GPN_NN | command::GPN_FT | command::GPN_IPP => {
                 NsAccept::PortNames(parse_records::<16, _>(field, body, cut, |b| (id_at(b, 1), Wwpn(u64_at(b, 8))))?)
             }
             command::GNN_FT => {
@@ -68,7 +87,12 @@ impl NsAccept {
             | command::RFT_ID
             | command::RSPN_ID
             | command::RPT_ID
+            | command::RIPP_ID
+            | command::RHA_ID
+            | command::RFD_ID
             | command::RFF_ID
+            | command::RIP_NN
+            | command::RIPA_NN
             | command::RSNN_NN
             | command::DA_ID => NsAccept::Empty,
             other => {
@@ -77,7 +101,8 @@ impl NsAccept {
         })
     }
 
-    /// Appends the bytes behind the CT preamble; the last record of a list is marked. Symbolic names are cut at 255 bytes.
+    /// Appends the bytes behind the CT preamble; the last record of a list is marked. Symbolic names and
+    /// descriptors are cut at 255 bytes.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match self {
             NsAccept::Empty => {}
@@ -88,7 +113,10 @@ impl NsAccept {
             NsAccept::SymbolicName(name) => emit_symbolic_name(name, out),
             NsAccept::PortType(port_type) => out.extend_from_slice(&[*port_type, 0, 0, 0]),
             NsAccept::Features(features) => out.extend_from_slice(&features[..]),
-            NsAccept::PortId(port_id) => out.put_word(0, *port_id),
+            NsAccept::PortId(id) | NsAccept::HardAddress(id) => out.put_word(0, *id),
+            NsAccept::Ip(address) => out.extend_from_slice(address),
+            NsAccept::ProcessAssociator(associator) => out.extend_from_slice(associator),
+            NsAccept::Descriptors(all) => all.iter().for_each(|descriptor| write_descriptor(descriptor, out)),
             NsAccept::PortIds(records) => {
                 emit_records(records, out, |control, port_id, out| out.put_word(control, *port_id));
             }
@@ -110,8 +138,13 @@ impl NsAccept {
     pub fn encoded_len(&self) -> usize {
         match self {
             NsAccept::Empty => 0,
-            NsAccept::Classes(_) | NsAccept::PortType(_) | NsAccept::PortId(_) => 4,
-            NsAccept::PortName(_) | NsAccept::NodeName(_) | NsAccept::FabricPortName(_) => 8,
+            NsAccept::Classes(_) | NsAccept::PortType(_) | NsAccept::PortId(_) | NsAccept::HardAddress(_) => 4,
+            NsAccept::PortName(_)
+            | NsAccept::NodeName(_)
+            | NsAccept::FabricPortName(_)
+            | NsAccept::ProcessAssociator(_) => 8,
+            NsAccept::Ip(_) => 16,
+            NsAccept::Descriptors(all) => all.len() * DESCRIPTOR_BYTES,
             NsAccept::Types(_) => TYPES_BYTES,
             NsAccept::SymbolicName(name) => 1 + clip(name).len(),
             NsAccept::Features(features) => features.len(),
@@ -119,6 +152,18 @@ impl NsAccept {
             NsAccept::PortNames(records) => 16 * records.len(),
             NsAccept::NodeNames(records) => 16 * records.len(),
             NsAccept::Object(_) => NsObject::BYTES,
+        }
+    }
+}
+
+/// Descriptors to the end of the bytes, at least one.
+fn parse_descriptors(mut body: &[u8]) -> Result<Vec<Box<[u8]>>, ParseError> {
+    let mut all = Vec::new();
+    loop {
+        all.push(read_descriptor(body)?);
+        body = &body[DESCRIPTOR_BYTES..];
+        if body.is_empty() {
+            return Ok(all);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod accept;
 pub mod command;
+mod field;
 mod object;
 mod request;
 
@@ -14,6 +15,12 @@ use crate::error::ParseError;
 
 /// FC-4 TYPE bitmap, 256 bits; word = type / 32, bit = type % 32.
 pub type Fc4Types = [u32; 8];
+/// An IPv6 address, or an IPv4 address in the last four bytes; all zero where none is registered.
+pub type IpAddress = [u8; 16];
+/// Initial process associator of a node; all zero where none is registered.
+pub type ProcessAssociator = [u8; 8];
+/// FC-4 descriptors by type, sorted by type, each at most 255 bytes.
+pub type Fc4Descriptors = Vec<(u8, Box<[u8]>)>;
 
 /// Bytes of a TYPE bitmap.
 const TYPES_BYTES: usize = 32;

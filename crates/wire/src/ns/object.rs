@@ -3,7 +3,7 @@
 use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::{Fc4Types, MAX_SYMBOLIC_NAME_BYTES, clip, emit_symbolic_name, types_at};
+use crate::ns::{Fc4Types, IpAddress, MAX_SYMBOLIC_NAME_BYTES, ProcessAssociator, clip, emit_symbolic_name, types_at};
 
 /// Everything that the name server knows of a port, as GA_NXT returns it (620 bytes).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -15,19 +15,24 @@ pub struct NsObject {
     pub symbolic_port_name: Box<[u8]>,
     pub node_name: Wwnn,
     pub symbolic_node_name: Box<[u8]>,
+    pub process_associator: ProcessAssociator,
+    pub node_ip: IpAddress,
     pub classes: u32,
     pub types: Fc4Types,
+    pub port_ip: IpAddress,
     pub fabric_port_name: Wwpn,
     pub hard_address: FcId,
 }
+
+const FIELD: &str = "name server object";
 
 impl NsObject {
     /// Bytes on the wire.
     pub const BYTES: usize = 620;
 
-    /// Reads 620 bytes. Process associator and IP addresses are not kept.
+    /// Reads 620 bytes.
     pub fn parse(body: &[u8]) -> Result<NsObject, ParseError> {
-        let b = fixed::<{ Self::BYTES }>("name server object", body)?;
+        let b = fixed::<{ Self::BYTES }>(FIELD, body)?;
         let symbolic = |at: usize| slice("symbolic name", b, at + 1, b[at].into()).map(Box::from);
         Ok(NsObject {
             port_type: b[0],
@@ -36,8 +41,11 @@ impl NsObject {
             symbolic_port_name: symbolic(12)?,
             node_name: Wwnn(u64_at(b, 268)),
             symbolic_node_name: symbolic(276)?,
+            process_associator: *fixed(FIELD, &b[532..])?,
+            node_ip: *fixed(FIELD, &b[540..])?,
             classes: u32_at(b, 556),
             types: types_at(b, 560),
+            port_ip: *fixed(FIELD, &b[592..])?,
             fabric_port_name: Wwpn(u64_at(b, 608)),
             hard_address: id_at(b, 617),
         })
@@ -50,10 +58,11 @@ impl NsObject {
         put_padded(&self.symbolic_port_name, out);
         out.put_u64(self.node_name.0);
         put_padded(&self.symbolic_node_name, out);
-        out.put_zeros(8 + 16);
+        out.extend_from_slice(&self.process_associator);
+        out.extend_from_slice(&self.node_ip);
         out.put_u32(self.classes);
         self.types.iter().for_each(|word| out.put_u32(*word));
-        out.put_zeros(16);
+        out.extend_from_slice(&self.port_ip);
         out.put_u64(self.fabric_port_name.0);
         out.put_word(0, self.hard_address);
     }

@@ -60,13 +60,13 @@ pub fn sw_ils(data: &[u8]) {
     }
 }
 
-/// First two bytes: the name server command that an accept answers.
+/// First two bytes: the command that an accept answers, of the name server and of the zone server.
 pub fn ct(data: &[u8]) {
     let Some((request, payload)) = data.split_first_chunk() else {
         return;
     };
-    let request = ReplyTo::Ct(Service::NAME_SERVER, u16::from_be_bytes(*request));
-    for reply_to in [None, Some(request)] {
+    let request = |service| Some(ReplyTo::Ct(service, u16::from_be_bytes(*request)));
+    for reply_to in [None, request(Service::NAME_SERVER), request(Service::FABRIC_ZONE_SERVER)] {
         message(RCtl::SOLICITED_CONTROL, FcType::CT, 0, payload, reply_to);
     }
 }

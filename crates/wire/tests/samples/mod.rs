@@ -1,6 +1,7 @@
 //! One message of every kind, with the request that its reply needs, fields all different.
 
 mod ils;
+mod zoning;
 
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
 use sanloom_wire::cdb::Cdb;
@@ -9,7 +10,7 @@ use sanloom_wire::els::*;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
 use sanloom_wire::link_control::{LinkControl, Reject};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login, feature};
-use sanloom_wire::ns::{NsAccept, NsObject, NsRequest, command as ns, one_type};
+use sanloom_wire::ns::{IpAddress, NsAccept, NsObject, NsRequest, command as ns, one_type};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use sanloom_wire::{FcId, Message, ReplyTo, Wwnn, Wwpn};
 
@@ -17,6 +18,7 @@ pub const HOST: FcId = FcId::from_parts(1, 2, 3);
 pub const STORAGE: FcId = FcId::from_parts(2, 0x10, 0);
 pub const HOST_PORT: Wwpn = Wwpn(0x2100_0024_ff00_0001);
 pub const HOST_NODE: Wwnn = Wwnn(0x2000_0024_ff00_0001);
+pub const NODE_IP: IpAddress = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
 pub const STORAGE_PORT: Wwpn = Wwpn(0x5000_0972_0800_0001);
 
 /// All kinds.
@@ -29,6 +31,12 @@ pub fn messages() -> Vec<(Message, Option<ReplyTo>)> {
         ct_replies().into_iter().map(|(request, ct)| (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))),
     );
     all.extend(ils::messages().into_iter().map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))));
+    all.extend(zoning::requests().into_iter().map(|request| (Ct::fzs_request(request).into(), None)));
+    let asked = Ct::fzs_request(sanloom_wire::fzs::FzsRequest::Gzc);
+    all.extend(zoning::accepts().into_iter().map(|(request, accept)| {
+        let reply = asked.reply(CtBody::FzsAccept(accept)).into();
+        (reply, Some(ReplyTo::Ct(Service::FABRIC_ZONE_SERVER, request)))
+    }));
     all.extend(others().into_iter().map(|message| (message, None)));
     all
 }
@@ -154,8 +162,26 @@ pub fn ns_requests() -> Vec<NsRequest> {
     let (port_id, port_name, node_name) = (HOST, HOST_PORT, HOST_NODE);
     let symbolic_name = || Box::from(&b"sanloom 0.1 fcp host1"[..]);
     let (domain, area, fc4_type) = (0, 0, 8);
+    let (ip, process_associator) = (NODE_IP, *b"ipa-node");
     vec![
         NsRequest::GaNxt { port_id },
+        NsRequest::GidA { domain: 7 },
+        NsRequest::GippId { port_id },
+        NsRequest::GhaId { port_id },
+        NsRequest::GfdId { port_id, types: one_type(8) },
+        NsRequest::GippPn { port_name },
+        NsRequest::GpnNn { node_name },
+        NsRequest::GipNn { node_name },
+        NsRequest::GipaNn { node_name },
+        NsRequest::GnnIp { ip },
+        NsRequest::GipaIp { ip },
+        NsRequest::GidIpp { ip },
+        NsRequest::GpnIpp { ip },
+        NsRequest::RippId { port_id, ip },
+        NsRequest::RhaId { port_id, hard_address: FcId::new(0x0000ef) },
+        NsRequest::RfdId { port_id, descriptors: vec![(8, (*b"fcp").into()), (0x28, [b'n'; 255].into())] },
+        NsRequest::RipNn { node_name, ip },
+        NsRequest::RipaNn { node_name, process_associator },
         NsRequest::GpnId { port_id },
         NsRequest::GnnId { port_id },
         NsRequest::GcsId { port_id },
@@ -192,8 +218,11 @@ fn ct_replies() -> Vec<(u16, Ct)> {
         symbolic_port_name: Box::new(*b"port"),
         node_name: HOST_NODE,
         symbolic_node_name: Box::new([b'n'; 255]),
+        process_associator: *b"ipa-node",
+        node_ip: NODE_IP,
         classes: 8,
         types: one_type(8),
+        port_ip: [9; 16],
         fabric_port_name: Wwpn(0x2004_00c0_ffee_0001),
         hard_address: FcId::ZERO,
     };
@@ -208,6 +237,13 @@ fn ct_replies() -> Vec<(u16, Ct)> {
         (ns::GFPN_ID, NsAccept::FabricPortName(Wwpn(0x2004_00c0_ffee_0001))),
         (ns::GFF_ID, NsAccept::Features(Box::new(std::array::from_fn(|i| i as u8)))),
         (ns::GID_PN, NsAccept::PortId(STORAGE)),
+        (ns::GIPP_ID, NsAccept::Ip(NODE_IP)),
+        (ns::GIPA_NN, NsAccept::ProcessAssociator(*b"ipa-node")),
+        (ns::GHA_ID, NsAccept::HardAddress(STORAGE)),
+        (ns::GFD_ID, NsAccept::Descriptors(vec![(*b"fcp").into(), Box::default()])),
+        (ns::GNN_IP, NsAccept::NodeName(HOST_NODE)),
+        (ns::GID_A, NsAccept::PortIds(vec![FcId::from_parts(1, 0, 0), FcId::from_parts(2, 0, 0)])),
+        (ns::GPN_NN, NsAccept::PortNames(vec![(HOST, HOST_PORT)])),
         (ns::GID_FT, NsAccept::PortIds(vec![HOST, STORAGE])),
         (ns::GPN_FT, NsAccept::PortNames(vec![(HOST, HOST_PORT), (STORAGE, STORAGE_PORT)])),
         (ns::GNN_FT, NsAccept::NodeNames(vec![(HOST, HOST_NODE)])),
@@ -224,7 +260,7 @@ fn ct_replies() -> Vec<(u16, Ct)> {
             vendor: 0,
         }),
     ));
-    replies.push((ns::GID_A, CtBody::Other { command: 0x8002, body: Box::new([0x80, 1, 0, 0]) }));
+    replies.push((ns::GE_ID, CtBody::Other { command: 0x8002, body: Box::new([0x80, 1, 0, 0]) }));
     let request = Ct::ns_request(NsRequest::GaNxt { port_id: HOST });
     replies.into_iter().map(|(command, body)| (command, request.reply(body))).collect()
 }

@@ -1,6 +1,8 @@
 //! Random values of every kind of message, with the request that its reply needs. Only what the types rule out in their
 //! documentation (bits that have no place on the wire, names of more than 255 bytes) is left out.
 
+mod zoning;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
@@ -10,6 +12,10 @@ use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
 use sanloom_wire::link_control::{LinkControl, Reject};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
 use sanloom_wire::ns::{self, NsAccept, NsObject, NsRequest};
+use sanloom_wire::sw_ils::{
+    self, ClassF, Efp, EfpRecord, Elp, ElpClass, Esc, EscAcc, EscProtocol, Ess, EssCapability, FlowControl, Rdi, SwAcc,
+    SwIls,
+};
 use sanloom_wire::{FcId, Message, ReplyTo, Wwnn, Wwpn};
 
 pub type Sample = (Message, Option<ReplyTo>);
@@ -26,7 +32,16 @@ pub fn messages() -> impl Strategy<Value = Sample> {
             let ct = Ct { service: Service::NAME_SERVER, body: CtBody::NsAccept(accept), ..ct };
             (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))
         }),
+        2 => (preamble(), zoning::requests()).prop_map(|(ct, request)| {
+            (Ct { service: Service::FABRIC_ZONE_SERVER, body: CtBody::Fzs(request), ..ct }.into(), None)
+        }),
+        2 => (preamble(), zoning::accepts()).prop_map(|(ct, (request, accept))| {
+            let ct = Ct { service: Service::FABRIC_ZONE_SERVER, body: CtBody::FzsAccept(accept), ..ct };
+            (ct.into(), Some(ReplyTo::Ct(Service::FABRIC_ZONE_SERVER, request)))
+        }),
+        4 => zoning::link_services().prop_map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))),
         2 => other_ct().prop_map(|ct| (ct.into(), None)),
+        4 => sw_ils(),
         2 => bls().prop_map(|bls| (Message::Bls(bls), None)),
         2 => link_control().prop_map(|link_control| (Message::LinkControl(link_control), None)),
         4 => fcp().prop_map(|message| (message, None)),
@@ -213,7 +228,7 @@ fn other_ct() -> impl Strategy<Value = Ct> {
     let of_name_server = (
         Just(Service::NAME_SERVER),
         bytes(0..100).prop_flat_map(|body| {
-            let command = prop_oneof![Just(FS_ACC), Just(ns::command::GID_A), Just(ns::command::GPN_NN), Just(0xbeef)];
+            let command = prop_oneof![Just(FS_ACC), Just(ns::command::GE_ID), Just(ns::command::GE_PN), Just(0xbeef)];
             command.prop_map(move |command| CtBody::Other { command, body: body.clone() })
         }),
     );
@@ -225,8 +240,12 @@ fn other_ct() -> impl Strategy<Value = Ct> {
     })
 }
 
+fn descriptors() -> impl Strategy<Value = ns::Fc4Descriptors> {
+    proptest::collection::btree_map(any::<u8>(), symbolic_name(), 0..4).prop_map(|all| all.into_iter().collect())
+}
+
 fn ns_requests() -> impl Strategy<Value = NsRequest> {
-    let by_id = (0..11_usize, id(), any::<u32>()).prop_map(|(kind, port_id, classes)| match kind {
+    let by_id = (0..15_usize, id(), any::<u32>()).prop_map(|(kind, port_id, classes)| match kind {
         0 => NsRequest::GaNxt { port_id },
         1 => NsRequest::GpnId { port_id },
         2 => NsRequest::GnnId { port_id },
@@ -237,6 +256,10 @@ fn ns_requests() -> impl Strategy<Value = NsRequest> {
         7 => NsRequest::GfpnId { port_id },
         8 => NsRequest::GffId { port_id },
         9 => NsRequest::DaId { port_id },
+        10 => NsRequest::GippId { port_id },
+        11 => NsRequest::GhaId { port_id },
+        12 => NsRequest::GfdId { port_id, types: [classes; 8] },
+        13 => NsRequest::RhaId { port_id, hard_address: FcId::new(classes) },
         _ => NsRequest::RcsId { port_id, classes },
     });
     let by_scope = any::<(u8, u8, u8, u8)>().prop_flat_map(|(domain, area, features, fc4_type)| {
@@ -248,9 +271,31 @@ fn ns_requests() -> impl Strategy<Value = NsRequest> {
             Just(NsRequest::GidFf { domain, area, features, fc4_type }),
         ]
     });
+    let by_ip = (0..5_u8, any::<[u8; 16]>(), id()).prop_map(|(kind, ip, port_id)| match kind {
+        0 => NsRequest::GnnIp { ip },
+        1 => NsRequest::GipaIp { ip },
+        2 => NsRequest::GidIpp { ip },
+        3 => NsRequest::GpnIpp { ip },
+        _ => NsRequest::RippId { port_id, ip },
+    });
+    let by_node =
+        (0..5_u8, wwnn(), any::<[u8; 16]>(), any::<[u8; 8]>()).prop_map(|(kind, node_name, ip, process_associator)| {
+            match kind {
+                0 => NsRequest::GpnNn { node_name },
+                1 => NsRequest::GipNn { node_name },
+                2 => NsRequest::GipaNn { node_name },
+                3 => NsRequest::RipNn { node_name, ip },
+                _ => NsRequest::RipaNn { node_name, process_associator },
+            }
+        });
     prop_oneof![
         by_id,
         by_scope,
+        by_ip,
+        by_node,
+        any::<u8>().prop_map(|domain| NsRequest::GidA { domain }),
+        wwpn().prop_map(|port_name| NsRequest::GippPn { port_name }),
+        (id(), descriptors()).prop_map(|(port_id, descriptors)| NsRequest::RfdId { port_id, descriptors }),
         wwpn().prop_map(|port_name| NsRequest::GidPn { port_name }),
         wwnn().prop_map(|node_name| NsRequest::GidNn { node_name }),
         wwnn().prop_map(|node_name| NsRequest::GsnnNn { node_name }),
@@ -274,6 +319,7 @@ prop_compose! {
         (port_id, hard_address) in (id(), id()),
         (port_name, node_name, fabric_port_name) in (wwpn(), wwnn(), wwpn()),
         (symbolic_port_name, symbolic_node_name) in (symbolic_name(), symbolic_name()),
+        (process_associator, node_ip, port_ip) in any::<([u8; 8], [u8; 16], [u8; 16])>(),
     ) -> NsObject {
         NsObject {
             port_type,
@@ -282,8 +328,11 @@ prop_compose! {
             symbolic_port_name,
             node_name,
             symbolic_node_name,
+            process_associator,
+            node_ip,
             classes,
             types,
+            port_ip,
             fabric_port_name,
             hard_address,
         }
@@ -306,10 +355,17 @@ fn ns_accepts() -> impl Strategy<Value = (u16, NsAccept)> {
         (prop_oneof![
             (Just(GID_PN), id().prop_map(NsAccept::PortId)),
             (
-                prop_oneof![Just(GID_NN), Just(GID_FT), Just(GID_PT), Just(GID_FF)],
+                prop_oneof![Just(GID_A), Just(GID_NN), Just(GID_FT), Just(GID_PT), Just(GID_IPP), Just(GID_FF)],
                 vec(id(), 1..40).prop_map(NsAccept::PortIds)
             ),
-            (Just(GPN_FT), vec((id(), wwpn()), 1..40).prop_map(NsAccept::PortNames)),
+            (Just(GHA_ID), id().prop_map(NsAccept::HardAddress)),
+            (prop_oneof![Just(GIPP_ID), Just(GIPP_PN), Just(GIP_NN)], any::<[u8; 16]>().prop_map(NsAccept::Ip)),
+            (prop_oneof![Just(GIPA_NN), Just(GIPA_IP)], any::<[u8; 8]>().prop_map(NsAccept::ProcessAssociator)),
+            (Just(GFD_ID), vec(symbolic_name(), 1..4).prop_map(NsAccept::Descriptors)),
+            (
+                prop_oneof![Just(GPN_NN), Just(GPN_FT), Just(GPN_IPP)],
+                vec((id(), wwpn()), 1..40).prop_map(NsAccept::PortNames)
+            ),
             (Just(GNN_FT), vec((id(), wwnn()), 1..40).prop_map(NsAccept::NodeNames)),
             (prop_oneof![Just(RFT_ID), Just(RNN_ID), Just(DA_ID)], Just(NsAccept::Empty)),
         ]),
@@ -363,5 +419,92 @@ fn fcp() -> impl Strategy<Value = Message> {
             }
         ),
         Just(Message::FcpConf),
+    ]
+}
+
+prop_compose! {
+    fn elp()(
+        (revision, flags, bb_sc_n, r_a_tov_ms, e_d_tov_ms) in any::<(u8, u16, u8, u32, u32)>(),
+        (port_name, switch_name) in (wwpn(), wwnn()),
+        (f_flags, f, classes) in any::<([u8; 6], [u16; 4], [(u16, u16); 3])>(),
+        (flow_control, bb_credit) in any::<(u16, u32)>(),
+        flow_parameters in bytes(16..90),
+    ) -> Box<Elp> {
+        let [receive_size_bytes, concurrent_sequences, end_to_end_credit, open_sequences] = f;
+        Box::new(Elp {
+            revision,
+            flags,
+            bb_sc_n,
+            r_a_tov_ms,
+            e_d_tov_ms,
+            port_name,
+            switch_name,
+            class_f: ClassF {
+                flags: f_flags,
+                receive_size_bytes,
+                concurrent_sequences,
+                end_to_end_credit,
+                open_sequences,
+            },
+            classes: classes.map(|(flags, receive_size_bytes)| ElpClass { flags, receive_size_bytes }),
+            flow_control: FlowControl(flow_control),
+            bb_credit,
+            flow_parameters,
+        })
+    }
+}
+
+fn efp() -> impl Strategy<Value = Efp> {
+    let record = (any::<(u8, u8)>(), wwnn()).prop_map(|((kind, id), switch_name)| EfpRecord { kind, id, switch_name });
+    (any::<u8>(), wwnn(), vec(record, 0..9)).prop_map(|(principal_priority, principal_name, records)| Efp {
+        principal_priority,
+        principal_name,
+        records,
+    })
+}
+
+fn rdi() -> impl Strategy<Value = Rdi> {
+    (wwnn(), vec(any::<u8>(), 0..9)).prop_map(|(switch_name, domains)| Rdi { switch_name, domains })
+}
+
+fn esc_protocol() -> impl Strategy<Value = EscProtocol> {
+    any::<([u8; 8], u16)>().prop_map(|(vendor, id)| EscProtocol { vendor, id })
+}
+
+fn ess() -> impl Strategy<Value = Ess> {
+    let text = vec(1..=255_u8, 0..60).prop_map(Vec::into_boxed_slice);
+    let capability = any::<(u8, u8, Vec<[u8; 8]>)>().prop_map(|(service, subtype, entries)| EssCapability {
+        service,
+        subtype,
+        entries,
+    });
+    (any::<u32>(), vec(text, 0..5), vec(capability, 0..5)).prop_map(|(revision, info, capabilities)| Ess {
+        revision,
+        info,
+        capabilities,
+    })
+}
+
+fn sw_ils() -> impl Strategy<Value = Sample> {
+    fn plain(ils: SwIls) -> Sample {
+        (ils.into(), None)
+    }
+    let accept = |command| move |accept: SwAcc| (SwIls::SwAcc(accept).into(), Some(ReplyTo::SwIls(command)));
+    prop_oneof![
+        elp().prop_map(|elp| plain(SwIls::Elp(elp))),
+        elp().prop_map(SwAcc::Elp).prop_map(accept(sw_ils::command::ELP)),
+        efp().prop_map(|efp| plain(SwIls::Efp(efp))),
+        efp().prop_map(SwAcc::Efp).prop_map(accept(sw_ils::command::EFP)),
+        wwnn().prop_map(|switch_name| plain(SwIls::Dia { switch_name })),
+        wwnn().prop_map(|switch_name| SwAcc::Dia { switch_name }).prop_map(accept(sw_ils::command::DIA)),
+        rdi().prop_map(|rdi| plain(SwIls::Rdi(rdi))),
+        rdi().prop_map(SwAcc::Rdi).prop_map(accept(sw_ils::command::RDI)),
+        (any::<[u8; 8]>(), vec(esc_protocol(), 0..5))
+            .prop_map(|(vendor, protocols)| plain(SwIls::Esc(Esc { vendor, protocols }))),
+        (any::<[u8; 8]>(), esc_protocol())
+            .prop_map(|(vendor, protocol)| SwAcc::Esc(EscAcc { vendor, protocol }))
+            .prop_map(accept(sw_ils::command::ESC)),
+        ess().prop_map(|ess| plain(SwIls::Ess(ess))),
+        ess().prop_map(SwAcc::Ess).prop_map(accept(sw_ils::command::ESS)),
     ]
 }

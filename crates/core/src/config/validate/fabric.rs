@@ -1,7 +1,7 @@
 //! Links and zones.
 
 use super::{MAX_LINKS, Problems};
-use crate::config::{Lab, Link, LinkEnd, Node, Picos, Place, ProblemKind, Section};
+use crate::config::{Lab, Link, LinkEnd, Node, Picos, Place, ProblemKind, Section, ZoneMember};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Half a second of light: 100,000 km of fibre.
@@ -70,29 +70,58 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
             }
         }
     }
-    let known: BTreeSet<_> = (lab.hosts.iter())
-        .flat_map(|h| h.hbas.iter().map(|hba| hba.wwpn))
-        .chain(lab.storage.iter().flat_map(|s| s.ports.iter().map(|p| p.wwpn)))
-        .collect();
+    idle_zones(lab, problems);
+}
+
+fn idle_zones(lab: &Lab, problems: &mut Problems) {
+    let known = known_members(lab);
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
-        let place = Place::of(Section::Zone, index).key("members");
-        let present = zone.members.iter().filter(|m| known.contains(m)).count();
-        if present < zone.members.len() {
+        let place = Place::of(Section::Zone, index);
+        let ports = |member: &ZoneMember| known.get(member).copied().unwrap_or(0);
+        let strangers = |members: &[ZoneMember]| members.iter().any(|member| ports(member) == 0);
+        for (members, key) in [(&zone.members, "members"), (&zone.principals, "principals")] {
+            if strangers(members) {
+                problems.add(
+                    ProblemKind::IdleZone,
+                    place.key(key),
+                    format!("zone `{}` names a port that no node of the lab has", zone.name),
+                    "check the port name",
+                );
+            }
+        }
+        if !zone.is_peer() && zone.members.len() == 1 && ports(&zone.members[0]) == 1 {
             problems.add(
                 ProblemKind::IdleZone,
-                place,
-                format!("zone `{}` names a port that no node of the lab has", zone.name),
-                "check the port name",
-            );
-        } else if present == 1 {
-            problems.add(
-                ProblemKind::IdleZone,
-                place,
+                place.key("members"),
                 format!("zone `{}` has one member, so it permits nothing", zone.name),
                 "add the port that it may talk to",
             );
         }
     }
+}
+
+/// How many ports of the lab each member of a zone means. A port name is known without a link, too.
+fn known_members(lab: &Lab) -> BTreeMap<ZoneMember, usize> {
+    let mut known = BTreeMap::new();
+    let mut count = |member| *known.entry(member).or_insert(0) += 1;
+    for host in &lab.hosts {
+        for hba in &host.hbas {
+            count(ZoneMember::PortName(hba.wwpn));
+            count(ZoneMember::NodeName(host.wwnn));
+        }
+    }
+    for storage in &lab.storage {
+        for port in &storage.ports {
+            count(ZoneMember::PortName(port.wwpn));
+            count(ZoneMember::NodeName(storage.wwnn));
+        }
+    }
+    for attached in lab.attached_ports() {
+        let [_, _, port, id] = attached.identity.keys();
+        count(port);
+        count(id);
+    }
+    known
 }
 
 /// The name of a node; an index that does not exist is called "(no such node)".

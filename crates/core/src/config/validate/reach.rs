@@ -1,13 +1,14 @@
 //! Can every workload's host get to its storage: over links, and through zones?
 //!
 //! Hosts (and targets) with the same keys are one group, so a thousand alike nodes cost as much as one. A *key* is a
-//! pair of fabric and zone; ports in no zone share one more zone per fabric if the default zone is open. Two ports may
-//! talk to each other exactly if they have a key in common.
+//! pair of fabric and half of a zone: a zone lets its principals talk to its members, so the first half holds hosts that
+//! are principals and storage that is a member, and the second half the others. Ports in no zone share one more zone per
+//! fabric if the default zone is open. A host and a storage port may talk to each other exactly if they have a key in common.
 
 use super::Problems;
 use super::fabric::node_name;
-use crate::config::{Lab, Node, Place, ProblemKind, Section, Target, Workload, ZoneDefault};
-use sanloom_wire::Wwpn;
+use crate::config::{AttachedPort, Lab, Node, Place, ProblemKind, Section, Target, Workload};
+use crate::fabric::{ZoneRole, ZoneSet};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// So many hosts and storage systems are named in one sentence.
@@ -25,20 +26,8 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 struct Access {
     /// Fabrics that the node is linked to.
     fabrics: Vec<u16>,
-    /// Pairs of fabric and zone.
+    /// Pairs of fabric and half of a zone.
     keys: Vec<(u16, u32)>,
-}
-
-impl Access {
-    /// One more port, in a fabric.
-    fn add(&mut self, lab: &Lab, zones_of: &BTreeMap<Wwpn, Vec<u32>>, fabric: u16, wwpn: Wwpn) {
-        self.fabrics.push(fabric);
-        match zones_of.get(&wwpn) {
-            Some(zones) => self.keys.extend(zones.iter().map(|&z| (fabric, z))),
-            None if lab.zoning.default == ZoneDefault::Open => self.keys.push((fabric, u32::MAX)),
-            None => {}
-        }
-    }
 }
 
 struct Keys {
@@ -48,53 +37,27 @@ struct Keys {
 
 impl Keys {
     fn of(lab: &Lab) -> Keys {
-        let fabric_of_switch = fabrics(lab);
-        let zones_of = zones_of(lab);
+        let zones = ZoneSet::new(&lab.zoning);
         let mut keys = Keys {
             hosts: vec![Access::default(); lab.hosts.len()],
             storage: vec![Access::default(); lab.storage.len()],
         };
-        let mut fabric_of_hba: BTreeMap<(u16, u16), u16> = BTreeMap::new();
-        for link in &lab.links {
-            let [a, b] = &link.ends;
-            let (node, switch) = match (a.node, b.node) {
-                (Node::Switch(s), Node::Host(_) | Node::Storage(_)) => (b, s),
-                (Node::Host(_) | Node::Storage(_), Node::Switch(s)) => (a, s),
-                _ => continue,
-            };
-            let (access, wwpn) = match node.node {
-                Node::Host(i) => (
-                    keys.hosts.get_mut(usize::from(i)),
-                    lab.hosts.get(usize::from(i)).and_then(|h| h.hbas.get(usize::from(node.port))).map(|hba| hba.wwpn),
-                ),
-                Node::Storage(i) => (
-                    keys.storage.get_mut(usize::from(i)),
-                    lab.storage
-                        .get(usize::from(i))
-                        .and_then(|s| s.ports.get(usize::from(node.port)))
-                        .map(|port| port.wwpn),
-                ),
+        for AttachedPort { node, fabric, identity, .. } in lab.attached_ports() {
+            let (access, is_host) = match node {
+                Node::Host(i) => (keys.hosts.get_mut(usize::from(i)), true),
+                Node::Storage(i) => (keys.storage.get_mut(usize::from(i)), false),
                 Node::Switch(_) => continue,
             };
-            let (Some(access), Some(wwpn), Some(&fabric)) = (access, wwpn, fabric_of_switch.get(usize::from(switch)))
-            else {
-                continue;
-            };
-            if let Node::Host(host) = node.node {
-                fabric_of_hba.insert((host, node.port), fabric);
+            let Some(access) = access else { continue };
+            access.fabrics.push(fabric);
+            let place = zones.place(&identity);
+            for ZoneRole { zone, principal, member } in zones.roles(&place) {
+                let halves = if is_host { [principal, member] } else { [member, principal] };
+                let halves = halves.into_iter().zip([2 * zone, 2 * zone + 1]);
+                access.keys.extend(halves.filter(|(inside, _)| *inside).map(|(_, half)| (fabric, half)));
             }
-            access.add(lab, &zones_of, fabric, wwpn);
-        }
-        for (host, access) in lab.hosts.iter().zip(&mut keys.hosts) {
-            let Some((vm, hypervisor)) =
-                host.virtual_machine.and_then(|vm| Some((vm, lab.hosts.get(usize::from(vm.on))?)))
-            else {
-                continue;
-            };
-            for (hba, port) in host.hbas.iter().zip(0..) {
-                if let Some(&fabric) = fabric_of_hba.get(&(vm.on, vm.carrier(port, hypervisor.hbas.len()))) {
-                    access.add(lab, &zones_of, fabric, hba.wwpn);
-                }
+            if !place.is_zoned() && zones.open_default() {
+                access.keys.push((fabric, u32::MAX));
             }
         }
         for access in keys.hosts.iter_mut().chain(&mut keys.storage) {
@@ -105,36 +68,6 @@ impl Keys {
         }
         keys
     }
-}
-
-/// For each switch the number of the fabric it belongs to: the smallest switch index in it.
-fn fabrics(lab: &Lab) -> Vec<u16> {
-    let mut parent: Vec<u16> = (0..lab.switches.len()).map(|i| i as u16).collect();
-    fn root(parent: &mut [u16], mut i: u16) -> u16 {
-        while parent[usize::from(i)] != i {
-            let above = parent[usize::from(parent[usize::from(i)])];
-            parent[usize::from(i)] = above;
-            i = above;
-        }
-        i
-    }
-    for link in &lab.links {
-        if let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|e| e.node) {
-            let (a, b) = (root(&mut parent, a), root(&mut parent, b));
-            parent[usize::from(a.max(b))] = a.min(b);
-        }
-    }
-    (0..parent.len() as u16).map(|i| root(&mut parent, i)).collect()
-}
-
-fn zones_of(lab: &Lab) -> BTreeMap<Wwpn, Vec<u32>> {
-    let mut zones: BTreeMap<Wwpn, Vec<u32>> = BTreeMap::new();
-    for (index, zone) in lab.zoning.zones.iter().enumerate() {
-        for &member in &zone.members {
-            zones.entry(member).or_default().push(index as u32);
-        }
-    }
-    zones
 }
 
 fn check_workload(lab: &Lab, keys: &Keys, workload: &Workload, place: Place, problems: &mut Problems) {

@@ -155,7 +155,11 @@ fn a_closed_default_zone_needs_zones() {
     let mut closed = lab();
     closed.zoning.default = ZoneDefault::Closed;
     assert_eq!(kinds(&closed), [ProblemKind::NotZoned]);
-    closed.zoning.zones = vec![Zone { name: "z".into(), members: vec![Wwpn(2), Wwpn(4)] }];
+    closed.zoning.zones = vec![Zone {
+        name: "z".into(),
+        members: [2, 4].map(|name| ZoneMember::PortName(Wwpn(name))).to_vec(),
+        principals: vec![],
+    }];
     assert_eq!(kinds(&closed), []);
 }
 

@@ -49,6 +49,8 @@ pub struct HostNode {
     members: Vec<Member>,
     /// It makes no more requests.
     stopped: bool,
+    /// A virtual machine on its way to another hypervisor.
+    pub(super) is_moving: bool,
 }
 
 /// What a host has measured since the end of the warm-up.
@@ -192,6 +194,7 @@ impl HostNode {
             next_job: 0,
             members: Vec::new(),
             stopped: false,
+            is_moving: false,
         }
     }
 

@@ -1,0 +1,102 @@
+//! The ports of hosts and storage with everything that zones can know them by: [`Lab::attached_ports`].
+
+use super::{Lab, Node};
+use crate::fabric::PortIdentity;
+use sanloom_wire::FcId;
+use std::collections::BTreeMap;
+
+/// A port of a host or a storage system that is linked to a switch, or a virtual port on one that is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AttachedPort {
+    /// The host or the storage system.
+    pub node: Node,
+    /// Which of its ports.
+    pub port: u16,
+    /// Index of the switch.
+    pub switch: u16,
+    /// Number of the fabric that the switch belongs to: the smallest index of a switch in it.
+    pub fabric: u16,
+    /// Names, switch port, and the address that the port gets at its fabric login; zero for a virtual port, whose address
+    /// depends on the order of the logins.
+    pub identity: PortIdentity,
+}
+
+impl Lab {
+    /// Every linked port of a host or storage system, in the order of the links, then the ports of virtual machines where
+    /// these are at first. Links that name what does not exist are left out.
+    pub fn attached_ports(&self) -> Vec<AttachedPort> {
+        let fabrics = self.fabrics();
+        let attached = |link: &super::Link| {
+            let [a, b] = &link.ends;
+            let (end, switch, at) = match (a.node, b.node) {
+                (Node::Switch(s), Node::Host(_) | Node::Storage(_)) => (b, s, a.port),
+                (Node::Host(_) | Node::Storage(_), Node::Switch(s)) => (a, s, b.port),
+                _ => return None,
+            };
+            let port = usize::from(end.port);
+            let (node_name, port_name) = match end.node {
+                Node::Host(i) => {
+                    let host = self.hosts.get(usize::from(i))?;
+                    (host.wwnn, host.hbas.get(port)?.wwpn)
+                }
+                Node::Storage(i) => {
+                    let storage = self.storage.get(usize::from(i))?;
+                    (storage.wwnn, storage.ports.get(port)?.wwpn)
+                }
+                Node::Switch(_) => return None,
+            };
+            let domain = self.switches.get(usize::from(switch))?.domain;
+            // The area of an F_Port is its number; a switch has no address for a port without an area.
+            let port_id = u8::try_from(at).map_or(FcId::ZERO, |area| FcId::from_parts(domain, area, 0));
+            Some(AttachedPort {
+                node: end.node,
+                port: end.port,
+                switch,
+                fabric: *fabrics.get(usize::from(switch))?,
+                identity: PortIdentity { port_id, port_name, node_name, port: at },
+            })
+        };
+        let mut ports: Vec<AttachedPort> = self.links.iter().filter_map(attached).collect();
+        self.attach_virtual(&mut ports);
+        ports
+    }
+
+    /// Adds the ports of virtual machines to those of their hypervisors.
+    fn attach_virtual(&self, ports: &mut Vec<AttachedPort>) {
+        let of_host = |port: &AttachedPort| match port.node {
+            Node::Host(host) => Some(((host, port.port), *port)),
+            Node::Storage(_) | Node::Switch(_) => None,
+        };
+        let carriers: BTreeMap<(u16, u16), AttachedPort> = ports.iter().filter_map(of_host).collect();
+        for (host, number) in self.hosts.iter().zip(0..) {
+            let Some(vm) = host.virtual_machine else { continue };
+            let hbas = self.hosts.get(usize::from(vm.on)).map_or(0, |hypervisor| hypervisor.hbas.len());
+            for (hba, port) in host.hbas.iter().zip(0..) {
+                let Some(carrier) = carriers.get(&(vm.on, vm.carrier(port, hbas))) else { continue };
+                let identity =
+                    PortIdentity { port_id: FcId::ZERO, port_name: hba.wwpn, node_name: host.wwnn, ..carrier.identity };
+                ports.push(AttachedPort { node: Node::Host(number), port, identity, ..*carrier });
+            }
+        }
+    }
+
+    /// For each switch the number of the fabric that it belongs to: the smallest index of a switch in it.
+    pub fn fabrics(&self) -> Vec<u16> {
+        let mut parent: Vec<u16> = (0..self.switches.len()).map(|i| i as u16).collect();
+        fn root(parent: &mut [u16], mut i: u16) -> u16 {
+            while parent[usize::from(i)] != i {
+                let above = parent[usize::from(parent[usize::from(i)])];
+                parent[usize::from(i)] = above;
+                i = above;
+            }
+            i
+        }
+        for link in &self.links {
+            if let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|e| e.node) {
+                let (a, b) = (root(&mut parent, a), root(&mut parent, b));
+                parent[usize::from(a.max(b))] = a.min(b);
+            }
+        }
+        (0..parent.len() as u16).map(|i| root(&mut parent, i)).collect()
+    }
+}

@@ -1,0 +1,319 @@
+//! One committed state of a fabric's zoning: [`ZoneDatabase`].
+
+use super::ZoneProblem;
+use super::limits::{DatabaseSize, ZoneLimits};
+use crate::config::{Zone, ZoneDefault, ZoneMember, Zoning};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// A fabric's zoning, defined and effective.
+///
+/// Cheap to clone: the parts are shared, and a change copies the part that it changes. So all switches of a process that
+/// hold the same database hold it once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ZoneDatabase {
+    /// What has been defined.
+    pub defined: Arc<DefinedZones>,
+    /// What is in force; nothing: no zones.
+    pub effective: Option<Arc<EffectiveZones>>,
+    /// What holds for ports in no effective zone.
+    pub default_zone: ZoneDefault,
+}
+
+impl Default for ZoneDatabase {
+    /// Nothing defined, nothing in force, and the default zone closed (RFC 4936).
+    fn default() -> ZoneDatabase {
+        ZoneDatabase { defined: Arc::default(), effective: None, default_zone: ZoneDefault::Closed }
+    }
+}
+
+/// Members of an alias, in the order they were given. An alias holds no other aliases.
+pub type AliasMembers = Vec<ZoneMember>;
+
+/// Aliases, zones and configurations by name. The three share one name space.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DefinedZones {
+    /// Names for members.
+    pub aliases: BTreeMap<String, AliasMembers>,
+    /// Zones.
+    pub zones: BTreeMap<String, ZoneDefinition>,
+    /// Configurations (zone sets): names of zones, in the order they were given.
+    pub configs: BTreeMap<String, Vec<String>>,
+}
+
+/// A zone as it was defined: lists in the order they were given. With principals it is a peer zone, see [`Zone`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ZoneDefinition {
+    /// Members; in a peer zone those that are no principals.
+    pub members: Vec<MemberRef>,
+    /// Principals; empty in a zone that is no peer zone.
+    pub principals: Vec<MemberRef>,
+}
+
+/// What the list of a zone names.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum MemberRef {
+    /// A port or ports.
+    Member(ZoneMember),
+    /// Everything in the alias of this name.
+    Alias(String),
+}
+
+impl fmt::Display for MemberRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemberRef::Member(member) => member.fmt(f),
+            MemberRef::Alias(name) => f.write_str(name),
+        }
+    }
+}
+
+/// The effective configuration: resolved, so that no later change of a definition changes what is in force.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EffectiveZones {
+    /// Name of the configuration that was enabled.
+    pub name: String,
+    /// Its zones, without aliases.
+    pub zones: Vec<Zone>,
+}
+
+/// The sorts of named objects.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ObjectKind {
+    /// A name for members.
+    Alias,
+    /// A zone.
+    Zone,
+    /// A configuration (zone set).
+    Config,
+}
+
+impl ObjectKind {
+    /// As it reads in a sentence: "an alias".
+    pub fn with_article(self) -> &'static str {
+        match self {
+            ObjectKind::Alias => "an alias",
+            ObjectKind::Zone => "a zone",
+            ObjectKind::Config => "a configuration",
+        }
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ObjectKind::Alias => "alias",
+            ObjectKind::Zone => "zone",
+            ObjectKind::Config => "configuration",
+        })
+    }
+}
+
+impl ZoneDatabase {
+    /// What is to be enforced: the effective zones and the default.
+    pub fn zoning(&self) -> Zoning {
+        let zones = self.effective.as_ref().map_or(Vec::new(), |effective| effective.zones.clone());
+        Zoning { zones, default: self.default_zone }
+    }
+
+    /// The zones of a configuration with aliases resolved: in the order of the configuration, members in the order of the
+    /// lists, each once.
+    ///
+    /// # Errors
+    /// Every name that is not defined, and an empty configuration.
+    pub fn resolve(&self, config: &str) -> Result<Vec<Zone>, Vec<ZoneProblem>> {
+        self.defined.resolve(config)
+    }
+
+    /// Everything that is wrong with the database, in the order aliases, zones, configurations, sizes; empty if it may be
+    /// committed.
+    pub fn problems(&self, limits: &ZoneLimits) -> Vec<ZoneProblem> {
+        let mut problems = self.defined.problems(limits);
+        problems.extend(limits.exceeded(&self.size()));
+        problems
+    }
+
+    /// The sizes that limits speak of.
+    pub fn size(&self) -> DatabaseSize {
+        DatabaseSize::of(self)
+    }
+
+    /// A number that differs, but for an accident of one in 2^64, between databases that differ: FNV-1a over the whole
+    /// content. Two switches with the same generation have the same database.
+    pub fn generation(&self) -> u64 {
+        let mut sum = Checksum(0xcbf2_9ce4_8422_2325);
+        sum.tag(if self.default_zone == ZoneDefault::Open { 1 } else { 0 });
+        for (name, members) in &self.defined.aliases {
+            sum.tag(2);
+            sum.text(name);
+            members.iter().for_each(|member| sum.member(member));
+        }
+        for (name, zone) in &self.defined.zones {
+            sum.tag(3);
+            sum.text(name);
+            for (list, tag) in [(&zone.members, 4), (&zone.principals, 5)] {
+                sum.tag(tag);
+                for member in list {
+                    match member {
+                        MemberRef::Member(member) => sum.member(member),
+                        MemberRef::Alias(alias) => {
+                            sum.tag(6);
+                            sum.text(alias);
+                        }
+                    }
+                }
+            }
+        }
+        for (name, zones) in &self.defined.configs {
+            sum.tag(7);
+            sum.text(name);
+            zones.iter().for_each(|zone| sum.text(zone));
+        }
+        if let Some(effective) = &self.effective {
+            sum.tag(8);
+            sum.text(&effective.name);
+            for zone in &effective.zones {
+                sum.tag(9);
+                sum.text(&zone.name);
+                zone.members.iter().for_each(|member| sum.member(member));
+                sum.tag(10);
+                zone.principals.iter().for_each(|member| sum.member(member));
+            }
+        }
+        sum.0
+    }
+}
+
+struct Checksum(u64);
+
+impl Checksum {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+
+    fn tag(&mut self, tag: u8) {
+        self.bytes(&[tag]);
+    }
+
+    /// The length comes first, so that no two lists of texts are one.
+    fn text(&mut self, text: &str) {
+        self.bytes(&(text.len() as u32).to_be_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    fn member(&mut self, member: &ZoneMember) {
+        match member {
+            ZoneMember::PortName(name) => {
+                self.tag(11);
+                self.bytes(&name.0.to_be_bytes());
+            }
+            ZoneMember::NodeName(name) => {
+                self.tag(12);
+                self.bytes(&name.0.to_be_bytes());
+            }
+            ZoneMember::DomainPort { domain, port } => {
+                self.tag(13);
+                self.bytes(&[*domain]);
+                self.bytes(&port.to_be_bytes());
+            }
+            ZoneMember::PortId(id) => {
+                self.tag(14);
+                self.bytes(&id.to_bytes());
+            }
+        }
+    }
+}
+
+impl DefinedZones {
+    /// What an object of this name is; of two the first in the order alias, zone, configuration.
+    pub fn kind_of(&self, name: &str) -> Option<ObjectKind> {
+        [ObjectKind::Alias, ObjectKind::Zone, ObjectKind::Config].into_iter().find(|kind| self.has(*kind, name))
+    }
+
+    /// There is such an object.
+    pub fn has(&self, kind: ObjectKind, name: &str) -> bool {
+        match kind {
+            ObjectKind::Alias => self.aliases.contains_key(name),
+            ObjectKind::Zone => self.zones.contains_key(name),
+            ObjectKind::Config => self.configs.contains_key(name),
+        }
+    }
+
+    /// As [`ZoneDatabase::resolve`].
+    pub(super) fn resolve(&self, config: &str) -> Result<Vec<Zone>, Vec<ZoneProblem>> {
+        let Some(names) = self.configs.get(config) else {
+            return Err(vec![ZoneProblem::NotFound { kind: ObjectKind::Config, name: config.to_owned() }]);
+        };
+        let mut problems = Vec::new();
+        if names.is_empty() {
+            problems.push(ZoneProblem::Empty { kind: ObjectKind::Config, name: config.to_owned() });
+        }
+        let mut zones = Vec::with_capacity(names.len());
+        let mut seen = BTreeSet::new();
+        for name in names.iter().filter(|name| seen.insert(name.as_str())) {
+            match self.zones.get(name) {
+                Some(zone) => zones.push(Zone {
+                    name: name.clone(),
+                    members: self.resolve_list(name, &zone.members, &mut problems),
+                    principals: self.resolve_list(name, &zone.principals, &mut problems),
+                }),
+                None => problems.push(ZoneProblem::UnknownZone { config: config.to_owned(), zone: name.clone() }),
+            }
+        }
+        if problems.is_empty() { Ok(zones) } else { Err(problems) }
+    }
+
+    fn resolve_list(&self, zone: &str, list: &[MemberRef], problems: &mut Vec<ZoneProblem>) -> Vec<ZoneMember> {
+        let mut members = Vec::with_capacity(list.len());
+        for member in list {
+            match member {
+                MemberRef::Member(member) => members.push(*member),
+                MemberRef::Alias(alias) => match self.aliases.get(alias) {
+                    Some(more) => members.extend(more),
+                    None => problems.push(ZoneProblem::UnknownAlias { zone: zone.to_owned(), alias: alias.clone() }),
+                },
+            }
+        }
+        let mut seen = BTreeSet::new();
+        members.retain(|member| seen.insert(*member));
+        members
+    }
+
+    /// Everything that is wrong with the definitions, sizes of the whole apart.
+    pub(super) fn problems(&self, limits: &ZoneLimits) -> Vec<ZoneProblem> {
+        let mut problems = Vec::new();
+        for (name, members) in &self.aliases {
+            limits.check(ObjectKind::Alias, name, members.len(), &mut problems);
+        }
+        for (name, zone) in &self.zones {
+            let members = zone.members.len() + zone.principals.len();
+            limits.check(ObjectKind::Zone, name, members, &mut problems);
+            if members > 0 && zone.members.is_empty() {
+                problems.push(ZoneProblem::OnlyPrincipals { zone: name.clone() });
+            }
+            let aliases = zone.principals.iter().chain(&zone.members).filter_map(|member| match member {
+                MemberRef::Alias(alias) if !self.aliases.contains_key(alias) => Some(alias),
+                _ => None,
+            });
+            for alias in aliases.collect::<BTreeSet<_>>() {
+                problems.push(ZoneProblem::UnknownAlias { zone: name.clone(), alias: alias.clone() });
+            }
+            if self.aliases.contains_key(name) {
+                problems.push(ZoneProblem::NameTaken { name: name.clone(), by: ObjectKind::Alias });
+            }
+        }
+        for (name, zones) in &self.configs {
+            limits.check(ObjectKind::Config, name, zones.len(), &mut problems);
+            for zone in zones.iter().filter(|zone| !self.zones.contains_key(*zone)).collect::<BTreeSet<_>>() {
+                problems.push(ZoneProblem::UnknownZone { config: name.clone(), zone: zone.clone() });
+            }
+            for by in [ObjectKind::Alias, ObjectKind::Zone].into_iter().filter(|kind| self.has(*kind, name)) {
+                problems.push(ZoneProblem::NameTaken { name: name.clone(), by });
+            }
+        }
+        problems
+    }
+}

@@ -1,0 +1,395 @@
+//! What becomes of two databases when an ISL joins their fabrics: [`merge`].
+
+use super::database::{DefinedZones, EffectiveZones, ObjectKind, ZoneDatabase, ZoneDefinition};
+use super::limits::ZoneLimits;
+use super::problem::ZoneProblem;
+use crate::config::{Zone, ZoneDefault};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// Which databases may join (RFC 4936, merge control).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum MergeControl {
+    /// Those that can be merged.
+    #[default]
+    Allow,
+    /// Equal ones only.
+    Restrict,
+}
+
+/// Where families of switches differ.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MergeRules {
+    /// Configurations that differ are joined zone by zone, effective ones too. Otherwise they must be equal.
+    pub join_configs: bool,
+    /// Two lists with the same members in another order differ.
+    pub member_order_matters: bool,
+    /// Default zones that differ keep the fabrics apart. Otherwise the closed one holds.
+    pub same_default_zone: bool,
+}
+
+impl MergeRules {
+    /// Basic zoning (FC-SW, merge).
+    pub const STANDARD: MergeRules =
+        MergeRules { join_configs: true, member_order_matters: false, same_default_zone: false };
+    /// Enhanced zoning: the default zone is a setting of the whole fabric (RFC 4936).
+    pub const ENHANCED: MergeRules = MergeRules { same_default_zone: true, ..MergeRules::STANDARD };
+    /// Fabric OS: effective configurations must be the same, and the order of members matters.
+    pub const FABRIC_OS: MergeRules =
+        MergeRules { join_configs: false, member_order_matters: true, same_default_zone: false };
+}
+
+impl Default for MergeRules {
+    fn default() -> MergeRules {
+        MergeRules::STANDARD
+    }
+}
+
+/// Two databases made one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merged {
+    /// What holds in the joined fabric.
+    pub database: ZoneDatabase,
+    /// Our side has to take it over: it is not what we had.
+    pub changes_ours: bool,
+    /// Their side has to.
+    pub changes_theirs: bool,
+}
+
+/// Why two databases cannot be made one. "Ours" and "theirs" are the arguments of [`merge`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum MergeConflict {
+    /// Two effective configurations, and the rules do not join them.
+    Configuration {
+        /// Our effective configuration.
+        ours: String,
+        /// Theirs.
+        theirs: String,
+    },
+    /// One name, two sorts of objects.
+    Type {
+        /// The name.
+        name: String,
+        /// What it is with us.
+        ours: ObjectKind,
+        /// What it is with them.
+        theirs: ObjectKind,
+    },
+    /// Two objects of one sort and name whose members differ; nothing in both lists: only their order does.
+    Content {
+        /// What they are.
+        kind: ObjectKind,
+        /// Their name.
+        name: String,
+        /// Members with us only.
+        only_ours: Vec<String>,
+        /// Members with them only.
+        only_theirs: Vec<String>,
+    },
+    /// The default zones differ, and must not.
+    DefaultZone {
+        /// Ours is open.
+        ours_open: bool,
+    },
+    /// An object that one side lacks, where merge control asks for equal databases.
+    Missing {
+        /// What it is.
+        kind: ObjectKind,
+        /// Its name.
+        name: String,
+        /// We have it and they do not.
+        with_us: bool,
+    },
+    /// The effective configuration is missing on one side, where merge control asks for equal databases.
+    NotEffective {
+        /// The configuration.
+        name: String,
+        /// It is in force with us.
+        with_us: bool,
+    },
+    /// Together they exceed a limit.
+    Limit(ZoneProblem),
+}
+
+impl MergeConflict {
+    /// The class as administrators know it.
+    pub fn class(&self) -> &'static str {
+        match self {
+            MergeConflict::Configuration { .. } => "configuration mismatch",
+            MergeConflict::Type { .. } => "type mismatch",
+            MergeConflict::Content { .. } => "content mismatch",
+            MergeConflict::DefaultZone { .. } => "default zone mismatch",
+            MergeConflict::Missing { .. } | MergeConflict::NotEffective { .. } => "merge control restrict",
+            MergeConflict::Limit(_) => "limit exceeded",
+        }
+    }
+
+    /// Sort and name of the object that is in the way, where it is one.
+    pub fn object(&self) -> Option<(ObjectKind, &str)> {
+        match self {
+            MergeConflict::Configuration { ours: name, .. } | MergeConflict::NotEffective { name, .. } => {
+                Some((ObjectKind::Config, name))
+            }
+            MergeConflict::Type { name, ours, .. } => Some((*ours, name)),
+            MergeConflict::Content { kind, name, .. } | MergeConflict::Missing { kind, name, .. } => {
+                Some((*kind, name))
+            }
+            MergeConflict::Limit(
+                ZoneProblem::TooManyMembers { kind, name, .. } | ZoneProblem::NameTooLong { kind, name, .. },
+            ) => Some((*kind, name)),
+            MergeConflict::DefaultZone { .. } | MergeConflict::Limit(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for MergeConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |with_us: &bool| if *with_us { "the first" } else { "the second" };
+        match self {
+            MergeConflict::Configuration { ours, theirs } if ours == theirs => {
+                write!(f, "the effective configurations `{ours}` hold different zones")
+            }
+            MergeConflict::Configuration { ours, theirs } => {
+                write!(f, "the effective configurations `{ours}` and `{theirs}` differ")
+            }
+            MergeConflict::Type { name, ours, theirs } => {
+                let [ours, theirs] = [ours, theirs].map(|kind| kind.with_article());
+                write!(f, "`{name}` is the name of {ours} in the first fabric and of {theirs} in the second")
+            }
+            MergeConflict::Content { kind, name, only_ours, only_theirs } => {
+                write!(f, "{kind} `{name}` differs: ")?;
+                let few = |list: &[String]| match list {
+                    [] => "nothing".to_owned(),
+                    [a, b, c, d, more @ ..] if !more.is_empty() => format!("{a} {b} {c} {d} and {} more", more.len()),
+                    few => few.join(" "),
+                };
+                if only_ours.is_empty() && only_theirs.is_empty() {
+                    return f.write_str("the same members in another order");
+                }
+                write!(f, "only the first has {}, only the second {}", few(only_ours), few(only_theirs))
+            }
+            MergeConflict::DefaultZone { ours_open } => {
+                write!(f, "the default zone is open in {} fabric only", side(ours_open))
+            }
+            MergeConflict::Missing { kind, name, with_us } => {
+                write!(f, "{kind} `{name}` is defined in {} fabric only", side(with_us))
+            }
+            MergeConflict::NotEffective { name, with_us } => {
+                write!(f, "configuration `{name}` is in force in {} fabric only", side(with_us))
+            }
+            MergeConflict::Limit(problem) => problem.fmt(f),
+        }
+    }
+}
+
+/// Makes one database of two, or says everything that forbids it.
+///
+/// Nothing and something give something. Objects of both are joined; those of one name must be of one sort and have the
+/// same members. Two effective configurations are joined zone by zone, under the name that comes first in the alphabet,
+/// where the rules join them.
+///
+/// The order of the arguments does not matter, except for which side a conflict calls the first; a database merged with
+/// itself or with a part of itself stays what it was in content. No two ports may talk in the result that could not in
+/// one of the two.
+///
+/// # Errors
+/// Every conflict, sorted.
+pub fn merge(
+    ours: &ZoneDatabase,
+    theirs: &ZoneDatabase,
+    control: MergeControl,
+    limits: &ZoneLimits,
+    rules: MergeRules,
+) -> Result<Merged, Vec<MergeConflict>> {
+    let done = |database: ZoneDatabase| Merged {
+        changes_ours: database != *ours,
+        changes_theirs: database != *theirs,
+        database,
+    };
+    if ours == theirs {
+        return Ok(done(ours.clone()));
+    }
+    let mut merger = Merger { rules, conflicts: BTreeSet::new() };
+    let default_zone = match ours.default_zone == theirs.default_zone {
+        true => ours.default_zone,
+        false => ZoneDefault::Closed,
+    };
+    if ours.default_zone != theirs.default_zone && (rules.same_default_zone || control == MergeControl::Restrict) {
+        let ours_open = ours.default_zone == ZoneDefault::Open;
+        merger.conflicts.insert(MergeConflict::DefaultZone { ours_open });
+    }
+    let defined = merger.defined(&ours.defined, &theirs.defined);
+    let effective = merger.effective(ours.effective.as_deref(), theirs.effective.as_deref());
+    if control == MergeControl::Restrict {
+        merger.missing(ours, theirs);
+    }
+    let shared = [ours, theirs].map(|side| &side.defined).into_iter().find(|side| ***side == defined);
+    let defined = shared.cloned().unwrap_or_else(|| Arc::new(defined));
+    let database = ZoneDatabase { defined, effective: effective.map(Arc::new), default_zone };
+    let too_large = |problem: &ZoneProblem| {
+        matches!(
+            problem,
+            ZoneProblem::TooLarge { .. } | ZoneProblem::TooManyMembers { .. } | ZoneProblem::NameTooLong { .. }
+        )
+    };
+    merger.conflicts.extend(database.problems(limits).into_iter().filter(too_large).map(MergeConflict::Limit));
+    match merger.conflicts.is_empty() {
+        true => Ok(done(database)),
+        false => Err(merger.conflicts.into_iter().collect()),
+    }
+}
+
+struct Merger {
+    rules: MergeRules,
+    conflicts: BTreeSet<MergeConflict>,
+}
+
+impl Merger {
+    fn defined(&mut self, ours: &DefinedZones, theirs: &DefinedZones) -> DefinedZones {
+        let names = |side: &DefinedZones| -> BTreeMap<String, ObjectKind> {
+            let all = side.aliases.keys().map(|name| (name, ObjectKind::Alias));
+            let all = all.chain(side.zones.keys().map(|name| (name, ObjectKind::Zone)));
+            all.chain(side.configs.keys().map(|name| (name, ObjectKind::Config))).map(|(n, k)| (n.clone(), k)).collect()
+        };
+        let theirs_by_name = names(theirs);
+        for (name, ours) in names(ours) {
+            if let Some(&theirs) = theirs_by_name.get(&name)
+                && theirs != ours
+            {
+                self.conflicts.insert(MergeConflict::Type { name, ours, theirs });
+            }
+        }
+        let mut joined = DefinedZones::default();
+        for (name, ours, theirs) in pairs(&ours.aliases, &theirs.aliases) {
+            let members = self.list(ObjectKind::Alias, name, ours, theirs);
+            joined.aliases.insert(name.clone(), members);
+        }
+        for (name, ours, theirs) in pairs(&ours.zones, &theirs.zones) {
+            let [members, principals] =
+                [|zone: &ZoneDefinition| zone.members.clone(), |zone: &ZoneDefinition| zone.principals.clone()]
+                    .map(|list| (ours.map(list), theirs.map(list)));
+            let members = self.list(ObjectKind::Zone, name, members.0.as_ref(), members.1.as_ref());
+            let principals = self.list(ObjectKind::Zone, name, principals.0.as_ref(), principals.1.as_ref());
+            joined.zones.insert(name.clone(), ZoneDefinition { members, principals });
+        }
+        for (name, ours, theirs) in pairs(&ours.configs, &theirs.configs) {
+            let zones = match (ours, theirs) {
+                (Some(ours), Some(theirs)) if self.rules.join_configs => {
+                    let all: BTreeSet<&String> = ours.iter().chain(theirs).collect();
+                    all.into_iter().cloned().collect()
+                }
+                _ => self.list(ObjectKind::Config, name, ours, theirs),
+            };
+            joined.configs.insert(name.clone(), zones);
+        }
+        joined
+    }
+
+    /// The list that both have, or the one that there is. Sorted if order does not matter, so that both sides get the
+    /// same.
+    fn list<T: Clone + Ord + fmt::Display>(
+        &mut self,
+        kind: ObjectKind,
+        name: &str,
+        ours: Option<&Vec<T>>,
+        theirs: Option<&Vec<T>>,
+    ) -> Vec<T> {
+        let mut list = ours.or(theirs).cloned().unwrap_or_default();
+        if let (Some(ours), Some(theirs)) = (ours, theirs)
+            && !self.same(ours, theirs)
+        {
+            let only = |one: &[T], other: &[T]| {
+                one.iter().filter(|item| !other.contains(item)).map(T::to_string).collect::<Vec<_>>()
+            };
+            let (only_ours, only_theirs) = (only(ours, theirs), only(theirs, ours));
+            self.conflicts.insert(MergeConflict::Content { kind, name: name.to_owned(), only_ours, only_theirs });
+        }
+        if !self.rules.member_order_matters {
+            list.sort();
+            list.dedup();
+        }
+        list
+    }
+
+    fn same<T: Ord>(&self, ours: &[T], theirs: &[T]) -> bool {
+        match self.rules.member_order_matters {
+            true => ours == theirs,
+            false => ours == theirs || BTreeSet::from_iter(ours) == BTreeSet::from_iter(theirs),
+        }
+    }
+
+    fn effective(&mut self, ours: Option<&EffectiveZones>, theirs: Option<&EffectiveZones>) -> Option<EffectiveZones> {
+        let by_name = |side: Option<&EffectiveZones>| -> BTreeMap<String, Zone> {
+            let zones = side.into_iter().flat_map(|side| &side.zones);
+            zones.map(|zone| (zone.name.clone(), zone.clone())).collect()
+        };
+        let (our_zones, their_zones) = (by_name(ours), by_name(theirs));
+        if let (Some(ours), Some(theirs)) = (ours, theirs)
+            && !self.rules.join_configs
+            && (ours.name != theirs.name || !our_zones.keys().eq(their_zones.keys()))
+        {
+            let (ours, theirs) = (ours.name.clone(), theirs.name.clone());
+            self.conflicts.insert(MergeConflict::Configuration { ours, theirs });
+        }
+        let mut zones = Vec::new();
+        for (name, our_zone, their_zone) in pairs(&our_zones, &their_zones) {
+            let [members, principals] = [|zone: &Zone| zone.members.clone(), |zone: &Zone| zone.principals.clone()]
+                .map(|list| (our_zone.map(list), their_zone.map(list)));
+            zones.push(Zone {
+                name: name.clone(),
+                members: self.list(ObjectKind::Zone, name, members.0.as_ref(), members.1.as_ref()),
+                principals: self.list(ObjectKind::Zone, name, principals.0.as_ref(), principals.1.as_ref()),
+            });
+        }
+        let name = [ours, theirs].into_iter().flatten().map(|side| &side.name).min()?.clone();
+        Some(EffectiveZones { name, zones })
+    }
+
+    /// With merge control *restrict*: what one side lacks.
+    fn missing(&mut self, ours: &ZoneDatabase, theirs: &ZoneDatabase) {
+        for (one, other, with_us) in [(ours, theirs, true), (theirs, ours, false)] {
+            let defined = &one.defined;
+            let names = [
+                (ObjectKind::Alias, defined.aliases.keys().collect::<Vec<_>>()),
+                (ObjectKind::Zone, defined.zones.keys().collect()),
+                (ObjectKind::Config, defined.configs.keys().collect()),
+            ];
+            for (kind, names) in names {
+                for name in names.into_iter().filter(|name| !other.defined.has(kind, name)) {
+                    self.conflicts.insert(MergeConflict::Missing { kind, name: name.clone(), with_us });
+                }
+            }
+            for (name, zones) in &defined.configs {
+                if let Some(others) = other.defined.configs.get(name) {
+                    self.list(ObjectKind::Config, name, Some(zones), Some(others).filter(|_| with_us));
+                }
+            }
+            if let Some(effective) = &one.effective {
+                let name = effective.name.clone();
+                match &other.effective {
+                    None => _ = self.conflicts.insert(MergeConflict::NotEffective { name, with_us }),
+                    Some(theirs) if with_us => {
+                        let names = |side: &EffectiveZones| -> BTreeSet<String> {
+                            side.zones.iter().map(|zone| zone.name.clone()).collect()
+                        };
+                        if theirs.name != name || names(theirs) != names(effective) {
+                            let theirs = theirs.name.clone();
+                            self.conflicts.insert(MergeConflict::Configuration { ours: name, theirs });
+                        }
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Every key of either map, with both values.
+fn pairs<'m, T>(
+    ours: &'m BTreeMap<String, T>,
+    theirs: &'m BTreeMap<String, T>,
+) -> impl Iterator<Item = (&'m String, Option<&'m T>, Option<&'m T>)> {
+    let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+    names.into_iter().map(|name| (name, ours.get(name), theirs.get(name)))
+}

@@ -1,0 +1,282 @@
+//! Addresses, limits, names that are in use, and a domain that comes late and goes.
+
+mod switch_util;
+
+use sanloom_core::config::ZoneDefault;
+use sanloom_core::fabric::FibDelta;
+use sanloom_core::switch::{
+    Addressing, DuplicateNames, Input, LoginLimits, NameLookup, Output, PeerUpdate, Policy, PortKind, SwitchConfig,
+};
+use sanloom_wire::els::{Els, Logo, LsAcc, LsRjt, LsRjtExplanation as Why, LsRjtReason as Reason};
+use sanloom_wire::{FcId, Message, Payload, Wwpn};
+use switch_util::*;
+
+const FULL: LsRjt = LsRjt { reason: Reason::UNABLE, explanation: Why::INSUFFICIENT_RESOURCES, vendor: 0 };
+const IN_USE: LsRjt = LsRjt { reason: Reason::LOGICAL_ERROR, explanation: Why::INVALID_PORT_NAME, vendor: 0 };
+
+fn rig(policy: Policy) -> Rig {
+    Rig::new(SwitchConfig { policy, ..config(1, open()) })
+}
+
+fn flat() -> Policy {
+    Policy { addressing: Addressing::Flat, ..Policy::default() }
+}
+
+fn logo(rig: &mut Rig, port: u16, id: FcId) {
+    let logo = Logo { port_id: id, port_name: Wwpn(rig.name_of(id)) };
+    assert_eq!(rig.ask_els(port, id, FcId::F_PORT, Els::Logo(logo)), Ok(LsAcc::Empty));
+}
+
+#[test]
+fn flat_addresses_come_from_one_pool_whatever_the_port() {
+    let mut rig = rig(flat());
+    assert_eq!(rig.flogi(2, 0x20), id(0, 0));
+    assert_eq!(rig.flogi(298, 0x30), id(0, 1));
+    for n in 1..=300 {
+        let given = rig.fdisc(298, 0x3000 + n).unwrap();
+        assert_eq!(given.to_u32(), 0x01_0001 + n as u32);
+    }
+    assert_eq!(rig.fdisc(2, 0x21), Ok(id(1, 0x2e)));
+    logo(&mut rig, 298, id(0, 7));
+    assert_eq!(rig.fdisc(2, 0x22), Ok(id(0, 7)));
+    // What a port has goes with it, whatever lies between.
+    rig.down(298);
+    assert_eq!(rig.switch.logins().map(|(id, _)| id).collect::<Vec<_>>(), [id(0, 0), id(0, 7), id(1, 0x2e)]);
+    assert_eq!(rig.fib.ids().count(), 3);
+    // The same port gets its address back while it is free.
+    rig.down(2);
+    assert_eq!(rig.flogi(3, 0x33), id(0, 0));
+    assert_eq!(rig.flogi(298, 0x30), id(0, 1));
+}
+
+#[test]
+fn one_domain_holds_65536_logins_and_no_more() {
+    let mut rig = rig(flat());
+    for n in 0..0x1_0000u64 {
+        let port = (n % 290) as u16;
+        let given = if n < 290 { Ok(rig.flogi(port, 0x100_0000 + n)) } else { rig.fdisc(port, 0x100_0000 + n) };
+        assert_eq!(given.map(FcId::to_u32), Ok(0x01_0000 + n as u32));
+        rig.log.clear();
+    }
+    assert_eq!(rig.fdisc(1, 0x20), Err(FULL));
+    assert_eq!(rig.switch.counters().login_limits, 1);
+    // A name that moves takes the place that it leaves.
+    assert_eq!(rig.fdisc(1, 0x100_0000 + 0x4321), Ok(FcId::new(0x01_4321)));
+    (0..290).for_each(|port| rig.down(port));
+    assert_eq!((rig.switch.logins().count(), rig.fib.ids().count()), (0, 0));
+}
+
+#[test]
+fn limits_of_a_port_and_of_the_switch_hold_and_what_leaves_makes_room() {
+    let limits = LoginLimits { per_port: 3, per_switch: 5 };
+    let mut rig = rig(Policy { limits, ..Policy::default() });
+    rig.flogi(1, 0x10);
+    rig.fdisc(1, 0x11).unwrap();
+    rig.fdisc(1, 0x12).unwrap();
+    assert_eq!(rig.fdisc(1, 0x13), Err(FULL));
+    // A repeated login is none more.
+    assert_eq!(rig.fdisc(1, 0x12), Ok(id(1, 2)));
+    rig.flogi(2, 0x20);
+    rig.fdisc(2, 0x21).unwrap();
+    assert_eq!(rig.fdisc(2, 0x22), Err(FULL));
+    rig.up(3);
+    assert_eq!(rig.ask_to_any(3, FcId::ZERO, Els::Flogi(login(0x30))), Err(FULL));
+    // A name that moves from one port to another is none more either.
+    assert_eq!(rig.fdisc(2, 0x12), Ok(id(2, 2)));
+    logo(&mut rig, 1, id(1, 1));
+    assert_eq!(rig.fdisc(1, 0x14), Ok(id(1, 1)));
+    assert_eq!(rig.switch.counters().login_limits, 3);
+}
+
+#[test]
+fn persistent_addresses_are_given_to_their_names_and_learned_ones_reported() {
+    let persistent = [(Wwpn(0x22), id(2, 9)), (Wwpn(0x33), id(3, 1)), (Wwpn(0x44), id(9, 9))].into();
+    let mut rig = rig(Policy { persistent, learn_addresses: true, ..Policy::default() });
+    rig.flogi(2, 0x20);
+    rig.flogi(3, 0x30);
+    assert_eq!(rig.fdisc(3, 0x31), Ok(id(3, 2)), "3/1 is kept");
+    assert_eq!(rig.fdisc(2, 0x22), Ok(id(2, 9)));
+    assert_eq!(rig.fdisc(3, 0x33), Ok(id(3, 1)));
+    // An address of another port's area is of no use here.
+    assert_eq!(rig.fdisc(3, 0x44), Ok(id(3, 3)));
+    let learned = [(Wwpn(0x20), id(2, 0)), (Wwpn(0x30), id(3, 0)), (Wwpn(0x31), id(3, 2))];
+    assert_eq!(rig.persisted, learned);
+    logo(&mut rig, 3, id(3, 2));
+    assert_eq!(rig.fdisc(3, 0x35), Ok(id(3, 4)), "3/2 is kept from now on");
+    assert_eq!(rig.fdisc(3, 0x31), Ok(id(3, 2)));
+    let kept = rig.switch.persistent_addresses().clone();
+    assert_eq!(kept.len(), 7);
+
+    // A later start with what was learned gives the same.
+    let mut again = self::rig(Policy { persistent: kept, ..Policy::default() });
+    again.flogi(3, 0x30);
+    assert_eq!(again.fdisc(3, 0x99), Ok(id(3, 3)), "everything below is kept");
+    assert_eq!(again.fdisc(3, 0x35), Ok(id(3, 4)));
+    assert_eq!(again.persisted, []);
+}
+
+#[test]
+fn the_old_port_keeps_its_name_when_the_rule_says_so() {
+    for rule in [DuplicateNames::OldWins, DuplicateNames::Block] {
+        let mut rig = rig(Policy { duplicate_names: rule, ..Policy::default() });
+        rig.flogi(2, 0x20);
+        rig.fdisc(2, 0x21).unwrap();
+        rig.flogi(3, 0x30);
+        assert_eq!(rig.fdisc(3, 0x21), Err(IN_USE), "{rule:?}");
+        assert_eq!(rig.fdisc(2, 0x21), Ok(id(2, 1)), "its own login again");
+        let blocks = rule == DuplicateNames::Block;
+        assert_eq!(rig.switch.blocked_ports().collect::<Vec<_>>(), if blocks { vec![3] } else { vec![] });
+        assert_eq!(rig.fdisc(3, 0x31).is_err(), blocks);
+        assert_eq!(rig.ask_to_any(3, FcId::ZERO, Els::Flogi(login(0x32))).is_err(), blocks);
+        assert!(rig.switch.logins().any(|login| login == (id(3, 0), 3)));
+        // A new link, a new chance, but not with that name.
+        rig.up(3);
+        assert_eq!(rig.switch.blocked_ports().count(), 0);
+        assert_eq!(rig.ask_to_any(3, FcId::ZERO, Els::Flogi(login(0x20))), Err(IN_USE));
+        rig.down(2);
+        assert_eq!(rig.flogi(3, 0x20), id(3, 0));
+    }
+}
+
+#[test]
+fn a_name_known_from_another_switch_is_in_use_too() {
+    let mut far = Rig::new(config(2, open()));
+    far.flogi(1, 0x20);
+    let Some(PeerUpdate::Object(entry)) = far.peers.pop() else { panic!() };
+    for (rule, stays) in [(DuplicateNames::OldWins, false), (DuplicateNames::NewWins, true)] {
+        let mut rig = rig(Policy { duplicate_names: rule, ..Policy::default() });
+        rig.reach(&[2]);
+        rig.handle(Input::Peer(PeerUpdate::Object(entry.clone())));
+        rig.flogi(3, 0x30);
+        assert_eq!(rig.fdisc(3, 0x20).is_ok(), stays, "{rule:?}");
+        let known: Vec<FcId> = rig.switch.name_server().map(|known| known.port_id).collect();
+        assert_eq!(known, [id(3, 0), if stays { id(3, 1) } else { entry.port_id }]);
+        rig.unreach(2);
+        assert_eq!(rig.fdisc(3, 0x20), Ok(id(3, 1)));
+    }
+}
+
+#[test]
+fn two_switches_that_both_let_a_name_in_agree_on_the_earlier_when_the_old_one_wins() {
+    let policy = Policy { duplicate_names: DuplicateNames::OldWins, ..Policy::default() };
+    let switch = |domain| Rig::new(SwitchConfig { policy: policy.clone(), ..config(domain, open()) });
+    let (mut early, mut late) = (switch(1), switch(2));
+    early.reach(&[2]);
+    late.reach(&[1]);
+    early.flogi(1, 0x20);
+    late.wait(RSCN_DELAY);
+    late.flogi(1, 0x20);
+    let (of_early, of_late) = (std::mem::take(&mut early.peers), std::mem::take(&mut late.peers));
+    of_late.into_iter().for_each(|update| early.handle(Input::Peer(update)));
+    of_early.into_iter().for_each(|update| late.handle(Input::Peer(update)));
+    std::mem::take(&mut late.peers).into_iter().for_each(|update| early.handle(Input::Peer(update)));
+    for rig in [&early, &late] {
+        assert_eq!(rig.switch.name_server().map(|known| known.port_id).collect::<Vec<_>>(), [id(1, 0)]);
+    }
+    assert_eq!(late.switch.logins().count(), 0);
+}
+
+#[test]
+fn a_linear_search_looks_at_every_entry_before_the_name() {
+    let mut rig = rig(Policy { name_lookup: NameLookup::Linear, ..Policy::default() });
+    rig.flogi(1, 0x10);
+    for k in 1..=255u64 {
+        let before = rig.switch.work().names_searched;
+        rig.fdisc(1, 0x1000 + k).unwrap();
+        assert_eq!(rig.switch.work().names_searched - before, k);
+    }
+    rig.flogi(2, 0x20);
+    let before = rig.switch.work().names_searched;
+    rig.fdisc(2, 0x1000 + 9).unwrap();
+    assert_eq!(rig.switch.work().names_searched - before, 10);
+}
+
+fn no_domain() -> Rig {
+    Rig::new(SwitchConfig { domain: None, ..config(1, open()) })
+}
+
+fn flogis(rig: &mut Rig, port: u16, ox_id: u16, name: u64) {
+    let message = els(Els::Flogi(login(name)));
+    let mut header = header(FcId::ZERO, FcId::F_PORT, &message);
+    header.ox_id = ox_id;
+    rig.offer_frame(port, sanloom_wire::Frame { header, payload: Payload::Typed(message) });
+}
+
+#[test]
+fn logins_wait_for_a_domain_one_for_each_port() {
+    let mut rig = no_domain();
+    assert_eq!(rig.switch.domain(), None);
+    (1..4).for_each(|port| rig.up(port));
+    flogis(&mut rig, 1, 0x11, 0x10);
+    flogis(&mut rig, 1, 0x12, 0x10);
+    flogis(&mut rig, 2, 0x21, 0x20);
+    flogis(&mut rig, 3, 0x31, 0x30);
+    rig.down(3);
+    assert_eq!(rig.sent, []);
+    assert_eq!(rig.switch.counters().logins_held, 4);
+    let too_early = LsRjt::new(Reason::UNABLE, Why::N_PORT_LOGIN_REQUIRED);
+    assert_eq!(rig.fdisc(1, 0x15), Err(too_early));
+    rig.sent.clear();
+
+    rig.handle(Input::Domain(Some(7)));
+    let accepts: Vec<_> = rig.sent.iter().map(|(p, f)| (*p, f.header.d_id.to_u32(), f.header.ox_id)).collect();
+    assert_eq!(accepts, [(1, 0x07_0100, 0x12), (2, 0x07_0200, 0x21)]);
+    assert_eq!(rig.fib.ids().count(), 2);
+    assert_eq!(rig.switch.domain(), Some(7));
+    assert_eq!(rig.fdisc(1, 0x15), Ok(FcId::new(0x07_0101)));
+}
+
+#[test]
+fn a_lost_domain_logs_everybody_out_and_says_so() {
+    let zones = zone_set(&[&[0x10, 0x11, 0x20]], ZoneDefault::Closed);
+    let mut rig = Rig::new(config(1, zones));
+    rig.join(1, 0x10, 2);
+    rig.fdisc(1, 0x11).unwrap();
+    rig.join(2, 0x20, 1);
+    rig.settle();
+    rig.peers.clear();
+    rig.log.clear();
+    rig.handle(Input::Domain(Some(1)));
+    assert_eq!(rig.log, []);
+
+    rig.handle(Input::Domain(Some(9)));
+    let told: Vec<_> = rig.sent.drain(..).map(|(port, frame)| (port, frame.header.d_id, frame.payload)).collect();
+    assert_eq!(told.iter().map(|(port, id, _)| (*port, *id)).collect::<Vec<_>>(), [(1, id(1, 0)), (2, id(2, 0))]);
+    assert!(
+        told.iter().all(
+            |(_, _, payload)| matches!(payload, Payload::Typed(Message::Els(els)) if matches!(**els, Els::Logo(_)))
+        )
+    );
+    assert_eq!(rig.peers.len(), 3);
+    assert_eq!((rig.fib.permissions(), rig.fib.ids().count()), (0, 0));
+    assert_eq!((rig.switch.logins().count(), rig.switch.name_server().count()), (0, 0));
+    // The table has lost its permissions and ids before it takes the new domain.
+    assert_eq!(deltas(&rig.log).last(), Some(&FibDelta::Domain { domain: Some(9) }));
+    assert!(matches!(rig.log.last(), Some(Output::Fib(_))));
+
+    assert_eq!(rig.flogi_again(1, 0x10), FcId::new(0x09_0100));
+    rig.handle(Input::Domain(None));
+    assert_eq!(rig.switch.logins().count(), 0);
+    flogis(&mut rig, 1, 0x11, 0x10);
+    rig.handle(Input::Domain(Some(240)));
+    assert_eq!(rig.switch.domain(), None);
+    rig.handle(Input::Domain(Some(239)));
+    assert_eq!(rig.switch.logins().collect::<Vec<_>>(), [(FcId::new(0xef_0100), 1)]);
+}
+
+#[test]
+fn a_domain_that_was_another_switchs_takes_that_switchs_ports_away() {
+    let mut far = Rig::new(config(2, open()));
+    far.flogi(1, 0x20);
+    let update = far.peers.pop().unwrap();
+    let mut rig = no_domain();
+    rig.handle(Input::PortUp { port: 299, kind: PortKind::E });
+    rig.reach(&[2]);
+    rig.handle(Input::Peer(update.clone()));
+    assert_eq!(rig.switch.name_server().count(), 1);
+    rig.handle(Input::Domain(Some(2)));
+    assert_eq!(rig.switch.name_server().count(), 0);
+    assert_eq!(rig.fib.legs(2), []);
+    rig.handle(Input::Peer(update));
+    assert_eq!(rig.switch.counters().peer_updates_ignored, 1);
+}

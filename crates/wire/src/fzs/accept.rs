@@ -1,0 +1,99 @@
+//! Accepts of the zone server (FC-GS, fabric zone server, basic zoning): the layout follows from the request.
+
+use super::command;
+use super::object::{FzsMember, FzsZoneSet, emit_members, members_len, parse_members};
+use crate::bytes::{Put, Reader};
+use crate::error::ParseError;
+use crate::zone_name;
+
+/// An accept of the zone server. Names have at most 255 bytes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum FzsAccept {
+    /// All requests that change something.
+    Empty,
+    /// GZC: bits of [`capability`](super::capability), and a vendor's own word.
+    Capabilities {
+        /// What the server can do.
+        bits: u8,
+        /// Vendor specific.
+        vendor: u32,
+    },
+    /// GEST: bits of [`capability`](super::capability), and a vendor's own word.
+    State {
+        /// What is enforced.
+        bits: u8,
+        /// Vendor specific.
+        vendor: u32,
+    },
+    /// GZSN: the zone sets and how many zones each has. GZD: the zones and how many members each has.
+    Names(Vec<(Box<[u8]>, u32)>),
+    /// GZM.
+    Members(Vec<FzsMember>),
+    /// GAZS, GZS.
+    ZoneSet(FzsZoneSet),
+}
+
+impl FzsAccept {
+    /// Reads the bytes behind the CT preamble of the accept of `request`. A request that has no value here is
+    /// [`ParseError::Unsupported`].
+    pub fn parse(request: u16, body: &[u8]) -> Result<FzsAccept, ParseError> {
+        let mut reader = Reader::new(body, 0);
+        let reader = &mut reader;
+        Ok(match request {
+            command::GZC => {
+                let (bits, vendor) = bits_and_vendor(reader)?;
+                FzsAccept::Capabilities { bits, vendor }
+            }
+            command::GEST => {
+                let (bits, vendor) = bits_and_vendor(reader)?;
+                FzsAccept::State { bits, vendor }
+            }
+            command::GZSN | command::GZD => FzsAccept::Names(reader.repeat("number of names", |reader| {
+                Ok((zone_name::parse("zone or zone set name", reader)?, reader.u32("count of a name")?))
+            })?),
+            command::GZM => FzsAccept::Members(parse_members(reader)?),
+            command::GAZS | command::GZS => FzsAccept::ZoneSet(FzsZoneSet::parse(reader)?),
+            command::ADZS..=command::AZD | command::RZM..=command::RZS => FzsAccept::Empty,
+            other => return Err(ParseError::Unsupported { field: "zone server command", got: other.into() }),
+        })
+    }
+
+    /// Appends the bytes behind the CT preamble.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            FzsAccept::Empty => {}
+            FzsAccept::Capabilities { bits, vendor } | FzsAccept::State { bits, vendor } => {
+                out.extend_from_slice(&[*bits, 0, 0, 0]);
+                out.put_u32(*vendor);
+            }
+            FzsAccept::Names(names) => {
+                out.put_u32(names.len() as u32);
+                for (name, count) in names {
+                    zone_name::emit(name, out);
+                    out.put_u32(*count);
+                }
+            }
+            FzsAccept::Members(members) => emit_members(members, out),
+            FzsAccept::ZoneSet(zone_set) => zone_set.emit(out),
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            FzsAccept::Empty => 0,
+            FzsAccept::Capabilities { .. } | FzsAccept::State { .. } => 8,
+            FzsAccept::Names(names) => {
+                4 + names.iter().map(|(name, _)| zone_name::encoded_len(name) + 4).sum::<usize>()
+            }
+            FzsAccept::Members(members) => members_len(members),
+            FzsAccept::ZoneSet(zone_set) => zone_set.encoded_len(),
+        }
+    }
+}
+
+/// A byte of bits, three reserved, a word.
+fn bits_and_vendor(reader: &mut Reader<'_>) -> Result<(u8, u32), ParseError> {
+    let bits = reader.take("zone server capabilities", 4)?[0];
+    Ok((bits, reader.u32("vendor word of the zone server")?))
+}
