@@ -2,6 +2,7 @@
 
 use super::{Lab, Node};
 use crate::fabric::PortIdentity;
+use crate::switch::Addressing;
 use sanloom_wire::FcId;
 use std::collections::BTreeMap;
 
@@ -16,8 +17,8 @@ pub struct AttachedPort {
     pub switch: u16,
     /// Number of the fabric that the switch belongs to: the smallest index of a switch in it.
     pub fabric: u16,
-    /// Names, switch port, and the address that the port gets at its fabric login; zero for a virtual port, whose address
-    /// depends on the order of the logins.
+    /// Names, switch port, and the address that the port gets at its fabric login; zero where that depends on the order of
+    /// the logins: virtual ports, and flat addressing.
     pub identity: PortIdentity,
 }
 
@@ -45,9 +46,10 @@ impl Lab {
                 }
                 Node::Switch(_) => return None,
             };
-            let domain = self.switches.get(usize::from(switch))?.domain;
+            let config = self.switches.get(usize::from(switch))?;
             // The area of an F_Port is its number; a switch has no address for a port without an area.
-            let port_id = u8::try_from(at).map_or(FcId::ZERO, |area| FcId::from_parts(domain, area, 0));
+            let area = u8::try_from(at).ok().filter(|_| config.policy.addressing == Addressing::AreaPerPort);
+            let port_id = area.map_or(FcId::ZERO, |area| FcId::from_parts(config.domain, area, 0));
             Some(AttachedPort {
                 node: end.node,
                 port: end.port,

@@ -1,6 +1,7 @@
 //! Switches, links and timers.
 
 use super::units::{LineRate, Picos};
+use crate::switch::Policy;
 
 /// A node of the lab, by index into [`super::Lab`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -34,6 +35,8 @@ pub struct Switch {
     pub isl_choice: IslChoice,
     /// The processor that serves logins and requests to the services; `None`: they are answered at once.
     pub processor: Option<Processor>,
+    /// What an administrator decides about logins and zoning.
+    pub policy: Policy,
 }
 
 /// What the services of a switch cost its processor. A request takes the sum of what was counted for it.

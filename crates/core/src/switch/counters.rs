@@ -54,8 +54,15 @@ pub struct Work {
     pub objects: u64,
     /// Of the name server's objects, those looked at for a port name that is in use.
     pub names_searched: u64,
-    /// Pairs of addresses compared to work out the permissions of hard zoning.
+    /// Zone comparisons between N_Port_IDs of two ports of this switch ([`super::HardZoning::Standard`], `Modified`). What
+    /// document 000 counts; it leaves out those with the storage port, see [`super::Switch::comparisons_with`].
     pub comparisons: u64,
+    /// The same between N_Port_IDs of one port.
+    pub own_port_comparisons: u64,
+    /// The same with N_Port_IDs of other switches.
+    pub remote_comparisons: u64,
+    /// Entries that a logout took away although [`super::HardZoning::Modified`], as document 000 has it, would leave them.
+    pub gap_entries: u64,
     /// Permissions put into or taken out of the forwarding table.
     pub permissions: u64,
     /// RSCN pages noted for a recipient.
@@ -70,6 +77,9 @@ impl Work {
             objects: self.objects - before.objects,
             names_searched: self.names_searched - before.names_searched,
             comparisons: self.comparisons - before.comparisons,
+            own_port_comparisons: self.own_port_comparisons - before.own_port_comparisons,
+            remote_comparisons: self.remote_comparisons - before.remote_comparisons,
+            gap_entries: self.gap_entries - before.gap_entries,
             permissions: self.permissions - before.permissions,
             notifications: self.notifications - before.notifications,
         }

@@ -68,6 +68,13 @@ impl Database {
         Some(known)
     }
 
+    /// Finds the place of every object anew.
+    pub(super) fn set_places(&mut self, place: impl Fn(&NsEntry) -> ZonePlace) {
+        for known in self.entries.values_mut() {
+            known.place = place(&known.entry);
+        }
+    }
+
     /// Puts a remote object aside.
     pub(super) fn shadow(&mut self, entry: Arc<NsEntry>) {
         self.shadows.insert(entry.port_id, entry);

@@ -39,12 +39,14 @@ mod policy;
 mod query;
 mod rscn;
 mod services;
+mod zone_change;
+mod zone_compare;
 mod zoning;
 
 pub use counters::{Counters, Work};
 pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
 pub use peer::PeerUpdate;
-pub use policy::{Addressing, DuplicateNames, LoginLimits, NameLookup, Policy};
+pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 
 use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};
 use crate::time::{Instant, Span};
@@ -55,6 +57,7 @@ use rscn::RscnQueue;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use zone_compare::Comparisons;
 
 /// What a switch is told at its beginning.
 #[derive(Clone, Debug)]
@@ -121,6 +124,8 @@ pub enum Input {
     /// The switch has this domain from now on, 1 to 239, or none. Everybody who has an address of the old one is logged
     /// out.
     Domain(Option<u8>),
+    /// These are the effective zones from now on.
+    Zoning(Arc<ZoneSet>),
     /// The time that [`Switch::poll_timeout`] named has come; too early is harmless.
     Timeout,
 }
@@ -158,6 +163,7 @@ pub struct Switch {
     /// Everything that is logged in here.
     logins: BTreeMap<FcId, Login>,
     database: Database,
+    comparisons: Comparisons,
     rscn: RscnQueue,
     reachable: DomainSet,
     outputs: VecDeque<Output>,
@@ -221,6 +227,7 @@ impl Switch {
             addresses: AddressPool::new(&config.policy),
             logins: BTreeMap::new(),
             database: Database::default(),
+            comparisons: Comparisons::default(),
             rscn: RscnQueue::new(config.rscn_delay, config.e_d_tov, config.r_a_tov),
             reachable: DomainSet::default(),
             outputs: VecDeque::new(),
@@ -232,7 +239,7 @@ impl Switch {
             Some(_) => switch.set_domain(Instant::ZERO, switch.config.domain),
             None => switch.fib(FibDelta::Domain { domain: None }),
         }
-        if !switch.config.zoning.permits_all() {
+        if switch.zones_hard() {
             switch.fib(FibDelta::ZoningOn);
         }
         switch
@@ -253,6 +260,7 @@ impl Switch {
             Input::Routes(routes) => self.routes(now, routes),
             Input::Peer(update) => self.peer(now, update),
             Input::Domain(domain) => self.set_domain(now, domain),
+            Input::Zoning(zones) => self.set_zoning(now, zones),
             Input::Timeout => self.notifications_due(now),
         }
         self.rscn.tidy();
@@ -297,6 +305,12 @@ impl Switch {
     /// ([`DuplicateNames::Block`]).
     pub fn blocked_ports(&self) -> impl Iterator<Item = u16> + '_ {
         (0..).zip(&self.ports).filter(|(_, port)| port.blocked).map(|(number, _)| number)
+    }
+
+    /// Zone comparisons so far with N_Port_IDs of this port, by events at other ports; see [`Work::comparisons`], of which
+    /// they are a part.
+    pub fn comparisons_with(&self, port: u16) -> u64 {
+        self.comparisons.with(port)
     }
 
     /// Persistent addresses, those learned among them.

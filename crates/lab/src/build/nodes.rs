@@ -12,6 +12,7 @@ use sanloom_core::config::{
     Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Lab, Lun, MAX_NODES,
     Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
 };
+use sanloom_core::switch::{LoginLimits, Policy};
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,6 +119,7 @@ pub(super) fn switches<'d>(
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
             latency: element.time("latency").unwrap_or_default(),
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
+            policy: policy(element),
             processor: has_table(element, "processor").then(|| Processor {
                 sharing: element
                     .choice("processor.sharing", schema::PROCESSOR_SHARINGS)
@@ -130,6 +132,20 @@ pub(super) fn switches<'d>(
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
+}
+
+fn policy(element: &Element<'_>) -> Policy {
+    Policy {
+        addressing: element.choice("addressing", schema::ADDRESSINGS).unwrap_or_default(),
+        limits: LoginLimits {
+            per_port: element.integer("logins_per_port").unwrap_or(u32::MAX),
+            per_switch: element.integer("logins_per_switch").unwrap_or(u32::MAX),
+        },
+        duplicate_names: element.choice("duplicate_names", schema::DUPLICATE_NAMES_CHOICES).unwrap_or_default(),
+        hard_zoning: element.choice("hard_zoning", schema::HARD_ZONINGS).unwrap_or_default(),
+        name_lookup: element.choice("name_lookup", schema::NAME_LOOKUPS).unwrap_or_default(),
+        ..Policy::default()
+    }
 }
 
 pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut Sink) -> (Vec<Host>, Vec<Where<'d>>) {

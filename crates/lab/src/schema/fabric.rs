@@ -1,8 +1,8 @@
 //! Sections of the fabric: timers, switches, links, zones.
 
 use super::{
-    ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef,
-    ZONE_DEFAULT,
+    ADDRESSING, ARBITRATION, DUPLICATE_NAMES, FORWARDING, Fallback, Form, HARD_ZONING, ISL_CHOICE, Key, Kind,
+    NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef, ZONE_DEFAULT,
 };
 
 pub(super) const TIMERS: SectionDef = SectionDef {
@@ -115,6 +115,54 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             meaning: "How one of several equally short ways is chosen.",
             example: "\"spray\"",
             also: &["routing", "load_balancing", "path_choice"],
+        },
+        Key {
+            path: "hard_zoning",
+            kind: Kind::Choice(HARD_ZONING),
+            fallback: Fallback::Value("\"zone-mates\""),
+            meaning: "How the permissions in the forwarding table are found. All ways give the same; they differ in the comparisons that a login takes.",
+            example: "\"standard\"",
+            also: &["zoning", "zoning_algorithm"],
+        },
+        Key {
+            path: "name_lookup",
+            kind: Kind::Choice(NAME_LOOKUP),
+            fallback: Fallback::Value("\"indexed\""),
+            meaning: "How a login finds out whether its port name is in use.",
+            example: "\"linear\"",
+            also: &["name_search"],
+        },
+        Key {
+            path: "addressing",
+            kind: Kind::Choice(ADDRESSING),
+            fallback: Fallback::Value("\"area-per-port\""),
+            meaning: "Which addresses N_Ports get.",
+            example: "\"flat\"",
+            also: &["addresses", "area_mode"],
+        },
+        Key {
+            path: "duplicate_names",
+            kind: Kind::Choice(DUPLICATE_NAMES),
+            fallback: Fallback::Value("\"new-wins\""),
+            meaning: "What happens to a login with a port name that is in use. All switches of a fabric must have the same rule.",
+            example: "\"old-wins\"",
+            also: &["duplicates", "duplicate_wwn"],
+        },
+        Key {
+            path: "logins_per_port",
+            kind: Kind::IntegerOr { word: "unlimited", min: 1, max: 65_536 },
+            fallback: Fallback::Value("\"unlimited\""),
+            meaning: "Addresses that may be logged in at one port at once, virtual ones included; more logins are rejected.",
+            example: "256",
+            also: &["max_npiv", "npiv_limit", "max_logins_per_port"],
+        },
+        Key {
+            path: "logins_per_switch",
+            kind: Kind::IntegerOr { word: "unlimited", min: 1, max: 65_536 },
+            fallback: Fallback::Value("\"unlimited\""),
+            meaning: "Addresses that may be logged in at the switch at once.",
+            example: "1000",
+            also: &["max_logins"],
         },
         Key {
             path: "processor",

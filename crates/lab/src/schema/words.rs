@@ -5,6 +5,7 @@ use sanloom_core::config::{
     Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_core::nport::LoginScript;
+use sanloom_core::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
 
 /// Two tables of equal length: the words with their meanings, and the values.
 macro_rules! words {
@@ -52,6 +53,29 @@ words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
 words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {
     "one" => ProcessorSharing::One, "one for the whole switch; requests wait for each other";
     "per-port" => ProcessorSharing::PerPort, "one at each port; only requests through the same port wait for each other";
+});
+
+words!(ADDRESSING, ADDRESSINGS: Addressing {
+    "area-per-port" => Addressing::AreaPerPort, "port p gives out the area p: up to 256 logins, virtual ones included, and no logins beyond port 255";
+    "flat" => Addressing::Flat, "every port gives out any of the 65,536 addresses of the domain";
+});
+
+words!(DUPLICATE_NAMES, DUPLICATE_NAMES_CHOICES: DuplicateNames {
+    "new-wins" => DuplicateNames::NewWins, "the port that has the name is logged out";
+    "old-wins" => DuplicateNames::OldWins, "the new login is rejected";
+    "block" => DuplicateNames::Block, "as `old-wins`, and the port where it was tried takes no more logins until its link has been down";
+});
+
+words!(HARD_ZONING, HARD_ZONINGS: HardZoning {
+    "zone-mates" => HardZoning::ZoneMates, "only the zone-mates of the port that logs in or out are looked at";
+    "standard" => HardZoning::Standard, "all addresses behind its switch port are compared with all behind the others (document 000, section V-IV)";
+    "modified" => HardZoning::Modified, "the new address is compared with all behind the other ports (document 000, section V-V)";
+    "off" => HardZoning::Off, "the name server hides ports, but every frame passes";
+});
+
+words!(NAME_LOOKUP, NAME_LOOKUPS: NameLookup {
+    "indexed" => NameLookup::Indexed, "in an index";
+    "linear" => NameLookup::Linear, "entry by entry, as the switch of document 000 does";
 });
 
 words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {

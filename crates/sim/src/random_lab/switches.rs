@@ -155,6 +155,7 @@ impl Kinds {
             latency: Picos::from_ns(if dice.chance(1, 2) { 0 } else { dice.spread(100, 5_000) }),
             isl_choice: dice.weighted(&self.isl_choice),
             processor: None,
+            policy: Default::default(),
         });
         number
     }

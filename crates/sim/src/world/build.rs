@@ -19,7 +19,7 @@ use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_core::scsi::{Identity, LunConfig};
-use sanloom_core::switch::{Policy, Switch, SwitchConfig};
+use sanloom_core::switch::{Switch, SwitchConfig};
 use sanloom_wire::{FcId, Wwnn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl World {
             bb_credit,
             receive_size_bytes: 2048,
             zoning: self.zones.clone(),
-            policy: Policy::default(),
+            policy: config.policy.clone(),
         }
     }
 

@@ -15,6 +15,7 @@ fn lab() -> Lab {
         latency: Picos::from_ns(700),
         isl_choice: IslChoice::Exchange,
         processor: None,
+        policy: Default::default(),
     };
     let link = |name: &str, a: (Node, u16), b: (Node, u16), bundle| Link {
         name: name.into(),
