@@ -63,6 +63,11 @@ impl Flight {
         self.near[0].at_ps == NEVER
     }
 
+    /// When the first frame arrives, [`NEVER`] if there is none.
+    pub fn next_ps(&self) -> u64 {
+        self.near[0].at_ps
+    }
+
     /// Frames on the line.
     pub fn len(&self) -> usize {
         self.iter().count()

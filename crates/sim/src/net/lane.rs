@@ -2,7 +2,7 @@
 
 use super::flight::Flight;
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES};
-use super::queue::NEVER;
+use super::queue::{EventQueue, NEVER};
 use sanloom_core::config::LineRate;
 use std::collections::VecDeque;
 
@@ -41,8 +41,8 @@ const _: () = assert!(size_of::<Lane>() == 6 * 64);
 pub struct Lane {
     /// When the next frame may start.
     pub free_at_ps: u64,
-    /// When the next frame may start for a reason of the sender's own.
-    pub not_before_ps: u64,
+    /// When the sender tries again, [`NEVER`] if that is not planned.
+    wake_ps: u64,
     /// Has a frame to send and no credit since; [`NEVER`]: has not.
     pub starving_since_ps: u64,
     /// When the first R_RDY on its way will be here, [`NEVER`] if none is.
@@ -188,7 +188,7 @@ impl Lane {
             credits: bb_credit,
             next_credit_ps: NEVER,
             returning: VecDeque::with_capacity(RING),
-            not_before_ps: 0,
+            wake_ps: NEVER,
             starving_since_ps: NEVER,
             flight: Flight::default(),
             receiver: Receiver {
@@ -315,6 +315,27 @@ impl Lane {
             Some(time) => (0..credits).for_each(|_| self.returning.push_back(time)),
         }
         self.next_credit_ps = self.returning.front().copied().unwrap_or(NEVER);
+    }
+
+    /// The sender tries again at `time`, [`NEVER`]: not before something happens. `source` is the lane's chance to send.
+    #[inline]
+    pub fn wake_at(&mut self, queue: &mut EventQueue, source: u32, time: u64) {
+        let old = std::mem::replace(&mut self.wake_ps, time);
+        queue.move_event(source, old, time);
+    }
+
+    /// The sender tries again at `time` or before.
+    #[inline]
+    pub fn wake_by(&mut self, queue: &mut EventQueue, source: u32, time: u64) {
+        if time < self.wake_ps {
+            self.wake_at(queue, source, time);
+        }
+    }
+
+    /// The time to try again has come.
+    #[inline]
+    pub fn woken(&mut self) {
+        self.wake_ps = NEVER;
     }
 
     /// Ends a wait for credit and accounts for it.

@@ -92,6 +92,8 @@ pub struct NPortPlane {
     sequence_overhead_ps: u64,
     /// The sequence in front has had its pause.
     paused: bool,
+    /// When the next frame may start after a pause.
+    not_before_ps: u64,
     /// Largest data field that is sent, in bytes.
     frame_bytes: u16,
     /// Receive buffers that hold a frame.
@@ -298,7 +300,7 @@ impl Net {
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
         let mut net = Net {
-            queue: EventQueue::new((4 * lanes + plan.timers) as usize, spacing_ps),
+            queue: EventQueue::new((4 * lanes + plan.timers) as usize, 2 * lanes as usize, spacing_ps),
             now: 0,
             switches: plan.switches.iter().map(SwitchPlane::new).collect(),
             nports: plan.nports.iter().map(NPortPlane::new).collect(),
@@ -520,6 +522,7 @@ impl NPortPlane {
             waiting: VecDeque::new(),
             sequence_overhead_ps: plan.sequence_overhead_ps,
             paused: false,
+            not_before_ps: 0,
             frame_bytes: plan.frame_bytes,
             held: 0,
             held_max: 0,

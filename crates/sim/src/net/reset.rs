@@ -60,6 +60,7 @@ impl Net {
         if let Some(fault) = &mut self.faults[number as usize] {
             fault.credits_missing = 0;
         }
+        let wake = self.wake_source(number);
         let lane = &mut self.lanes[number as usize];
         lane.receiver.keep(now, 0);
         lane.receiver.last_ps = 0;
@@ -68,7 +69,7 @@ impl Net {
         // LR goes out, LRR comes back: two words and twice the way.
         let restart = now + 2 * lane.propagation_ps + lane.time_of(8);
         lane.restart_credits(lane.bb_credit.saturating_sub(in_flight), Some(restart));
-        self.queue.schedule(self.lanes.len() as u32 + number, restart);
+        lane.wake_at(&mut self.queue, wake, restart);
         self.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
     }

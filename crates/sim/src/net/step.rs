@@ -23,7 +23,7 @@ impl Net {
                     return Some(event);
                 }
             } else if source < 2 * lanes {
-                self.try_send(source - lanes);
+                self.wake(source - lanes);
             } else if source < 3 * lanes {
                 self.input_ready(source - 2 * lanes);
             } else if source < 4 * lanes {
@@ -103,7 +103,7 @@ impl Net {
         let lane = &mut self.lanes[number as usize];
         let (on_line, next_ps) = lane.flight.pop();
         if next_ps != NEVER {
-            self.queue.schedule_idle(number, next_ps);
+            self.queue.add(number, next_ps);
         }
         let frame = on_line.frame;
         self.fate.frame_hops += 1;
@@ -195,40 +195,57 @@ impl Net {
         }
     }
 
+    /// The source of a lane's chance to send.
+    #[inline]
+    pub(super) fn wake_source(&self, number: u32) -> u32 {
+        self.lanes.len() as u32 + number
+    }
+
+    /// A lane tries again to send.
+    #[inline]
+    fn wake(&mut self, number: u32) {
+        self.lanes[number as usize].woken();
+        self.try_send(number);
+    }
+
     /// Sends the next frame on a lane, if there is one and the line and the credits allow it; otherwise sees to it that
     /// the lane is woken when they do.
     #[inline]
     pub(super) fn try_send(&mut self, number: u32) {
         let now = self.now;
-        let wake = self.lanes.len() as u32 + number;
+        let wake = self.wake_source(number);
+        let watchdog = 3 * self.lanes.len() as u32 + number;
         let Some(lane) = self.lanes.get_mut(number as usize) else { return };
         if !lane.up {
             return;
         }
         let from = lane.from;
+        let mut free = lane.free_at_ps;
         let waits = match from {
             End::Switch { switch, .. } => self.switches[usize::from(switch)].crossbar.waits(lane.output),
-            End::NPort(nport) => !self.nports[usize::from(nport)].waiting.is_empty(),
+            End::NPort(nport) => {
+                let plane = &self.nports[usize::from(nport)];
+                free = free.max(plane.not_before_ps);
+                !plane.waiting.is_empty()
+            }
         };
         if !waits {
             lane.fed(now);
             return;
         }
-        let free = lane.free_at_ps.max(lane.not_before_ps);
         if free > now {
-            self.queue.schedule(wake, free);
+            lane.wake_at(&mut self.queue, wake, free);
             return;
         }
         if !lane.has_credit(now) {
             let next = lane.next_credit();
             if lane.starving_since_ps == NEVER {
                 lane.starving_since_ps = now;
-                let watchdog = 3 * self.lanes.len() as u32 + number;
                 let patience = self.e_d_tov_ps;
                 self.queue.schedule_earlier(watchdog, now + patience);
             }
             if next != NEVER {
-                self.queue.schedule(wake, next);
+                lane.wake_at(&mut self.queue, wake, next);
             }
             return;
         }
@@ -255,7 +272,7 @@ impl Net {
         let upstream = plane.rx.get(usize::from(input)).copied();
         let lanes = self.lanes.len() as u32;
         if more {
-            self.queue.schedule(lanes + number, free);
+            self.lanes[number as usize].wake_at(&mut self.queue, lanes + number, free);
         }
         self.put_on_line(number, slot.frame, sent);
         // The processor's input is behind the last port and has no lane.
@@ -271,16 +288,15 @@ impl Net {
     #[inline]
     fn send_own(&mut self, number: u32, nport: u16) {
         let now = self.now;
+        let wake = self.wake_source(number);
         let plane = &mut self.nports[usize::from(nport)];
         let overhead = plane.sequence_overhead_ps;
         let Some(front) = plane.waiting.front_mut() else { return };
         let (frame, last) = match front {
             Tx::Data(_) if overhead > 0 && !plane.paused => {
                 plane.paused = true;
-                let lane = &mut self.lanes[number as usize];
-                lane.not_before_ps = now + overhead;
-                let time = lane.not_before_ps;
-                self.queue.schedule(self.lanes.len() as u32 + number, time);
+                plane.not_before_ps = now + overhead;
+                self.lanes[number as usize].wake_at(&mut self.queue, wake, now + overhead);
                 return;
             }
             Tx::Data(seq) => match seq.next_frame() {
@@ -300,7 +316,7 @@ impl Net {
         let more = !plane.waiting.is_empty();
         let Some(frame) = frame else {
             if more {
-                self.queue.schedule(self.lanes.len() as u32 + number, now);
+                self.lanes[number as usize].wake_at(&mut self.queue, wake, now);
             }
             return;
         };
@@ -310,7 +326,7 @@ impl Net {
         let sent = lane.send(now, now, &frame);
         if more {
             let free = lane.free_at_ps;
-            self.queue.schedule(self.lanes.len() as u32 + number, free);
+            lane.wake_at(&mut self.queue, wake, free);
         }
         self.put_on_line(number, frame, sent);
     }
@@ -334,7 +350,7 @@ impl Net {
         }
         let lane = &mut self.lanes[number as usize];
         if lane.flight.push(InFlight::new(frame, at_ps, sent.tail_ps)) {
-            self.queue.schedule_idle(number, at_ps);
+            self.queue.add(number, at_ps);
         }
     }
 
@@ -352,11 +368,12 @@ impl Net {
                 None => return,
             }
         }
+        let wake = self.wake_source(number);
         let lane = &mut self.lanes[number as usize];
         lane.credit_returns(ready);
         if lane.starving_since_ps != NEVER {
-            let time = lane.next_credit();
-            self.queue.schedule_earlier(self.lanes.len() as u32 + number, time.max(self.now));
+            let time = lane.next_credit().max(self.now);
+            lane.wake_by(&mut self.queue, wake, time);
         }
     }
 
