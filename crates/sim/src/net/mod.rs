@@ -15,12 +15,14 @@ mod crossbar;
 mod faults;
 mod flight;
 mod frame_ref;
+mod input;
 mod lane;
 mod links;
 mod messages;
 mod observe;
 mod queue;
 mod reset;
+mod returning;
 mod step;
 
 pub use crossbar::{Crossbar, InputCount, WAIT_BUCKETS, WaitCount};
@@ -75,8 +77,6 @@ pub struct SwitchPlane {
     bundle_output: Vec<u16>,
     /// Ports that an output serves.
     members: Vec<Vec<u16>>,
-    /// The lane that an output serves, if it is one.
-    single: Vec<u32>,
     /// Next leg of each spray group.
     turn: Vec<u16>,
     /// Frames are dropped at the input when their CRC is bad.
@@ -325,7 +325,7 @@ impl Net {
                     plane.tx[usize::from(port)] = number;
                     lane.output = plane.output_of[usize::from(port)];
                     if let [_] = plane.members[usize::from(lane.output)][..] {
-                        plane.single[usize::from(lane.output)] = number;
+                        plane.crossbar.serve(lane.output, number);
                     }
                 }
                 End::NPort(nport) => net.nports[usize::from(nport)].tx = number,
@@ -474,7 +474,6 @@ impl SwitchPlane {
             output_of,
             bundle_output,
             members,
-            single: vec![NO_LANE; ports],
             turn: vec![0; 256],
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
         }

@@ -256,6 +256,18 @@ impl EventQueue {
                 self.slot = slot;
                 return Some((time, source));
             }
+            if let Some(&Place { time: other_time, source: other, next: NIL }) = self.others.get(next as usize) {
+                let events = ((time, source), (other_time, other));
+                let (first, second) = if events.0 < events.1 { events } else { (events.1, events.0) };
+                if first.0 > limit {
+                    return None;
+                }
+                self.clear_bit(index);
+                self.give_back(next);
+                self.slot = slot;
+                self.current.push(second);
+                return Some(first);
+            }
         }
         self.open_slot(limit);
         let &(time, _) = self.current.last()?;
@@ -263,6 +275,15 @@ impl EventQueue {
             return None;
         }
         self.current.pop()
+    }
+
+    /// The source of the event that is probably the next.
+    #[inline]
+    pub fn peek(&self) -> Option<u32> {
+        match self.current.last() {
+            Some(&(_, source)) => Some(source),
+            None => self.next_slot_in_use().map(|slot| self.slots[(slot & MASK) as usize].source),
+        }
     }
 
     #[inline]
@@ -299,8 +320,6 @@ impl EventQueue {
         }
         match self.current[..] {
             [] | [_] => {}
-            [a, b] if a > b => {}
-            [a, b] => self.current.copy_from_slice(&[b, a]),
             _ => self.current.sort_unstable_by(|a, b| b.cmp(a)),
         }
     }
