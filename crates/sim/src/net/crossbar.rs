@@ -1,8 +1,8 @@
 //! The inside of a switch: input buffers, output queues and the arbiter between them.
 
+use super::NO_LANE;
 use super::flight::InFlight;
 use super::input::{Input, Slot};
-use super::NO_LANE;
 use sanloom_core::config::{Arbitration, Queueing};
 
 /// A crossbar with buffers at its inputs. Input and output numbers are port numbers; the last input is the switch's own
@@ -153,17 +153,17 @@ impl Crossbar {
 
     /// Reads what an arrival at an input needs, so that it is in the cache by then.
     #[inline]
-    pub fn touch_input(&self, input: u16) {
-        self.inputs[usize::from(input)].touch();
+    pub fn touch_arrival(&self, input: u16) {
+        self.inputs[usize::from(input)].touch_arrival();
     }
 
-    /// Reads what a departure through an output needs, so that it is in the cache by then.
+    /// Reads what a departure through an output needs, so that it is in the cache by then; tells over which lane the frame
+    /// came that probably leaves.
     #[inline]
-    pub fn touch_output(&self, output: u16) {
+    pub fn touch_departure(&self, output: u16) -> Option<u32> {
         let out = &self.out[usize::from(output)];
-        if let Some(input) = next_bit(self.mask(out, output), usize::from(out.last) + 1) {
-            self.inputs[input].touch();
-        }
+        let input = next_bit(self.mask(out, output), usize::from(out.last) + 1)?;
+        self.inputs[input].touch_departure(output)
     }
 
     /// The input of the switch's own processor.
@@ -178,7 +178,7 @@ impl Crossbar {
     }
 
     /// A frame is in the buffer of an input.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, now: u64, buffered: Buffered) {
         let Buffered { on_line, input, output, lane } = buffered;
         let waits_its_turn = self.queueing == Queueing::Fifo && input != self.processor();

@@ -6,6 +6,9 @@ use super::queue::{EventQueue, NEVER};
 use super::returning::Returning;
 use sanloom_core::config::LineRate;
 
+/// After so many bytes a new run begins, whether the line pauses or not.
+const LONGEST_RUN_BYTES: u32 = 1 << 24;
+
 /// Bytes of an R_RDY on the line.
 const R_RDY_BYTES: u64 = 4;
 
@@ -49,8 +52,10 @@ pub struct Lane {
     pub credits: u32,
     /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
     pub credits_min: u32,
+    /// Bytes of the present run of frames without a pause, gaps included.
+    run_bytes: u32,
     /// `free_at_ps` is rounded down; this is the rest, in parts of a picosecond of which `bytes_per_ps` are a whole one.
-    free_at_rest: u32,
+    free_at_rest: u8,
     /// Sender.
     pub from: End,
     /// Receiver.
@@ -196,6 +201,7 @@ impl Lane {
             cut_through: false,
             up: true,
             free_at_ps: 0,
+            run_bytes: 0,
             free_at_rest: 0,
             bb_credit,
             credits: bb_credit,
@@ -242,21 +248,24 @@ impl Lane {
     }
 
     /// Puts a frame on the line at `now` or, behind a slower line, as late as its last bit needs.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, now: u64, tail_ps: u64, frame: &FrameRef) -> Sent {
         let wire_bytes = frame.wire_bytes();
         let mut start = now;
         if tail_ps > now {
             start = now.max(tail_ps.saturating_sub(self.time_of(wire_bytes)));
         }
-        // Bytes are counted since the line became busy and divided once: what one division leaves goes into the next.
-        let rest = if start == self.free_at_ps { u64::from(self.free_at_rest) } else { 0 };
-        let end_parts = rest + wire_bytes * u64::from(self.ps_per_bytes);
+        if start != self.free_at_ps || self.run_bytes > LONGEST_RUN_BYTES {
+            (self.run_bytes, self.free_at_rest) = (0, 0);
+        }
+        self.run_bytes += (wire_bytes + GAP_BYTES) as u32;
+        // The same as to divide the bytes of the run once: what one division leaves goes into the next.
+        let end_parts = u64::from(self.free_at_rest) + wire_bytes * u64::from(self.ps_per_bytes);
         let end_ps = start + self.whole(end_parts);
         let free_parts = end_parts + GAP_BYTES * u64::from(self.ps_per_bytes);
         let busy_ps = self.whole(free_parts);
         self.free_at_ps = start + busy_ps;
-        self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u32;
+        self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
         // A new minimum counts only with what has come by now; otherwise it is taken when it is needed.
         if self.credits <= self.credits_min && self.next_credit_ps <= start {
             self.take_credits(start);
@@ -369,11 +378,25 @@ impl Lane {
         self.wake_ps = NEVER;
     }
 
-    /// Reads a word of each cache line that a frame needs.
+    /// Reads a word of each cache line that the arrival of a frame needs.
     #[inline]
-    pub fn touch(&self) {
-        let first = self.free_at_ps ^ self.flight.next_ps();
-        std::hint::black_box(first ^ self.propagation_ps ^ self.r_rdy_ps);
+    pub fn touch_arrival(&self) {
+        std::hint::black_box(self.free_at_ps ^ self.flight.next_ps());
+    }
+
+    /// Reads a word of each cache line that sending a frame needs.
+    #[inline]
+    pub fn touch_send(&self) {
+        std::hint::black_box(self.free_at_ps ^ self.flight.next_ps() ^ self.propagation_ps);
+        if self.credits == 0 {
+            std::hint::black_box(self.r_rdy_ps);
+        }
+    }
+
+    /// Reads a word of each cache line that a returning credit needs.
+    #[inline]
+    pub fn touch_credit(&self) {
+        std::hint::black_box(self.free_at_ps ^ self.r_rdy_ps);
     }
 
     /// Ends a wait for credit and accounts for it.

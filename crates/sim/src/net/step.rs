@@ -47,16 +47,21 @@ impl Net {
     fn look_ahead(&self) {
         let lanes = self.lanes.len() as u32;
         let Some(source) = self.queue.peek() else { return };
-        let arrives = source < lanes;
-        let number = if arrives { source } else { source.wrapping_sub(lanes) };
-        let Some(lane) = self.lanes.get(number as usize) else { return };
-        lane.touch();
-        match (arrives, lane.from, lane.to) {
-            (true, _, End::Switch { switch, port }) => self.switches[usize::from(switch)].crossbar.touch_input(port),
-            (false, End::Switch { switch, .. }, _) => {
-                self.switches[usize::from(switch)].crossbar.touch_output(lane.output);
+        if source < lanes {
+            let lane = &self.lanes[source as usize];
+            lane.touch_arrival();
+            if let End::Switch { switch, port } = lane.to {
+                self.switches[usize::from(switch)].crossbar.touch_arrival(port);
             }
-            _ => {}
+        } else if source < 2 * lanes {
+            let lane = &self.lanes[(source - lanes) as usize];
+            lane.touch_send();
+            if let End::Switch { switch, .. } = lane.from
+                && let Some(upstream) = self.switches[usize::from(switch)].crossbar.touch_departure(lane.output)
+                && let Some(upstream) = self.lanes.get(upstream as usize)
+            {
+                upstream.touch_credit();
+            }
         }
     }
 
@@ -122,7 +127,7 @@ impl Net {
         self.return_credit(lane, at_ps);
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, number: u32) -> Option<NetEvent> {
         let lane = &mut self.lanes[number as usize];
         let (on_line, next_ps) = lane.flight.pop();
