@@ -31,7 +31,7 @@ pub(super) struct Input {
     held_ps: i64,
     wait_sum_ps: u64,
     wait_max_ps: u64,
-    behind: Option<Box<VecDeque<(u16, Slot)>>>,
+    behind: Option<Box<Behind>>,
     /// It sends one frame at a time until then, if it does.
     pub(super) busy_until_ps: u64,
     near: [Slot; NEAR],
@@ -39,6 +39,10 @@ pub(super) struct Input {
 }
 
 const _: () = assert!(size_of::<Input>() == 3 * 64 + 4 * WAIT_BUCKETS);
+
+/// The frames for which there is no place in the input itself, and their outputs.
+#[derive(Clone, Debug, Default)]
+struct Behind(VecDeque<(u16, Slot)>);
 
 /// A frame in a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +106,7 @@ impl Input {
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
         let outputs = (0..NEAR).map(|at| (self.outputs >> (BITS * at)) as u16);
         let near = outputs.zip(&self.near).take(self.frames as usize);
-        near.chain(self.behind.iter().flat_map(|behind| behind.iter().map(|(output, slot)| (*output, slot))))
+        near.chain(self.behind.iter().flat_map(|behind| behind.0.iter().map(|(output, slot)| (*output, slot))))
     }
 
     /// Reads what the arrival of a frame needs.
@@ -141,7 +145,7 @@ impl Input {
 
     #[cold]
     fn push_behind(&mut self, output: u16, slot: Slot) {
-        self.behind.get_or_insert_default().push_back((output, slot));
+        self.behind.get_or_insert_default().0.push_back((output, slot));
     }
 
     /// Takes the oldest frame for an output; also tells whether there is another one for it.
@@ -165,7 +169,7 @@ impl Input {
 
     #[cold]
     fn take_behind(&mut self, output: u16) -> Option<(Slot, bool)> {
-        let behind = self.behind.as_mut()?;
+        let behind = &mut self.behind.as_mut()?.0;
         let at = behind.iter().position(|&(other, _)| other == output)?;
         let (_, slot) = behind.remove(at)?;
         self.frames -= 1;
@@ -174,7 +178,7 @@ impl Input {
 
     #[cold]
     fn advance(&mut self) {
-        if let Some((output, slot)) = self.behind.as_mut().and_then(|behind| behind.pop_front()) {
+        if let Some((output, slot)) = self.behind.as_mut().and_then(|behind| behind.0.pop_front()) {
             self.set_output(NEAR - 1, output);
             self.near[NEAR - 1] = slot;
         }
