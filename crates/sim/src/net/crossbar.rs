@@ -1,7 +1,8 @@
 //! The inside of a switch: input buffers, output queues and the arbiter between them.
 
+use super::NO_LANE;
 use super::flight::InFlight;
-use super::frame_ref::FrameRef;
+use super::input::{Input, Slot};
 use sanloom_core::config::{Arbitration, Queueing};
 
 /// A crossbar with buffers at its inputs. Input and output numbers are port numbers; the last input is the switch's own
@@ -14,60 +15,21 @@ pub struct Crossbar {
     arbitration: Arbitration,
     words: usize,
     inputs: Vec<Input>,
-    /// Each input sends one frame at a time until then ([`Queueing::Fifo`], [`Queueing::Voq`]).
-    busy_until_ps: Vec<u64>,
     out: Vec<Output>,
-    /// `words` words for each output.
+    /// `words` words for each output, if one is not enough.
     masks: Vec<u64>,
     /// The inputs at which the other links of a trunk end, by input; empty without trunks.
     trunks: Vec<Vec<u16>>,
 }
 
-/// An input buffer. Frames stand in the order they came; a buffer holds few of them, so looking through it is cheaper than
-/// a queue for each output. What every frame changes is in the first cache line, the waiting times by length behind it.
-#[derive(Clone, Debug, Default)]
-#[repr(C, align(64))]
-struct Input {
-    slots: Vec<Slot>,
-    count: InputCount,
-}
-
-const _: () = assert!(size_of::<Input>() == 64 + 4 * WAIT_BUCKETS);
-
-/// A frame in a buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    /// The frame.
-    pub frame: FrameRef,
-    /// Since when it might leave.
-    pub at_ps: u64,
-    tail_after_ps: u32,
-    output: u16,
-}
-
-impl Slot {
-    #[inline]
-    fn new(buffered: &Buffered) -> Slot {
-        let &Buffered { on_line: InFlight { frame, at_ps, tail_after_ps }, output, .. } = buffered;
-        Slot { frame, at_ps, tail_after_ps, output }
-    }
-
-    /// When its last bit has arrived, or since when it might leave if that is later.
-    #[inline]
-    pub fn tail_ps(&self) -> u64 {
-        self.at_ps + u64::from(self.tail_after_ps)
-    }
-
-    fn buffered(&self, input: u16) -> Buffered {
-        let &Slot { frame, at_ps, tail_after_ps, output } = self;
-        Buffered { on_line: InFlight { frame, at_ps, tail_after_ps }, input, output }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
 struct Output {
+    /// Inputs that have a frame for it which may leave, while they fit.
+    mask: u64,
     /// Frames for this output, whether they may leave now or not.
     frames: u32,
+    /// The lane that it serves, if it is one.
+    lane: u32,
     /// Input that was served last.
     last: u16,
 }
@@ -77,7 +39,6 @@ pub const WAIT_BUCKETS: usize = 32;
 
 /// Waiting times, from the moment a frame might leave to the start of its departure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(C)]
 pub struct WaitCount {
     /// Sum in ps.
     pub sum_ps: u64,
@@ -88,12 +49,11 @@ pub struct WaitCount {
 }
 
 impl WaitCount {
+    /// The bucket of a time.
     #[inline]
-    fn add(&mut self, wait_ps: u64) {
-        self.sum_ps += wait_ps;
-        self.max_ps = self.max_ps.max(wait_ps);
+    pub(super) fn bucket(wait_ps: u64) -> usize {
         let bucket = 64 - (wait_ps >> 10).leading_zeros();
-        self.buckets[(bucket as usize).min(WAIT_BUCKETS - 1)] += 1;
+        (bucket as usize).min(WAIT_BUCKETS - 1)
     }
 
     /// Frames that left.
@@ -127,12 +87,9 @@ impl WaitCount {
 
 /// Counters of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(C)]
 pub struct InputCount {
     /// Bytes of the frames that left, SOF to EOF.
     pub bytes: u64,
-    /// Sum of the times that frames held a buffer, in ps; frames that were there at a restart count from then on.
-    held_ps: i64,
     /// Most frames at once.
     pub max_frames: u32,
     /// Frames that left, and how long they waited.
@@ -148,6 +105,8 @@ pub struct Buffered {
     pub input: u16,
     /// Output.
     pub output: u16,
+    /// Lane over which it came, [`super::NO_LANE`] if the switch has made it.
+    pub lane: u32,
 }
 
 impl Crossbar {
@@ -161,9 +120,8 @@ impl Crossbar {
             arbitration,
             words,
             inputs: vec![Input::default(); inputs],
-            busy_until_ps: vec![0; inputs],
-            out: vec![Output { frames: 0, last: inputs as u16 - 1 }; outputs],
-            masks: vec![0; outputs * words],
+            out: vec![Output { mask: 0, frames: 0, lane: NO_LANE, last: inputs as u16 - 1 }; outputs],
+            masks: vec![0; if words > 1 { outputs * words } else { 0 }],
             trunks: Vec::new(),
         }
     }
@@ -182,6 +140,32 @@ impl Crossbar {
         self
     }
 
+    /// An output serves one lane and no other.
+    pub fn serve(&mut self, output: u16, lane: u32) {
+        self.out[usize::from(output)].lane = lane;
+    }
+
+    /// The lane that an output serves, if it is one.
+    #[inline]
+    pub fn served(&self, output: u16) -> Option<u32> {
+        Some(self.out[usize::from(output)].lane).filter(|&lane| lane != NO_LANE)
+    }
+
+    /// Reads what an arrival at an input needs, so that it is in the cache by then.
+    #[inline]
+    pub fn touch_arrival(&self, input: u16) {
+        self.inputs[usize::from(input)].touch_arrival();
+    }
+
+    /// Reads what a departure through an output needs, so that it is in the cache by then; tells over which lane the frame
+    /// came that probably leaves.
+    #[inline]
+    pub fn touch_departure(&self, output: u16) -> Option<u32> {
+        let out = &self.out[usize::from(output)];
+        let input = next_bit(self.mask(out, output), usize::from(out.last) + 1)?;
+        self.inputs[input].touch_departure(output)
+    }
+
     /// The input of the switch's own processor.
     pub fn processor(&self) -> u16 {
         self.inputs.len() as u16 - 1
@@ -194,14 +178,13 @@ impl Crossbar {
     }
 
     /// A frame is in the buffer of an input.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, now: u64, buffered: Buffered) {
-        let Buffered { input, output, .. } = buffered;
+        let Buffered { on_line, input, output, lane } = buffered;
         let waits_its_turn = self.queueing == Queueing::Fifo && input != self.processor();
         let buffer = &mut self.inputs[usize::from(input)];
-        let hidden = waits_its_turn && (!buffer.slots.is_empty() || self.busy_until_ps[usize::from(input)] > now);
-        buffer.slots.push(Slot::new(&buffered));
-        buffer.count.max_frames = buffer.count.max_frames.max(buffer.slots.len() as u32);
+        let hidden = waits_its_turn && (buffer.frames() > 0 || buffer.busy_until_ps > now);
+        buffer.push(output, Slot::new(on_line, lane));
         self.out[usize::from(output)].frames += 1;
         if !hidden {
             self.set(output, input);
@@ -211,7 +194,7 @@ impl Crossbar {
     /// Until when an input sends the frame that it has shown; frames that come meanwhile wait for that.
     #[inline]
     pub fn input_busy_until(&self, input: u16) -> u64 {
-        self.busy_until_ps[usize::from(input)]
+        self.inputs[usize::from(input)].busy_until_ps
     }
 
     /// Some frame waits for the output, whether it may leave now or not.
@@ -224,8 +207,9 @@ impl Crossbar {
     /// [`Crossbar::take`].
     #[inline]
     pub fn choose(&self, now: u64, output: u16) -> Option<u16> {
-        let masks = &self.masks[usize::from(output) * self.words..][..self.words];
-        let last = usize::from(self.out[usize::from(output)].last);
+        let out = &self.out[usize::from(output)];
+        let last = usize::from(out.last);
+        let masks = self.mask(out, output);
         if !self.trunks.is_empty() {
             return self.choose_in_order(now, output);
         }
@@ -252,7 +236,7 @@ impl Crossbar {
     /// The same for a switch with trunks: a frame waits until those that came before it over its trunk, and are for the
     /// same output, have left.
     fn choose_in_order(&self, now: u64, output: u16) -> Option<u16> {
-        let masks = &self.masks[usize::from(output) * self.words..][..self.words];
+        let masks = self.mask(&self.out[usize::from(output)], output);
         let ready = bits(masks).filter(|&i| self.may_send(i, now) && self.is_next_of_trunk(i, output));
         let inputs = self.inputs.len();
         let turn = |i: usize| (i + inputs - 1 - usize::from(self.out[usize::from(output)].last)) % inputs;
@@ -273,21 +257,16 @@ impl Crossbar {
 
     /// Takes the frame that was chosen out of its buffer.
     #[inline]
-    pub fn take(&mut self, input: u16, output: u16) -> Slot {
-        let buffer = &mut self.inputs[usize::from(input)];
-        let at = buffer.slots.iter().position(|slot| slot.output == output).unwrap_or(0);
-        let slot = buffer.slots[at];
-        buffer.slots.copy_within(at + 1.., at);
-        buffer.slots.truncate(buffer.slots.len() - 1);
-        let again = self.queueing != Queueing::Fifo || input == self.processor();
-        let buffer = &self.inputs[usize::from(input)];
-        if !(again && buffer.slots[at..].iter().any(|slot| slot.output == output)) {
+    pub fn take(&mut self, input: u16, output: u16) -> Option<Slot> {
+        let (slot, another) = self.inputs[usize::from(input)].take(output)?;
+        let again = another && (self.queueing != Queueing::Fifo || input == self.processor());
+        if !again {
             self.clear(output, input);
         }
         let out = &mut self.out[usize::from(output)];
         out.frames -= 1;
         out.last = input;
-        slot
+        Some(slot)
     }
 
     /// The frame that was taken leaves from `start` to `end`. Returns true if the input has more frames, which must wait
@@ -296,13 +275,11 @@ impl Crossbar {
     pub fn leaves(&mut self, input: u16, slot: &Slot, start: u64, end: u64) -> bool {
         let serial = self.queueing != Queueing::Any && input != self.processor();
         let buffer = &mut self.inputs[usize::from(input)];
-        buffer.count.wait.add(start.saturating_sub(slot.at_ps));
-        buffer.count.bytes += slot.frame.wire_bytes();
-        buffer.count.held_ps += end as i64 - slot.at_ps as i64;
+        buffer.count(slot, start, end);
         if serial {
-            self.busy_until_ps[usize::from(input)] = end;
+            buffer.busy_until_ps = end;
         }
-        serial && !buffer.slots.is_empty()
+        serial && buffer.frames() > 0
     }
 
     /// The input has sent its frame: its next one may leave. Calls `wake` with each output that it may want.
@@ -310,8 +287,8 @@ impl Crossbar {
         match self.queueing {
             Queueing::Any => {}
             Queueing::Fifo => {
-                if let Some(slot) = self.inputs[usize::from(input)].slots.first() {
-                    let output = slot.output;
+                let oldest = self.inputs[usize::from(input)].oldest().map(|(output, _)| output);
+                if let Some(output) = oldest {
                     self.set(output, input);
                     wake(output);
                 }
@@ -340,40 +317,33 @@ impl Crossbar {
 
     /// The frames in the buffer of an input, oldest first.
     pub fn frames_of(&self, input: u16) -> Vec<Buffered> {
-        let slots = self.inputs[usize::from(input)].slots.iter();
-        slots.map(|slot| slot.buffered(input)).collect()
+        let slots = self.inputs[usize::from(input)].iter();
+        slots.map(|(output, slot)| Buffered { on_line: slot.on_line(), input, output, lane: slot.lane }).collect()
     }
 
     /// Number of frames in the buffer of an input.
     pub fn occupancy(&self, input: u16) -> u32 {
-        self.inputs[usize::from(input)].slots.len() as u32
+        self.inputs[usize::from(input)].frames()
     }
 
     /// Since when the oldest frame of an input has been there.
     pub fn oldest(&self, input: u16) -> Option<u64> {
-        self.inputs[usize::from(input)].slots.first().map(|slot| slot.at_ps)
+        self.inputs[usize::from(input)].oldest().map(|(_, slot)| slot.at_ps)
     }
 
     /// Counters of an input.
-    pub fn input_count(&self, input: u16) -> &InputCount {
-        &self.inputs[usize::from(input)].count
+    pub fn input_count(&self, input: u16) -> InputCount {
+        self.inputs[usize::from(input)].counted()
     }
 
     /// Occupied buffers of an input times picoseconds since the restart of the counters.
     pub fn held_area_ps(&self, input: u16, now: u64) -> u64 {
-        let held = self.inputs[usize::from(input)].count.held_ps;
-        let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.on_line.at_ps) as i64).sum();
-        (held + present).max(0) as u64
+        self.inputs[usize::from(input)].held_area_ps(now)
     }
 
     /// Restarts the counters of all inputs and outputs.
     pub fn restart_counts(&mut self, now: u64) {
-        for input in 0..self.inputs.len() as u16 {
-            let present: i64 = self.frames_of(input).iter().map(|b| now.saturating_sub(b.on_line.at_ps) as i64).sum();
-            let max_frames = self.occupancy(input);
-            self.inputs[usize::from(input)].count =
-                InputCount { held_ps: -present, max_frames, ..InputCount::default() };
-        }
+        self.inputs.iter_mut().for_each(|input| input.restart_counts(now));
     }
 
     /// Frames in all buffers.
@@ -382,35 +352,51 @@ impl Crossbar {
     }
 
     fn empty_input(&mut self, input: u16) {
-        for slot in std::mem::take(&mut self.inputs[usize::from(input)].slots) {
-            self.out[usize::from(slot.output)].frames -= 1;
-            self.clear(slot.output, input);
+        for (output, _) in self.inputs[usize::from(input)].take_all() {
+            self.out[usize::from(output)].frames -= 1;
+            self.clear(output, input);
         }
     }
 
     /// Since when the oldest frame that an input has for an output has been there; the end of time if it has none.
     fn since(&self, input: usize, output: u16) -> u64 {
-        let mut slots = self.inputs[input].slots.iter();
-        slots.find(|slot| slot.output == output).map_or(u64::MAX, |slot| slot.at_ps)
+        let mut slots = self.inputs[input].iter();
+        slots.find(|&(other, _)| other == output).map_or(u64::MAX, |(_, slot)| slot.at_ps)
     }
 
     #[inline]
     fn may_send(&self, input: usize, now: u64) -> bool {
-        self.queueing == Queueing::Any || self.busy_until_ps[input] <= now
+        self.queueing == Queueing::Any || self.inputs[input].busy_until_ps <= now
+    }
+
+    #[inline]
+    fn mask<'a>(&'a self, out: &'a Output, output: u16) -> &'a [u64] {
+        match self.words {
+            1 => std::slice::from_ref(&out.mask),
+            words => &self.masks[usize::from(output) * words..][..words],
+        }
+    }
+
+    #[inline]
+    fn word_mut(&mut self, output: u16, input: u16) -> &mut u64 {
+        match self.words {
+            1 => &mut self.out[usize::from(output)].mask,
+            words => &mut self.masks[usize::from(output) * words + usize::from(input) / 64],
+        }
     }
 
     #[inline]
     fn set(&mut self, output: u16, input: u16) {
-        self.masks[usize::from(output) * self.words + usize::from(input) / 64] |= 1 << (input % 64);
+        *self.word_mut(output, input) |= 1 << (input % 64);
     }
 
     fn is_set(&self, output: u16, input: u16) -> bool {
-        self.masks[usize::from(output) * self.words + usize::from(input) / 64] & (1 << (input % 64)) != 0
+        self.mask(&self.out[usize::from(output)], output)[usize::from(input) / 64] & 1 << (input % 64) != 0
     }
 
     #[inline]
     fn clear(&mut self, output: u16, input: u16) {
-        self.masks[usize::from(output) * self.words + usize::from(input) / 64] &= !(1 << (input % 64));
+        *self.word_mut(output, input) &= !(1 << (input % 64));
     }
 }
 
@@ -430,6 +416,11 @@ fn bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
 /// The first bit at or after `from`, going round.
 #[inline]
 fn next_bit(words: &[u64], from: usize) -> Option<usize> {
+    if let [word] = *words {
+        let high = if from < 64 { word & (!0 << from) } else { 0 };
+        let word = if high != 0 { high } else { word };
+        return (word != 0).then(|| word.trailing_zeros() as usize);
+    }
     let total = words.len() * 64;
     let from = if from >= total { 0 } else { from };
     let start = from / 64;

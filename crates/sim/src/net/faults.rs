@@ -85,7 +85,7 @@ impl Net {
             let loss = fault.r_rdy_loss;
             if fault.hits(loss) {
                 fault.credits_missing += 1;
-                self.lanes[number as usize].count.credits_lost += 1;
+                self.lanes[number as usize].credits_lost += 1;
                 return None;
             }
         }
@@ -99,7 +99,7 @@ impl Net {
         if lane.receiver.delay_ps > 0 {
             ready = at_ps.max(lane.receiver.last_ps) + lane.receiver.delay_ps;
             lane.receiver.last_ps = ready;
-            lane.count.late_ps += ready - at_ps;
+            lane.late_ps += ready - at_ps;
         }
         if lane.watched {
             self.observe_r_rdy(number, ready);

@@ -42,17 +42,24 @@ impl InFlight {
 #[repr(C)]
 pub struct Flight {
     /// Due at [`NEVER`] if there is none; the second only behind a first.
-    near: [InFlight; 2],
+    at_ps: [u64; NEAR],
+    frames: [FrameRef; NEAR],
+    tail_after_ps: [u32; NEAR],
+    /// The frames behind the second.
     behind: Option<Box<Behind>>,
 }
 
-/// The frames behind the second.
+/// Frames of a line that need no queue.
+const NEAR: usize = 2;
+
+const _: () = assert!(size_of::<Flight>() == 64);
+
 #[derive(Clone, Debug)]
 struct Behind(VecDeque<InFlight>);
 
 impl Default for Flight {
     fn default() -> Flight {
-        Flight { near: [InFlight::new(FrameRef::NONE, NEVER, NEVER); 2], behind: None }
+        Flight { at_ps: [NEVER; NEAR], frames: [FrameRef::NONE; NEAR], tail_after_ps: [0; NEAR], behind: None }
     }
 }
 
@@ -60,7 +67,13 @@ impl Flight {
     /// No frame is on the line.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.near[0].at_ps == NEVER
+        self.next_ps() == NEVER
+    }
+
+    /// When the first frame arrives, [`NEVER`] if there is none.
+    #[inline]
+    pub fn next_ps(&self) -> u64 {
+        self.at_ps[0]
     }
 
     /// Frames on the line.
@@ -69,24 +82,48 @@ impl Flight {
     }
 
     /// The frames, the first to arrive in front.
-    pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
-        let near = self.near.iter().filter(|on_line| on_line.at_ps != NEVER);
-        near.chain(self.behind.iter().flat_map(|behind| &behind.0))
+    pub fn iter(&self) -> impl Iterator<Item = InFlight> {
+        let near = (0..NEAR).map(|place| self.get(place)).filter(|on_line| on_line.at_ps != NEVER);
+        near.chain(self.behind.iter().flat_map(|behind| behind.0.iter().copied()))
     }
 
     /// A frame that arrives behind all others. True: it is the only one.
     #[inline]
     pub fn push(&mut self, frame: InFlight) -> bool {
         if self.is_empty() {
-            self.near[0] = frame;
+            self.put(0, frame);
             return true;
         }
-        if self.near[1].at_ps == NEVER {
-            self.near[1] = frame;
+        if self.at_ps[1] == NEVER {
+            self.put(1, frame);
         } else {
             self.queue(frame);
         }
         false
+    }
+
+    /// Takes the first frame. Also tells when the next one arrives, [`NEVER`] if there is none.
+    #[inline]
+    pub fn pop(&mut self) -> (InFlight, u64) {
+        let (first, second) = (self.get(0), self.get(1));
+        self.put(0, second);
+        self.at_ps[1] = NEVER;
+        if self.behind.is_some() {
+            self.advance();
+        }
+        (first, second.at_ps)
+    }
+
+    #[inline]
+    fn get(&self, place: usize) -> InFlight {
+        InFlight { at_ps: self.at_ps[place], frame: self.frames[place], tail_after_ps: self.tail_after_ps[place] }
+    }
+
+    #[inline]
+    fn put(&mut self, place: usize, frame: InFlight) {
+        self.at_ps[place] = frame.at_ps;
+        self.frames[place] = frame.frame;
+        self.tail_after_ps[place] = frame.tail_after_ps;
     }
 
     #[cold]
@@ -94,26 +131,10 @@ impl Flight {
         self.behind.get_or_insert_with(|| Box::new(Behind(VecDeque::with_capacity(PLACES)))).0.push_back(frame);
     }
 
-    /// Takes the first frame. Also tells when the next one arrives, [`NEVER`] if there is none.
-    #[inline]
-    pub fn pop(&mut self) -> (InFlight, u64) {
-        let [first, second] = self.near;
-        if second.at_ps == NEVER {
-            self.near[0].at_ps = NEVER;
-        } else {
-            self.near[0] = second;
-            self.near[1].at_ps = NEVER;
-            if self.behind.is_some() {
-                self.advance();
-            }
-        }
-        (first, second.at_ps)
-    }
-
     #[cold]
     fn advance(&mut self) {
         if let Some(next) = self.behind.as_mut().and_then(|behind| behind.0.pop_front()) {
-            self.near[1] = next;
+            self.put(1, next);
         }
     }
 

@@ -5,19 +5,15 @@ use sanloom_wire::{FcId, Header};
 
 /// A frame under way, 16 bytes: addresses, length, and either the place of its data within an exchange or the number of a
 /// control message in [`super::Messages`].
+///
+/// Two words, because a frame is copied several times for each hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameRef {
-    s_id: FcId,
-    d_id: FcId,
-    flags: u8,
-    /// SEQ_ID of data; part of a control message.
-    part: u8,
-    /// Bytes of the data field.
-    len: u16,
-    /// SEQ_CNT of data; OX_ID of a control message.
-    count: u16,
-    low: u16,
-    high: u16,
+    /// From the lowest bits on: D_ID 24, S_ID 24, flags 8, SEQ_ID of data or part of a control message 8.
+    ends: u64,
+    /// From the lowest bits on, 16 each: bytes of the data field; SEQ_CNT of data or OX_ID of a control message; OX_ID and
+    /// RX_ID of data or the low and the high half of the number of a control message.
+    place: u64,
 }
 
 const _: () = assert!(size_of::<FrameRef>() == 16);
@@ -36,111 +32,118 @@ const CORRUPT: u8 = 8;
 
 impl FrameRef {
     /// Stands where there is no frame.
-    pub const NONE: FrameRef =
-        FrameRef { s_id: FcId::ZERO, d_id: FcId::ZERO, flags: 0, part: 0, len: 0, count: 0, low: 0, high: 0 };
+    pub const NONE: FrameRef = FrameRef { ends: 0, place: 0 };
+
+    #[inline]
+    fn new(s_id: FcId, d_id: FcId, flags: u8, part: u8, place: [u16; 4]) -> FrameRef {
+        let ends = u64::from(d_id.to_u32()) | u64::from(s_id.to_u32()) << 24;
+        let [len, count, low, high] = place.map(u64::from);
+        FrameRef {
+            ends: ends | u64::from(flags) << 48 | u64::from(part) << 56,
+            place: len | count << 16 | low << 32 | high << 48,
+        }
+    }
 
     /// A frame of FCP data.
     #[inline]
     pub fn data(seq: &exchange::SeqTx, frame: &exchange::DataFrame) -> FrameRef {
-        let responder = if seq.from_responder { FROM_RESPONDER } else { 0 };
-        FrameRef {
-            s_id: seq.s_id,
-            d_id: seq.d_id,
-            flags: DATA | responder | if frame.last { LAST } else { 0 },
-            part: seq.seq_id,
-            len: frame.len,
-            count: frame.seq_cnt,
-            low: seq.ox_id,
-            high: seq.rx_id,
-        }
+        let flags = DATA | if seq.from_responder { FROM_RESPONDER } else { 0 } | if frame.last { LAST } else { 0 };
+        FrameRef::new(seq.s_id, seq.d_id, flags, seq.seq_id, [frame.len, frame.seq_cnt, seq.ox_id, seq.rx_id])
     }
 
     /// One part of a control message.
     pub fn control(header: &Header, message: u32, part: u8, len: u16) -> FrameRef {
-        FrameRef {
-            s_id: header.s_id,
-            d_id: header.d_id,
-            flags: 0,
-            part,
-            len,
-            count: header.ox_id,
-            low: message as u16,
-            high: (message >> 16) as u16,
-        }
+        let place = [len, header.ox_id, message as u16, (message >> 16) as u16];
+        FrameRef::new(header.s_id, header.d_id, 0, part, place)
+    }
+
+    #[inline]
+    fn has(&self, flag: u8) -> bool {
+        self.ends & u64::from(flag) << 48 != 0
+    }
+
+    #[inline]
+    fn low(&self) -> u16 {
+        (self.place >> 32) as u16
+    }
+
+    #[inline]
+    fn high(&self) -> u16 {
+        (self.place >> 48) as u16
     }
 
     /// Source.
     #[inline]
     pub fn s_id(&self) -> FcId {
-        self.s_id
+        FcId::new((self.ends >> 24) as u32)
     }
     /// Destination.
     #[inline]
     pub fn d_id(&self) -> FcId {
-        self.d_id
+        FcId::new(self.ends as u32)
     }
     /// FCP data, not a control message.
     #[inline]
     pub fn is_data(&self) -> bool {
-        self.flags & DATA != 0
+        self.has(DATA)
     }
     /// Sent by the exchange responder.
     #[inline]
     pub fn from_responder(&self) -> bool {
-        self.flags & FROM_RESPONDER != 0
+        self.has(FROM_RESPONDER)
     }
     /// Last data frame of its sequence.
     #[inline]
     pub fn is_last(&self) -> bool {
-        self.flags & LAST != 0
+        self.has(LAST)
     }
     /// The CRC is bad.
     #[inline]
     pub fn is_corrupt(&self) -> bool {
-        self.flags & CORRUPT != 0
+        self.has(CORRUPT)
     }
     /// Breaks the CRC.
     pub fn corrupt(&mut self) {
-        self.flags |= CORRUPT;
+        self.ends |= u64::from(CORRUPT) << 48;
     }
     /// Bytes of the data field.
     #[inline]
     pub fn len_bytes(&self) -> u16 {
-        self.len
+        self.place as u16
     }
     /// Bytes from SOF to EOF.
     #[inline]
     pub fn wire_bytes(&self) -> u64 {
-        u64::from(self.len).next_multiple_of(4) + OVERHEAD_BYTES
+        u64::from(self.len_bytes()).next_multiple_of(4) + OVERHEAD_BYTES
     }
     /// SEQ_CNT of a data frame.
     #[inline]
     pub fn seq_cnt(&self) -> u16 {
-        self.count
+        (self.place >> 16) as u16
     }
     /// SEQ_ID of a data frame.
     #[inline]
     pub fn seq_id(&self) -> u8 {
-        self.part
+        (self.ends >> 56) as u8
     }
     /// Which part of its control message.
     #[inline]
     pub fn part(&self) -> u8 {
-        self.part
+        (self.ends >> 56) as u8
     }
     /// OX_ID of the exchange.
     #[inline]
     pub fn ox_id(&self) -> u16 {
-        if self.is_data() { self.low } else { self.count }
+        if self.is_data() { self.low() } else { self.seq_cnt() }
     }
     /// RX_ID of a data frame.
     #[inline]
     pub fn rx_id(&self) -> u16 {
-        self.high
+        self.high()
     }
     /// Number of the control message.
     #[inline]
     pub fn message(&self) -> Option<u32> {
-        (!self.is_data()).then_some(u32::from(self.high) << 16 | u32::from(self.low))
+        (!self.is_data()).then_some(u32::from(self.high()) << 16 | u32::from(self.low()))
     }
 }

@@ -2,12 +2,12 @@
 
 use super::flight::Flight;
 use super::frame_ref::{FrameRef, GAP_BYTES, HEADER_WIRE_BYTES};
-use super::queue::NEVER;
+use super::queue::{EventQueue, NEVER};
+use super::returning::Returning;
 use sanloom_core::config::LineRate;
-use std::collections::VecDeque;
 
-/// R_RDYs for which a lane has room to begin with; on a long line there are more.
-const RING: usize = 4;
+/// After so many bytes a new run begins, whether the line pauses or not.
+const LONGEST_RUN_BYTES: u32 = 1 << 24;
 
 /// Bytes of an R_RDY on the line.
 const R_RDY_BYTES: u64 = 4;
@@ -34,23 +34,28 @@ const _: () = assert!(size_of::<Lane>() == 6 * 64);
 /// one back. R_RDYs are words between frames: they take four bytes of time and the way, and do not wait for a frame
 /// that is being sent the other way (a real one waits for at most that one frame).
 ///
-/// The fields stand in the order of their use: the first cache line decides whether a frame may be sent, the second holds
-/// the frames on the line, the third and fourth what a frame changes, and the fifth the credits on their way.
+/// The fields stand in the order of their use, by cache lines: the first decides whether a frame may be sent, the second
+/// holds the frames on the line, the third is what a frame needs and changes, the fourth what a returning credit does. The
+/// rest is for faults and reports.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Lane {
     /// When the next frame may start.
     pub free_at_ps: u64,
-    /// When the next frame may start for a reason of the sender's own.
-    pub not_before_ps: u64,
+    /// When the sender tries again, [`NEVER`] if that is not planned.
+    wake_ps: u64,
     /// Has a frame to send and no credit since; [`NEVER`]: has not.
     pub starving_since_ps: u64,
     /// When the first R_RDY on its way will be here, [`NEVER`] if none is.
     next_credit_ps: u64,
     /// Frames that may be sent now. R_RDYs that have come and were not needed yet are not among them.
     pub credits: u32,
-    ps_per_bytes: u32,
-    bytes_per_ps: u32,
+    /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
+    pub credits_min: u32,
+    /// Bytes of the present run of frames without a pause, gaps included.
+    run_bytes: u32,
+    /// `free_at_ps` is rounded down; this is the rest, in parts of a picosecond of which `bytes_per_ps` are a whole one.
+    free_at_rest: u8,
     /// Sender.
     pub from: End,
     /// Receiver.
@@ -63,27 +68,34 @@ pub struct Lane {
     pub special: bool,
     /// The receiver forwards before the last bit is there.
     pub cut_through: bool,
+    /// The watchdog looks after the receiver's buffers in time for any frame that comes from now on.
+    pub guarded: bool,
 
-    /// Frames on the line. It begins the second cache line and leaves the rest of the third to what a frame changes.
+    /// Frames on the line.
     pub flight: Flight,
+
+    /// A byte takes `ps_per_bytes / bytes_per_ps`.
+    ps_per_bytes: u32,
+    bytes_per_ps: u32,
+    /// 2^64 / `bytes_per_ps`, rounded up: a multiplication is faster than a division.
+    reciprocal: u64,
     /// Time of light.
     pub propagation_ps: u64,
     /// From the arrival at the receiver until it may be forwarded there.
     pub latency_ps: u64,
-    /// Start of the present run of frames without a pause.
-    busy_since_ps: u64,
-    /// Bytes of this run, gaps included.
-    busy_bytes: u32,
-    /// Fewest credits left after a frame since the counters were last looked at; see [`Lane::restart_minimum`].
-    pub credits_min: u32,
-    /// When the last credit was used, if there is none.
-    zero_since_ps: u64,
-    /// Counters.
-    pub count: LaneCount,
+    frames: u64,
+    bytes: u64,
+    data_bytes: u64,
+    credit_wait_ps: u64,
+
+    /// When the R_RDYs behind the first will be here.
+    returning: Returning,
     /// From a receive buffer that is free to the credit at the sender: an R_RDY and the way back.
     pub r_rdy_ps: u64,
-    /// When R_RDYs will be here, in order.
-    returning: VecDeque<u64>,
+    r_rdys: u64,
+    zero_credit_ps: u64,
+    /// When the last credit was used, if there is none.
+    zero_since_ps: u64,
 
     /// Receive buffers at the other end.
     pub bb_credit: u32,
@@ -95,6 +107,12 @@ pub struct Lane {
     pub faulty: bool,
     /// The receiver's slowness, if a fault makes it slow.
     pub receiver: Receiver,
+    /// Credits lost with their R_RDY.
+    pub credits_lost: u64,
+    /// Link resets for want of credit.
+    pub resets: u64,
+    /// Time for which the receiver kept R_RDYs back that it might have sent, summed over those that it sent, in ps.
+    pub late_ps: u64,
 }
 
 /// Faults of a receiver.
@@ -127,9 +145,8 @@ impl Receiver {
     }
 }
 
-/// Counters of a lane; all of them only grow. Those that change with each frame stand in front.
+/// Counters of a lane; all of them only grow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(C)]
 pub struct LaneCount {
     /// Frames sent.
     pub frames: u64,
@@ -173,22 +190,24 @@ impl Lane {
             to,
             ps_per_bytes: ps_per_bytes as u32,
             bytes_per_ps: bytes_per_ps as u32,
+            reciprocal: u64::MAX / bytes_per_ps + 1,
             // The other direction of the link is as fast and as long.
             r_rdy_ps: R_RDY_BYTES * ps_per_bytes / bytes_per_ps + propagation_ps,
             output: 0,
             special: false,
+            guarded: false,
             propagation_ps,
             latency_ps: 0,
             cut_through: false,
             up: true,
-            busy_since_ps: 0,
-            busy_bytes: 0,
             free_at_ps: 0,
+            run_bytes: 0,
+            free_at_rest: 0,
             bb_credit,
             credits: bb_credit,
             next_credit_ps: NEVER,
-            returning: VecDeque::with_capacity(RING),
-            not_before_ps: 0,
+            returning: Returning::default(),
+            wake_ps: NEVER,
             starving_since_ps: NEVER,
             flight: Flight::default(),
             receiver: Receiver {
@@ -202,7 +221,15 @@ impl Lane {
             bundle: None,
             watched: false,
             faulty: false,
-            count: LaneCount::default(),
+            frames: 0,
+            bytes: 0,
+            data_bytes: 0,
+            credit_wait_ps: 0,
+            r_rdys: 0,
+            zero_credit_ps: 0,
+            credits_lost: 0,
+            resets: 0,
+            late_ps: 0,
             credits_min: bb_credit,
             zero_since_ps: 0,
         }
@@ -214,23 +241,31 @@ impl Lane {
         bytes * u64::from(self.ps_per_bytes) / u64::from(self.bytes_per_ps)
     }
 
-    /// Puts a frame on the line at `now` or, behind a slower line, as late as its last bit needs.
+    /// `parts / bytes_per_ps`, rounded down.
     #[inline]
+    fn whole(&self, parts: u64) -> u64 {
+        ((u128::from(parts) * u128::from(self.reciprocal)) >> 64) as u64
+    }
+
+    /// Puts a frame on the line at `now` or, behind a slower line, as late as its last bit needs.
+    #[inline(always)]
     pub fn send(&mut self, now: u64, tail_ps: u64, frame: &FrameRef) -> Sent {
         let wire_bytes = frame.wire_bytes();
         let mut start = now;
         if tail_ps > now {
             start = now.max(tail_ps.saturating_sub(self.time_of(wire_bytes)));
         }
-        if start != self.free_at_ps || self.busy_bytes > 1 << 24 {
-            self.busy_since_ps = start;
-            self.busy_bytes = 0;
+        if start != self.free_at_ps || self.run_bytes > LONGEST_RUN_BYTES {
+            (self.run_bytes, self.free_at_rest) = (0, 0);
         }
-        let begin_bytes = u64::from(self.busy_bytes);
-        let end_ps = self.busy_since_ps + self.time_of(begin_bytes + wire_bytes);
-        let run_bytes = begin_bytes + wire_bytes + GAP_BYTES;
-        self.busy_bytes = run_bytes as u32;
-        self.free_at_ps = self.busy_since_ps + self.time_of(run_bytes);
+        self.run_bytes += (wire_bytes + GAP_BYTES) as u32;
+        // The same as to divide the bytes of the run once: what one division leaves goes into the next.
+        let end_parts = u64::from(self.free_at_rest) + wire_bytes * u64::from(self.ps_per_bytes);
+        let end_ps = start + self.whole(end_parts);
+        let free_parts = end_parts + GAP_BYTES * u64::from(self.ps_per_bytes);
+        let busy_ps = self.whole(free_parts);
+        self.free_at_ps = start + busy_ps;
+        self.free_at_rest = (free_parts - busy_ps * u64::from(self.bytes_per_ps)) as u8;
         // A new minimum counts only with what has come by now; otherwise it is taken when it is needed.
         if self.credits <= self.credits_min && self.next_credit_ps <= start {
             self.take_credits(start);
@@ -240,10 +275,10 @@ impl Lane {
         if self.credits == 0 {
             self.zero_since_ps = start;
         }
-        self.count.frames += 1;
-        self.count.bytes += wire_bytes;
+        self.frames += 1;
+        self.bytes += wire_bytes;
         if frame.is_data() {
-            self.count.data_bytes += u64::from(frame.len_bytes());
+            self.data_bytes += u64::from(frame.len_bytes());
         }
         let tail_ps = end_ps + self.propagation_ps;
         let at_ps = if self.cut_through {
@@ -260,18 +295,15 @@ impl Lane {
         self.credits > 0 || (self.next_credit_ps <= now && self.take_credits(now))
     }
 
+    #[inline]
     fn take_credits(&mut self, now: u64) -> bool {
-        while let Some(&time) = self.returning.front() {
-            if time > now {
-                break;
-            }
-            self.returning.pop_front();
+        while self.next_credit_ps <= now {
             if self.credits == 0 {
-                self.count.zero_credit_ps += time.saturating_sub(self.zero_since_ps);
+                self.zero_credit_ps += self.next_credit_ps.saturating_sub(self.zero_since_ps);
             }
             self.credits += 1;
+            self.next_credit_ps = self.returning.take();
         }
-        self.next_credit_ps = self.returning.front().copied().unwrap_or(NEVER);
         self.credits > 0
     }
 
@@ -286,42 +318,92 @@ impl Lane {
     #[inline]
     pub fn credit_returns(&mut self, free_ps: u64) {
         let time = free_ps + self.r_rdy_ps;
-        self.count.r_rdys += 1;
-        self.next_credit_ps = self.next_credit_ps.min(time);
-        self.returning.push_back(time);
-        let mut i = self.returning.len() - 1;
-        while i > 0 && self.returning[i - 1] > time {
-            self.returning.swap(i - 1, i);
-            i -= 1;
+        self.r_rdys += 1;
+        self.expect_credit(time);
+    }
+
+    #[inline]
+    fn expect_credit(&mut self, time: u64) {
+        let first = self.next_credit_ps;
+        self.next_credit_ps = first.min(time);
+        if first != NEVER {
+            self.returning.add(first.max(time));
         }
+    }
+
+    /// When the R_RDYs on their way will be here, in order.
+    fn expected(&self) -> impl Iterator<Item = u64> {
+        Some(self.next_credit_ps).filter(|&time| time != NEVER).into_iter().chain(self.returning.iter())
     }
 
     /// R_RDYs on their way.
     pub fn credits_returning(&self) -> u32 {
-        self.returning.len() as u32
+        self.expected().count() as u32
     }
 
     /// Credits that the sender has at `now`, those included whose R_RDYs are there and were not needed yet.
     pub fn credits_at(&self, now: u64) -> u32 {
-        self.credits + self.returning.iter().filter(|&&time| time <= now).count() as u32
+        self.credits + self.expected().filter(|&time| time <= now).count() as u32
     }
 
     /// Forgets the credits on their way and starts over with `credits`, at once or at `time`.
     pub fn restart_credits(&mut self, credits: u32, time: Option<u64>) {
-        self.returning.clear();
+        self.returning = Returning::default();
+        self.next_credit_ps = NEVER;
         self.credits = 0;
         match time {
             None => self.credits = credits,
-            Some(time) => (0..credits).for_each(|_| self.returning.push_back(time)),
+            Some(time) => (0..credits).for_each(|_| self.expect_credit(time)),
         }
-        self.next_credit_ps = self.returning.front().copied().unwrap_or(NEVER);
+    }
+
+    /// The sender tries again at `time`, [`NEVER`]: not before something happens. `source` is the lane's chance to send.
+    #[inline]
+    pub fn wake_at(&mut self, queue: &mut EventQueue, source: u32, time: u64) {
+        let old = std::mem::replace(&mut self.wake_ps, time);
+        queue.move_event(source, old, time);
+    }
+
+    /// The sender tries again at `time` or before.
+    #[inline]
+    pub fn wake_by(&mut self, queue: &mut EventQueue, source: u32, time: u64) {
+        if time < self.wake_ps {
+            self.wake_at(queue, source, time);
+        }
+    }
+
+    /// The time to try again has come.
+    #[inline]
+    pub fn woken(&mut self) {
+        self.wake_ps = NEVER;
+    }
+
+    /// Reads a word of each cache line that the arrival of a frame needs.
+    #[inline]
+    pub fn touch_arrival(&self) {
+        std::hint::black_box(self.free_at_ps ^ self.flight.next_ps());
+    }
+
+    /// Reads a word of each cache line that sending a frame needs.
+    #[inline]
+    pub fn touch_send(&self) {
+        std::hint::black_box(self.free_at_ps ^ self.flight.next_ps() ^ self.propagation_ps);
+        if self.credits == 0 {
+            std::hint::black_box(self.r_rdy_ps);
+        }
+    }
+
+    /// Reads a word of each cache line that a returning credit needs.
+    #[inline]
+    pub fn touch_credit(&self) {
+        std::hint::black_box(self.free_at_ps ^ self.r_rdy_ps);
     }
 
     /// Ends a wait for credit and accounts for it.
     #[inline]
     pub fn fed(&mut self, now: u64) {
         if self.starving_since_ps != NEVER {
-            self.count.credit_wait_ps += now - self.starving_since_ps;
+            self.credit_wait_ps += now - self.starving_since_ps;
             self.starving_since_ps = NEVER;
         }
     }
@@ -334,7 +416,7 @@ impl Lane {
         } else {
             0
         };
-        self.count.zero_credit_ps + present
+        self.zero_credit_ps + present
     }
 
     /// The link is up again: a time without credit begins now at the earliest.
@@ -344,13 +426,33 @@ impl Lane {
 
     /// Looks for the fewest credits anew.
     pub fn restart_minimum(&mut self) {
-        self.credits_min = self.credits.saturating_add(self.returning.len() as u32).min(self.bb_credit);
+        self.credits_min = self.credits.saturating_add(self.credits_returning()).min(self.bb_credit);
+    }
+
+    /// Bytes on the line so far, gaps included.
+    pub fn line_bytes(&self) -> u64 {
+        self.bytes + self.frames * GAP_BYTES
+    }
+
+    /// The counters, without what is in progress.
+    pub fn count(&self) -> LaneCount {
+        LaneCount {
+            frames: self.frames,
+            bytes: self.bytes,
+            data_bytes: self.data_bytes,
+            r_rdys: self.r_rdys,
+            zero_credit_ps: self.zero_credit_ps,
+            credit_wait_ps: self.credit_wait_ps,
+            credits_lost: self.credits_lost,
+            resets: self.resets,
+            late_ps: self.late_ps,
+        }
     }
 
     /// Time with a frame to send and no credit up to `now`, a wait in progress included.
     pub fn credit_wait_ps(&self, now: u64) -> u64 {
         let present = if self.starving_since_ps == NEVER { 0 } else { now.saturating_sub(self.starving_since_ps) };
-        self.count.credit_wait_ps + present
+        self.credit_wait_ps + present
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::frame_ref::FrameRef;
 use super::lane::End;
+use super::queue::NEVER;
 use super::{Loss, Net, Place, Tx};
 use sanloom_wire::{FCtl, FcId, FcType, Header};
 
@@ -15,6 +16,7 @@ impl Net {
     pub fn link_down(&mut self, link: u16) {
         for number in [2 * u32::from(link), 2 * u32::from(link) + 1] {
             let now = self.now;
+            let wake = self.wake_source(number);
             let lane = &mut self.lanes[number as usize];
             if !lane.up {
                 continue;
@@ -30,9 +32,10 @@ impl Net {
                 fault.credits_missing = 0;
             }
             let lane = &mut self.lanes[number as usize];
+            let arrival_ps = lane.flight.next_ps();
+            self.queue.move_event(number, arrival_ps, NEVER);
+            lane.wake_at(&mut self.queue, wake, NEVER);
             let flight: Vec<FrameRef> = lane.flight.take();
-            self.queue.cancel(number);
-            self.queue.cancel(self.lanes.len() as u32 + number);
             for frame in &flight {
                 self.lose(frame, Loss::LinkDown, Place::Line(number));
             }
@@ -55,7 +58,9 @@ impl Net {
             let credits = lane.bb_credit - held.min(lane.bb_credit);
             lane.restart_credits(credits, None);
             lane.restart_zero_credit(self.now);
-            lane.not_before_ps = 0;
+            if let End::NPort(nport) = lane.from {
+                self.nports[usize::from(nport)].not_before_ps = 0;
+            }
         }
         self.try_send(2 * u32::from(link));
         self.try_send(2 * u32::from(link) + 1);

@@ -15,12 +15,14 @@ mod crossbar;
 mod faults;
 mod flight;
 mod frame_ref;
+mod input;
 mod lane;
 mod links;
 mod messages;
 mod observe;
 mod queue;
 mod reset;
+mod returning;
 mod step;
 
 pub use crossbar::{Crossbar, InputCount, WAIT_BUCKETS, WaitCount};
@@ -75,8 +77,6 @@ pub struct SwitchPlane {
     bundle_output: Vec<u16>,
     /// Ports that an output serves.
     members: Vec<Vec<u16>>,
-    /// The lane that an output serves, if it is one.
-    single: Vec<u32>,
     /// Next leg of each spray group.
     turn: Vec<u16>,
     /// Frames are dropped at the input when their CRC is bad.
@@ -92,6 +92,8 @@ pub struct NPortPlane {
     sequence_overhead_ps: u64,
     /// The sequence in front has had its pause.
     paused: bool,
+    /// When the next frame may start after a pause.
+    not_before_ps: u64,
     /// Largest data field that is sent, in bytes.
     frame_bytes: u16,
     /// Receive buffers that hold a frame.
@@ -298,7 +300,7 @@ impl Net {
         let frames_per_s: u64 = plan.lanes.iter().map(|lane| 1_000_000_000_000 / lane.time_of(2108).max(1)).sum();
         let spacing_ps = 2_000_000_000_000 / frames_per_s.max(1);
         let mut net = Net {
-            queue: EventQueue::new((4 * lanes + plan.timers) as usize, spacing_ps),
+            queue: EventQueue::new((4 * lanes + plan.timers) as usize, 2 * lanes as usize, spacing_ps),
             now: 0,
             switches: plan.switches.iter().map(SwitchPlane::new).collect(),
             nports: plan.nports.iter().map(NPortPlane::new).collect(),
@@ -323,7 +325,7 @@ impl Net {
                     plane.tx[usize::from(port)] = number;
                     lane.output = plane.output_of[usize::from(port)];
                     if let [_] = plane.members[usize::from(lane.output)][..] {
-                        plane.single[usize::from(lane.output)] = number;
+                        plane.crossbar.serve(lane.output, number);
                     }
                 }
                 End::NPort(nport) => net.nports[usize::from(nport)].tx = number,
@@ -472,7 +474,6 @@ impl SwitchPlane {
             output_of,
             bundle_output,
             members,
-            single: vec![NO_LANE; ports],
             turn: vec![0; 256],
             checks_crc: config.forwarding == Forwarding::StoreAndForward,
         }
@@ -520,6 +521,7 @@ impl NPortPlane {
             waiting: VecDeque::new(),
             sequence_overhead_ps: plan.sequence_overhead_ps,
             paused: false,
+            not_before_ps: 0,
             frame_bytes: plan.frame_bytes,
             held: 0,
             held_max: 0,

@@ -1,14 +1,16 @@
-//! The event queue: a calendar of time slots over sources.
+//! The event queue: a calendar of time slots.
 //!
 //! A *source* is something that has at most one event to come: a lane's next arrival, a lane's next chance to send, a
-//! timer. The entry is therefore part of the source and needs no allocation; moving it is unlinking and linking. Events
-//! leave in the order of (time, source number), which does not depend on the order of insertion: that makes a run
-//! repeatable.
+//! timer. Events leave in the order of (time, source number), which does not depend on the order of insertion: that makes
+//! a run repeatable.
 //!
-//! Slots of a power-of-two width cover a window from the present on; a source is in the doubly linked list of its slot,
-//! a bitmap finds the next slot in use, and the slot that is being emptied is a sorted list. Events behind the window wait in
-//! a binary heap. With about one event for each slot every operation takes a few tens of instructions, for ten sources
-//! and for ten thousand.
+//! Slots of a power-of-two width cover a window from the present on, and a bitmap finds the next slot in use. With about
+//! one event for each slot, an event stands in its slot and needs nothing else; the others of a slot are in a list behind
+//! it. Slots are used one after the other, so that the next ones are in the cache, for ten sources and for ten thousand.
+//! The slot that is being emptied is a sorted list, and events behind the window wait in a binary heap.
+//!
+//! Sources that are in the hands of a lane are *free*: the lane knows when their event is due. The queue remembers that of
+//! all others.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,73 +18,73 @@ use std::collections::BinaryHeap;
 /// No event.
 pub const NEVER: u64 = u64::MAX;
 
-const SLOTS: usize = 1 << 14;
+const SLOTS: usize = 1 << 12;
 const MASK: u64 = SLOTS as u64 - 1;
 const NIL: u32 = u32::MAX;
 
-/// In place of the previous source of a list: the event is in `current`, or in `far`.
-const CURRENT: u32 = u32::MAX - 1;
-const FAR: u32 = u32::MAX - 2;
-
+/// An event in a slot, and the place of the next one.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// [`NEVER`] if the source has no event.
+struct Place {
     time: u64,
+    source: u32,
     next: u32,
-    /// The previous source in the list of the slot, [`NIL`] for the first; otherwise where the event is.
-    prev: u32,
 }
+
+const NO_EVENT: Place = Place { time: NEVER, source: NIL, next: NIL };
 
 /// Events of sources, in the order of (time, source).
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    entries: Vec<Entry>,
-    heads: Vec<u32>,
-    bits: Vec<u64>,
+    /// The first event of each slot; it counts only while the slot's bit is set.
+    slots: Box<[Place; SLOTS]>,
+    bits: Box<[u64; SLOTS / 64]>,
     summary: [u64; SLOTS / 64 / 64],
     shift: u32,
-    /// Number of the slot that `current` holds.
+    /// Number of the slot that was reached last. Events of this slot are in `current`.
     slot: u64,
     /// Events of the present slot, the next one last.
     current: Vec<(u64, u32)>,
-    /// Events behind the window; one counts only while its source says the same time and [`FAR`].
+    /// Places for the other events of a slot, and the first of those that are not used.
+    others: Vec<Place>,
+    unused: u32,
+    /// Events behind the window.
     far: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Events of `far` that do not count any more, sorted.
+    withdrawn: Vec<(u64, u32)>,
     /// From this slot on the first event of `far` is within the window.
     far_from: u64,
     popped: u64,
+    /// Sources with a smaller number are free.
+    free_sources: u32,
+    /// When the events of the other sources are due, [`NEVER`] if there is none.
+    times: Vec<u64>,
 }
 
 impl EventQueue {
-    /// For `sources` sources and about `spacing_ps` between two events.
-    pub fn new(sources: usize, spacing_ps: u64) -> EventQueue {
+    /// For `sources` sources, of which the first `free_sources` are free, and about `spacing_ps` between two events.
+    pub fn new(sources: usize, free_sources: usize, spacing_ps: u64) -> EventQueue {
         EventQueue {
-            entries: vec![Entry { time: NEVER, next: NIL, prev: NIL }; sources],
-            heads: vec![NIL; SLOTS],
-            bits: vec![0; SLOTS / 64],
+            slots: boxed(NO_EVENT),
+            bits: boxed(0),
             summary: [0; SLOTS / 64 / 64],
-            shift: spacing_ps.max(1).ilog2().clamp(8, 30),
+            shift: shift_for(spacing_ps),
             slot: 0,
             current: Vec::with_capacity(64),
+            others: Vec::with_capacity(64),
+            unused: NIL,
             far: BinaryHeap::new(),
+            withdrawn: Vec::new(),
             far_from: NEVER,
             popped: 0,
+            free_sources: free_sources as u32,
+            times: vec![NEVER; sources - free_sources],
         }
     }
 
-    /// When the source's event is due, [`NEVER`] if it has none.
+    /// When the event of a source that is not free is due, [`NEVER`] if it has none.
     #[inline]
     pub fn time_of(&self, source: u32) -> u64 {
-        self.entry(source).time
-    }
-
-    #[inline]
-    fn entry(&self, source: u32) -> &Entry {
-        &self.entries[source as usize]
-    }
-
-    #[inline]
-    fn entry_mut(&mut self, source: u32) -> &mut Entry {
-        &mut self.entries[source as usize]
+        self.times[(source - self.free_sources) as usize]
     }
 
     /// Events that have left the queue.
@@ -90,29 +92,15 @@ impl EventQueue {
         self.popped
     }
 
-    /// Sets the source's event to `time`, which must not lie before the last event that left.
+    /// Sets the event of a source that is not free to `time`, which must not lie before the last event that left;
+    /// [`NEVER`] takes it back.
     #[inline]
     pub fn schedule(&mut self, source: u32, time: u64) {
-        let old = self.entry(source).time;
-        if old == time {
-            return;
-        }
-        if old != NEVER {
-            self.unlink(source);
-        }
-        if time != NEVER {
-            self.link(source, time);
-        }
+        let old = std::mem::replace(&mut self.times[(source - self.free_sources) as usize], time);
+        self.move_event(source, old, time);
     }
 
-    /// Sets the event of a source that has none.
-    #[inline]
-    pub fn schedule_idle(&mut self, source: u32, time: u64) {
-        debug_assert!(self.time_of(source) == NEVER && time != NEVER);
-        self.link(source, time);
-    }
-
-    /// Sets the source's event to `time` unless it is due earlier.
+    /// Sets the event of a source that is not free to `time` unless it is due earlier.
     #[inline]
     pub fn schedule_earlier(&mut self, source: u32, time: u64) {
         if time < self.time_of(source) {
@@ -120,136 +108,220 @@ impl EventQueue {
         }
     }
 
-    /// Takes the source's event out.
-    pub fn cancel(&mut self, source: u32) {
-        self.schedule(source, NEVER);
+    /// Moves the event of a source from the time `old` to `time`; [`NEVER`] stands for none.
+    #[inline]
+    pub fn move_event(&mut self, source: u32, old: u64, time: u64) {
+        if old == time {
+            return;
+        }
+        if old != NEVER {
+            self.remove(source, old);
+        }
+        if time != NEVER {
+            self.add(source, time);
+        }
+    }
+
+    /// Adds the event of a source that has none.
+    #[inline]
+    pub fn add(&mut self, source: u32, time: u64) {
+        let slot = time >> self.shift;
+        let ahead = slot.wrapping_sub(self.slot);
+        if ahead.wrapping_sub(1) < MASK {
+            let index = (slot & MASK) as usize;
+            let bit = 1 << (index % 64);
+            let word = &mut self.bits[index / 64];
+            if *word & bit == 0 {
+                *word |= bit;
+                self.summary[index / 4096] |= 1 << (index / 64 % 64);
+                self.slots[index] = Place { time, source, next: NIL };
+            } else {
+                self.add_behind(index, time, source);
+            }
+        } else {
+            self.add_elsewhere(time, source);
+        }
+    }
+
+    /// Adds an event to a slot that has one.
+    fn add_behind(&mut self, index: usize, time: u64, source: u32) {
+        let first = &mut self.slots[index];
+        let place = Place { time, source, next: first.next };
+        if let Some(unused) = self.others.get_mut(self.unused as usize) {
+            first.next = self.unused;
+            self.unused = unused.next;
+            *unused = place;
+        } else {
+            first.next = self.others.len() as u32;
+            self.others.push(place);
+        }
+    }
+
+    /// Adds an event of the present slot or one behind the window.
+    fn add_elsewhere(&mut self, time: u64, source: u32) {
+        let slot = time >> self.shift;
+        if slot <= self.slot {
+            // Those of the present slot are few.
+            let at = self.current.iter().rposition(|&other| other > (time, source)).map_or(0, |i| i + 1);
+            self.current.insert(at, (time, source));
+            return;
+        }
+        match self.withdrawn.binary_search(&(time, source)) {
+            Ok(at) => drop(self.withdrawn.remove(at)),
+            Err(_) => self.far.push(Reverse((time, source))),
+        }
+        self.far_from = self.far_from.min(slot - MASK);
+    }
+
+    /// Takes out the event of a source, which is due at `time`.
+    pub fn remove(&mut self, source: u32, time: u64) {
+        let slot = time >> self.shift;
+        if slot <= self.slot {
+            if let Some(at) = self.current.iter().rposition(|event| event.1 == source) {
+                self.current.remove(at);
+            }
+        } else if slot - self.slot > MASK || !self.remove_from_slot((slot & MASK) as usize, source) {
+            let at = self.withdrawn.partition_point(|&event| event < (time, source));
+            self.withdrawn.insert(at, (time, source));
+        }
+    }
+
+    fn remove_from_slot(&mut self, index: usize, source: u32) -> bool {
+        if self.bits[index / 64] & 1 << (index % 64) == 0 {
+            return false;
+        }
+        let mut at = self.slots[index].next;
+        if self.slots[index].source == source {
+            match self.others.get(at as usize) {
+                None => self.clear_bit(index),
+                Some(&next) => {
+                    self.slots[index] = next;
+                    self.give_back(at);
+                }
+            }
+            return true;
+        }
+        let mut before = NIL;
+        while let Some(&Place { source: found, next, .. }) = self.others.get(at as usize) {
+            if found == source {
+                let link = self.others.get_mut(before as usize).unwrap_or(&mut self.slots[index]);
+                link.next = next;
+                self.give_back(at);
+                return true;
+            }
+            (before, at) = (at, next);
+        }
+        false
+    }
+
+    /// The place of an event behind the first of its slot is not used any more.
+    fn give_back(&mut self, at: u32) {
+        self.others[at as usize].next = self.unused;
+        self.unused = at;
     }
 
     /// The next event, if it is due at `limit` or before.
     #[inline]
     pub fn pop_until(&mut self, limit: u64) -> Option<(u64, u32)> {
-        if self.current.is_empty() && !self.advance(limit) {
-            return None;
+        let (time, source) = match self.current.last() {
+            Some(&(time, source)) => {
+                if time > limit {
+                    return None;
+                }
+                self.current.pop();
+                (time, source)
+            }
+            None => self.pop_slot(limit)?,
+        };
+        if source >= self.free_sources {
+            self.times[(source - self.free_sources) as usize] = NEVER;
         }
-        let &(time, source) = self.current.last()?;
-        if time > limit {
-            return None;
-        }
-        self.current.pop();
-        self.entry_mut(source).time = NEVER;
         self.popped += 1;
         Some((time, source))
     }
 
+    /// Goes on to the next slot in use and takes its first event, if that is due at `limit` or before.
     #[inline]
-    fn link(&mut self, source: u32, time: u64) {
-        let slot = (time >> self.shift).max(self.slot);
-        if slot == self.slot {
-            *self.entry_mut(source) = Entry { time, next: NIL, prev: CURRENT };
-            self.insert(time, source);
-        } else if slot - self.slot < SLOTS as u64 {
+    fn pop_slot(&mut self, limit: u64) -> Option<(u64, u32)> {
+        if let Some(slot) = self.next_slot_in_use()
+            && slot < self.far_from
+        {
             let index = (slot & MASK) as usize;
-            let head = std::mem::replace(&mut self.heads[index], source);
-            *self.entry_mut(source) = Entry { time, next: head, prev: NIL };
-            if head != NIL {
-                self.entry_mut(head).prev = source;
-            } else {
-                self.bits[index / 64] |= 1 << (index % 64);
-                self.summary[index / 4096] |= 1 << (index / 64 % 64);
+            let Place { time, source, next } = self.slots[index];
+            if next == NIL {
+                if time > limit {
+                    return None;
+                }
+                self.clear_bit(index);
+                self.slot = slot;
+                return Some((time, source));
             }
-        } else {
-            *self.entry_mut(source) = Entry { time, next: NIL, prev: FAR };
-            self.far.push(Reverse((time, source)));
-            self.far_from = self.far_from.min(slot - (SLOTS as u64 - 1));
+            if let Some(&Place { time: other_time, source: other, next: NIL }) = self.others.get(next as usize) {
+                let events = ((time, source), (other_time, other));
+                let (first, second) = if events.0 < events.1 { events } else { (events.1, events.0) };
+                if first.0 > limit {
+                    return None;
+                }
+                self.clear_bit(index);
+                self.give_back(next);
+                self.slot = slot;
+                self.current.push(second);
+                return Some(first);
+            }
         }
+        self.open_slot(limit);
+        let &(time, _) = self.current.last()?;
+        if time > limit {
+            return None;
+        }
+        self.current.pop()
     }
 
-    /// Inserts into the events of the present slot. They are few.
+    /// The source of the event that is probably the next.
     #[inline]
-    fn insert(&mut self, time: u64, source: u32) {
-        let at = self.current.iter().rposition(|&other| other > (time, source)).map_or(0, |i| i + 1);
-        self.current.insert(at, (time, source));
-    }
-
-    fn unlink(&mut self, source: u32) {
-        let Entry { time, next, prev } = *self.entry(source);
-        self.entry_mut(source).time = NEVER;
-        match prev {
-            CURRENT => {
-                if let Some(at) = self.current.iter().rposition(|event| event.1 == source) {
-                    self.current.remove(at);
-                }
-            }
-            FAR => {}
-            _ => {
-                if next != NIL {
-                    self.entry_mut(next).prev = prev;
-                }
-                if prev != NIL {
-                    self.entry_mut(prev).next = next;
-                } else {
-                    let index = ((time >> self.shift) & MASK) as usize;
-                    self.heads[index] = next;
-                    if next == NIL {
-                        self.clear_bit(index);
-                    }
-                }
-            }
+    pub fn peek(&self) -> Option<u32> {
+        match self.current.last() {
+            Some(&(_, source)) => Some(source),
+            None => self.next_slot_in_use().map(|slot| self.slots[(slot & MASK) as usize].source),
         }
     }
 
     #[inline]
     fn clear_bit(&mut self, index: usize) {
-        self.bits[index / 64] &= !(1 << (index % 64));
-        if self.bits[index / 64] == 0 {
+        let word = &mut self.bits[index / 64];
+        *word &= !(1 << (index % 64));
+        if *word == 0 {
             self.summary[index / 4096] &= !(1 << (index / 64 % 64));
         }
     }
 
     /// Makes the next slot in use the present one, if it begins at `limit` or before.
-    #[inline]
-    fn advance(&mut self, limit: u64) -> bool {
-        let near = self.next_slot_in_use();
-        let slot = match near {
-            Some(slot) if slot < self.far_from => slot,
-            _ => match self.next_slot_with_far(near) {
-                Some(slot) => slot,
-                None => return false,
-            },
-        };
-        if slot << self.shift > limit {
-            return false;
+    fn open_slot(&mut self, limit: u64) {
+        let mut near = self.next_slot_in_use();
+        if near.is_none_or(|slot| slot >= self.far_from) {
+            near = near.into_iter().chain(self.first_far().map(|time| time >> self.shift)).min();
         }
+        let Some(slot) = near.filter(|slot| slot << self.shift <= limit) else { return };
         self.slot = slot;
         let index = (slot & MASK) as usize;
-        let mut source = std::mem::replace(&mut self.heads[index], NIL);
-        if source != NIL {
+        if self.bits[index / 64] & 1 << (index % 64) != 0 {
             self.clear_bit(index);
-        }
-        while source != NIL {
-            let entry = self.entry_mut(source);
-            entry.prev = CURRENT;
-            let Entry { time, next, .. } = *entry;
-            self.current.push((time, source));
-            source = next;
+            let first = self.slots[index];
+            self.current.push((first.time, first.source));
+            let mut at = first.next;
+            while let Some(&Place { time, source, next }) = self.others.get(at as usize) {
+                self.current.push((time, source));
+                self.give_back(at);
+                at = next;
+            }
         }
         if slot >= self.far_from {
             self.take_far();
         }
         match self.current[..] {
             [] | [_] => {}
-            [a, b] if a > b => {}
-            [a, b] => self.current.copy_from_slice(&[b, a]),
             _ => self.current.sort_unstable_by(|a, b| b.cmp(a)),
         }
-        true
-    }
-
-    /// The next slot in use, `near` or that of an event behind the window.
-    #[cold]
-    fn next_slot_with_far(&mut self, near: Option<u64>) -> Option<u64> {
-        let far = self.first_far().map(|time| time >> self.shift);
-        near.into_iter().chain(far).min()
     }
 
     /// Moves the events that are within the window now out of the heap.
@@ -258,33 +330,32 @@ impl EventQueue {
         self.far_from = NEVER;
         while let Some(time) = self.first_far() {
             let slot = time >> self.shift;
-            if slot - self.slot >= SLOTS as u64 {
-                self.far_from = slot - (SLOTS as u64 - 1);
+            if slot - self.slot > MASK {
+                self.far_from = slot - MASK;
                 break;
             }
             if let Some(Reverse((time, source))) = self.far.pop() {
                 if slot == self.slot {
-                    self.entry_mut(source).prev = CURRENT;
                     self.current.push((time, source));
                 } else {
-                    self.link(source, time);
+                    self.add(source, time);
                 }
             }
         }
     }
 
     /// Time of the first valid event of the heap; drops those that no longer count.
+    #[cold]
     fn first_far(&mut self) -> Option<u64> {
-        while let Some(&Reverse((time, source))) = self.far.peek() {
-            let entry = self.entry(source);
-            if entry.prev == FAR && entry.time == time {
-                return Some(time);
-            }
+        while let Some(&Reverse(event)) = self.far.peek() {
+            let Ok(at) = self.withdrawn.binary_search(&event) else { return Some(event.0) };
+            self.withdrawn.remove(at);
             self.far.pop();
         }
         None
     }
 
+    #[inline]
     fn next_slot_in_use(&self) -> Option<u64> {
         let start = ((self.slot + 1) & MASK) as usize;
         let ahead = self.find_from(start).or_else(|| self.find_from(0))?;
@@ -315,6 +386,18 @@ impl EventQueue {
     }
 }
 
+/// Logarithm of the width of a slot. A slot is to hold few events, so that they need not be sorted; but where events are
+/// dense the window must still cover the time that a frame takes.
+fn shift_for(spacing_ps: u64) -> u32 {
+    let spacing = spacing_ps.max(1).ilog2();
+    spacing.saturating_sub(3).max(spacing.min(12)).clamp(8, 30)
+}
+
+fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    let Ok(array) = vec![value; N].into_boxed_slice().try_into() else { unreachable!("the length is N") };
+    array
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,10 +410,14 @@ mod tests {
             steps in prop::collection::vec((0u32..40, 0u64..4_000_000, 0u8..8), 1..400),
             spacing in 1u64..100_000,
         ) {
-            let mut queue = EventQueue::new(40, spacing);
+            let mut queue = EventQueue::new(40, 20, spacing);
             let mut model = BTreeSet::new();
             let mut times = [NEVER; 40];
             let mut now = 0;
+            let set = |queue: &mut EventQueue, times: &[u64; 40], source: u32, time: u64| match source {
+                0..20 => queue.move_event(source, times[source as usize], time),
+                _ => queue.schedule(source, time),
+            };
             for (source, delay, kind) in steps {
                 let forget = |model: &mut BTreeSet<(u64, u32)>, times: &mut [u64; 40]| {
                     model.remove(&(times[source as usize], source));
@@ -338,12 +425,12 @@ mod tests {
                 };
                 match kind {
                     0 => {
-                        queue.cancel(source);
+                        set(&mut queue, &times, source, NEVER);
                         forget(&mut model, &mut times);
                     }
                     1..=4 => {
                         let time = now + if kind == 4 { delay * 100_000 } else { delay };
-                        queue.schedule(source, time);
+                        set(&mut queue, &times, source, time);
                         forget(&mut model, &mut times);
                         model.insert((time, source));
                         times[source as usize] = time;

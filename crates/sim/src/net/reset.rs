@@ -11,6 +11,7 @@ impl Net {
     /// Looks after a lane. It runs when a frame may have been held for the hold time or a sender may have been without
     /// credit for E_D_TOV; in a healthy network that is once for each hold time and lane.
     pub(super) fn watchdog(&mut self, number: u32) {
+        self.lanes[number as usize].guarded = false;
         let next_hold = self.discard_held(number);
         let next_starving = self.recover_credit(number);
         self.queue.schedule(3 * self.lanes.len() as u32 + number, next_hold.min(next_starving));
@@ -60,15 +61,16 @@ impl Net {
         if let Some(fault) = &mut self.faults[number as usize] {
             fault.credits_missing = 0;
         }
+        let wake = self.wake_source(number);
         let lane = &mut self.lanes[number as usize];
         lane.receiver.keep(now, 0);
         lane.receiver.last_ps = 0;
         lane.fed(now);
-        lane.count.resets += 1;
+        lane.resets += 1;
         // LR goes out, LRR comes back: two words and twice the way.
         let restart = now + 2 * lane.propagation_ps + lane.time_of(8);
         lane.restart_credits(lane.bb_credit.saturating_sub(in_flight), Some(restart));
-        self.queue.schedule(self.lanes.len() as u32 + number, restart);
+        lane.wake_at(&mut self.queue, wake, restart);
         self.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
     }

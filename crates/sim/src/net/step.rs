@@ -10,6 +10,9 @@ use sanloom_core::exchange::SeqTx;
 use sanloom_core::fabric::{Decision, Egress, Leg};
 use sanloom_wire::Frame;
 
+/// With more lanes than this, what an event needs is not in the cache.
+const CROWDED: u32 = 512;
+
 impl Net {
     /// Handles events up to `limit_ps` until one concerns the layers above. `None`: nothing more happens before the limit.
     #[inline]
@@ -18,12 +21,15 @@ impl Net {
         while let Some((time, source)) = self.queue.pop_until(limit_ps) {
             debug_assert!(time >= self.now, "source {source} was due at {time}, it is {}", self.now);
             self.now = time;
+            if lanes > CROWDED {
+                self.look_ahead();
+            }
             if source < lanes {
                 if let Some(event) = self.arrive(source) {
                     return Some(event);
                 }
             } else if source < 2 * lanes {
-                self.try_send(source - lanes);
+                self.wake(source - lanes);
             } else if source < 3 * lanes {
                 self.input_ready(source - 2 * lanes);
             } else if source < 4 * lanes {
@@ -34,6 +40,29 @@ impl Net {
         }
         self.now = self.now.max(limit_ps);
         None
+    }
+
+    /// Reads what the next event will need, so that it is in the cache by then.
+    #[inline]
+    fn look_ahead(&self) {
+        let lanes = self.lanes.len() as u32;
+        let Some(source) = self.queue.peek() else { return };
+        if source < lanes {
+            let lane = &self.lanes[source as usize];
+            lane.touch_arrival();
+            if let End::Switch { switch, port } = lane.to {
+                self.switches[usize::from(switch)].crossbar.touch_arrival(port);
+            }
+        } else if source < 2 * lanes {
+            let lane = &self.lanes[(source - lanes) as usize];
+            lane.touch_send();
+            if let End::Switch { switch, .. } = lane.from
+                && let Some(upstream) = self.switches[usize::from(switch)].crossbar.touch_departure(lane.output)
+                && let Some(upstream) = self.lanes.get(upstream as usize)
+            {
+                upstream.touch_credit();
+            }
+        }
     }
 
     /// Sends a control message from an N_Port, behind what it already has to send.
@@ -80,7 +109,7 @@ impl Net {
                 let output = plane.output_of[usize::from(port)];
                 let input = plane.crossbar.processor();
                 let on_line = InFlight::new(part, self.now, self.now);
-                plane.crossbar.enqueue(self.now, Buffered { on_line, input, output });
+                plane.crossbar.enqueue(self.now, Buffered { on_line, input, output, lane: super::NO_LANE });
                 self.wake_output(switch, output);
             }
             if last {
@@ -98,12 +127,12 @@ impl Net {
         self.return_credit(lane, at_ps);
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, number: u32) -> Option<NetEvent> {
         let lane = &mut self.lanes[number as usize];
         let (on_line, next_ps) = lane.flight.pop();
         if next_ps != NEVER {
-            self.queue.schedule_idle(number, next_ps);
+            self.queue.add(number, next_ps);
         }
         let frame = on_line.frame;
         self.fate.frame_hops += 1;
@@ -162,7 +191,7 @@ impl Net {
                 return None;
             }
         };
-        plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output });
+        plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output, lane });
         let lanes = self.lanes.len() as u32;
         if plane.crossbar.serial_inputs() {
             let busy_until = plane.crossbar.input_busy_until(port);
@@ -170,7 +199,10 @@ impl Net {
                 self.queue.schedule(2 * lanes + lane, busy_until);
             }
         }
-        self.queue.schedule_earlier(3 * lanes + lane, self.now + self.hold_time_ps);
+        if !self.lanes[lane as usize].guarded {
+            self.lanes[lane as usize].guarded = true;
+            self.queue.schedule_earlier(3 * lanes + lane, self.now + self.hold_time_ps);
+        }
         self.wake_output(switch, output);
         None
     }
@@ -178,13 +210,11 @@ impl Net {
     /// A frame waits for the output: each of its lines tries.
     #[inline]
     pub(super) fn wake_output(&mut self, switch: u16, output: u16) {
-        let plane = &self.switches[usize::from(switch)];
-        let single = plane.single[usize::from(output)];
-        if single != super::NO_LANE {
-            self.try_send(single);
+        if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
+            self.try_send(lane);
             return;
         }
-        for i in 0..plane.members[usize::from(output)].len() {
+        for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
             let plane = &self.switches[usize::from(switch)];
             if !plane.crossbar.waits(output) {
                 break;
@@ -195,46 +225,71 @@ impl Net {
         }
     }
 
+    /// The source of a lane's chance to send.
+    #[inline]
+    pub(super) fn wake_source(&self, number: u32) -> u32 {
+        self.lanes.len() as u32 + number
+    }
+
+    /// A lane tries again to send.
+    #[inline]
+    fn wake(&mut self, number: u32) {
+        self.lanes[number as usize].woken();
+        self.try_send(number);
+    }
+
     /// Sends the next frame on a lane, if there is one and the line and the credits allow it; otherwise sees to it that
     /// the lane is woken when they do.
     #[inline]
     pub(super) fn try_send(&mut self, number: u32) {
         let now = self.now;
-        let wake = self.lanes.len() as u32 + number;
+        let wake = self.wake_source(number);
         let Some(lane) = self.lanes.get_mut(number as usize) else { return };
         if !lane.up {
             return;
         }
-        let from = lane.from;
-        let waits = match from {
-            End::Switch { switch, .. } => self.switches[usize::from(switch)].crossbar.waits(lane.output),
-            End::NPort(nport) => !self.nports[usize::from(nport)].waiting.is_empty(),
-        };
-        if !waits {
-            lane.fed(now);
-            return;
-        }
-        let free = lane.free_at_ps.max(lane.not_before_ps);
-        if free > now {
-            self.queue.schedule(wake, free);
-            return;
-        }
-        if !lane.has_credit(now) {
-            let next = lane.next_credit();
-            if lane.starving_since_ps == NEVER {
-                lane.starving_since_ps = now;
-                let watchdog = 3 * self.lanes.len() as u32 + number;
-                let patience = self.e_d_tov_ps;
-                self.queue.schedule_earlier(watchdog, now + patience);
+        match lane.from {
+            End::Switch { switch, .. } => {
+                let crossbar = &mut self.switches[usize::from(switch)].crossbar;
+                if !crossbar.waits(lane.output) {
+                    lane.fed(now);
+                } else if lane.free_at_ps > now {
+                    lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
+                } else if !lane.has_credit(now) {
+                    self.starve(number);
+                } else {
+                    self.send_buffered(number, switch);
+                }
             }
-            if next != NEVER {
-                self.queue.schedule(wake, next);
+            End::NPort(nport) => {
+                let plane = &self.nports[usize::from(nport)];
+                let free = lane.free_at_ps.max(plane.not_before_ps);
+                if plane.waiting.is_empty() {
+                    lane.fed(now);
+                } else if free > now {
+                    lane.wake_at(&mut self.queue, wake, free);
+                } else if !lane.has_credit(now) {
+                    self.starve(number);
+                } else {
+                    self.send_own(number, nport);
+                }
             }
-            return;
         }
-        match from {
-            End::Switch { switch, .. } => self.send_buffered(number, switch),
-            End::NPort(nport) => self.send_own(number, nport),
+    }
+
+    /// A lane has a frame to send and no credit.
+    fn starve(&mut self, number: u32) {
+        let now = self.now;
+        let wake = self.wake_source(number);
+        let watchdog = 3 * self.lanes.len() as u32 + number;
+        let lane = &mut self.lanes[number as usize];
+        if lane.starving_since_ps == NEVER {
+            lane.starving_since_ps = now;
+            self.queue.schedule_earlier(watchdog, now + self.e_d_tov_ps);
+        }
+        let next = lane.next_credit();
+        if next != NEVER {
+            lane.wake_at(&mut self.queue, wake, next);
         }
     }
 
@@ -242,27 +297,28 @@ impl Net {
     #[inline]
     fn send_buffered(&mut self, number: u32, switch: u16) {
         let now = self.now;
+        let wake = self.wake_source(number);
         let lane = &mut self.lanes[number as usize];
         let output = lane.output;
-        let plane = &mut self.switches[usize::from(switch)];
-        let Some(input) = plane.crossbar.choose(now, output) else { return };
-        let slot = plane.crossbar.take(input, output);
+        let crossbar = &mut self.switches[usize::from(switch)].crossbar;
+        let Some(input) = crossbar.choose(now, output) else { return };
+        let Some(slot) = crossbar.take(input, output) else { return };
         lane.fed(now);
         let sent = lane.send(now, slot.tail_ps(), &slot.frame);
-        let free = lane.free_at_ps;
-        let more_at_input = plane.crossbar.leaves(input, &slot, sent.start_ps, sent.end_ps);
-        let more = plane.crossbar.waits(output);
-        let upstream = plane.rx.get(usize::from(input)).copied();
-        let lanes = self.lanes.len() as u32;
-        if more {
-            self.queue.schedule(lanes + number, free);
+        let more_at_input = crossbar.leaves(input, &slot, sent.start_ps, sent.end_ps);
+        if crossbar.waits(output) {
+            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
         }
-        self.put_on_line(number, slot.frame, sent);
-        // The processor's input is behind the last port and has no lane.
-        if let Some(upstream) = upstream {
+        if lane.special {
+            self.put_on_special_line(number, slot.frame, sent);
+        } else if lane.flight.push(InFlight::new(slot.frame, sent.at_ps, sent.tail_ps)) {
+            self.queue.add(number, sent.at_ps);
+        }
+        let upstream = slot.lane;
+        if upstream != super::NO_LANE {
             self.return_credit(upstream, sent.end_ps);
             if more_at_input {
-                self.queue.schedule(2 * lanes + upstream, sent.end_ps);
+                self.queue.schedule(2 * self.lanes.len() as u32 + upstream, sent.end_ps);
             }
         }
     }
@@ -271,16 +327,15 @@ impl Net {
     #[inline]
     fn send_own(&mut self, number: u32, nport: u16) {
         let now = self.now;
+        let wake = self.wake_source(number);
         let plane = &mut self.nports[usize::from(nport)];
         let overhead = plane.sequence_overhead_ps;
         let Some(front) = plane.waiting.front_mut() else { return };
         let (frame, last) = match front {
             Tx::Data(_) if overhead > 0 && !plane.paused => {
                 plane.paused = true;
-                let lane = &mut self.lanes[number as usize];
-                lane.not_before_ps = now + overhead;
-                let time = lane.not_before_ps;
-                self.queue.schedule(self.lanes.len() as u32 + number, time);
+                plane.not_before_ps = now + overhead;
+                self.lanes[number as usize].wake_at(&mut self.queue, wake, now + overhead);
                 return;
             }
             Tx::Data(seq) => match seq.next_frame() {
@@ -300,7 +355,7 @@ impl Net {
         let more = !plane.waiting.is_empty();
         let Some(frame) = frame else {
             if more {
-                self.queue.schedule(self.lanes.len() as u32 + number, now);
+                self.lanes[number as usize].wake_at(&mut self.queue, wake, now);
             }
             return;
         };
@@ -310,31 +365,32 @@ impl Net {
         let sent = lane.send(now, now, &frame);
         if more {
             let free = lane.free_at_ps;
-            self.queue.schedule(self.lanes.len() as u32 + number, free);
+            lane.wake_at(&mut self.queue, wake, free);
         }
-        self.put_on_line(number, frame, sent);
+        if lane.special {
+            self.put_on_special_line(number, frame, sent);
+        } else if lane.flight.push(InFlight::new(frame, sent.at_ps, sent.tail_ps)) {
+            self.queue.add(number, sent.at_ps);
+        }
     }
 
-    #[inline]
-    fn put_on_line(&mut self, number: u32, mut frame: FrameRef, sent: super::Sent) {
+    /// Puts a frame on a line that is watched, faulty or part of a bundle.
+    fn put_on_special_line(&mut self, number: u32, mut frame: FrameRef, sent: super::Sent) {
         let lane = &mut self.lanes[number as usize];
         let mut at_ps = sent.at_ps;
-        if lane.special {
-            if let Some(bundle) = lane.bundle {
-                let last = &mut self.bundles[usize::from(bundle)].last_at_ps;
-                at_ps = at_ps.max(*last + 1);
-                *last = at_ps;
-            }
-            if lane.faulty && self.disturb(number, &mut frame, sent.end_ps) {
-                return;
-            }
-            if self.lanes[number as usize].watched {
-                self.observe_frame(number, frame, sent);
-            }
+        if let Some(bundle) = lane.bundle {
+            let last = &mut self.bundles[usize::from(bundle)].last_at_ps;
+            at_ps = at_ps.max(*last + 1);
+            *last = at_ps;
         }
-        let lane = &mut self.lanes[number as usize];
-        if lane.flight.push(InFlight::new(frame, at_ps, sent.tail_ps)) {
-            self.queue.schedule_idle(number, at_ps);
+        if lane.faulty && self.disturb(number, &mut frame, sent.end_ps) {
+            return;
+        }
+        if self.lanes[number as usize].watched {
+            self.observe_frame(number, frame, sent);
+        }
+        if self.lanes[number as usize].flight.push(InFlight::new(frame, at_ps, sent.tail_ps)) {
+            self.queue.add(number, at_ps);
         }
     }
 
@@ -352,11 +408,12 @@ impl Net {
                 None => return,
             }
         }
+        let wake = self.wake_source(number);
         let lane = &mut self.lanes[number as usize];
         lane.credit_returns(ready);
         if lane.starving_since_ps != NEVER {
-            let time = lane.next_credit();
-            self.queue.schedule_earlier(self.lanes.len() as u32 + number, time.max(self.now));
+            let time = lane.next_credit().max(self.now);
+            lane.wake_by(&mut self.queue, wake, time);
         }
     }
 

@@ -91,7 +91,7 @@ fn credits(world: &World) -> Option<String> {
         let credits = lane.credits_at(now);
         let under_way = lane.credits + lane.credits_returning() - credits + lane.receiver.withheld;
         let missed = lane.bb_credit - credits;
-        if under_way > 0 || (missed > 0 && !(may_miss && u64::from(missed) <= lane.count.credits_lost)) {
+        if under_way > 0 || (missed > 0 && !(may_miss && u64::from(missed) <= lane.credits_lost)) {
             return Some(format!("lane {number} has {credits} of {} credits: {lane:?}", lane.bb_credit));
         }
     }

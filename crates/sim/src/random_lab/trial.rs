@@ -213,7 +213,7 @@ impl<'a> Run<'a> {
         if books.issued != books.completed + books.failed + open {
             return Err(self.violation(phase, format!("requests: {books:?}, {open} under way")));
         }
-        let lanes: Vec<LaneCount> = world.net.lanes().iter().map(|lane| lane.count).collect();
+        let lanes: Vec<LaneCount> = world.net.lanes().iter().map(|lane| lane.count()).collect();
         for (number, lane) in world.net.lanes().iter().enumerate() {
             let held = world.net.held_by_receiver(number as u32);
             if lane.credits > lane.bb_credit || held > lane.bb_credit {
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
         format!("{:?} {:?} {:?}", world.books, world.net.fate, world.net.losses()).hash(&mut hasher);
         format!("{:?} {:?}", world.ledger.notes, world.net.incidents()).hash(&mut hasher);
         for lane in world.net.lanes() {
-            format!("{:?}", lane.count).hash(&mut hasher);
+            format!("{:?}", lane.count()).hash(&mut hasher);
         }
         for host in &world.hosts {
             let measured = &host.measured;

@@ -2,7 +2,6 @@
 
 use super::World;
 use crate::host::PathState;
-use crate::net::GAP_BYTES;
 use crate::stats::{LatencyHistogram, Series, Summary};
 
 /// Requests of the whole run, login and warm-up included.
@@ -324,7 +323,7 @@ impl World {
         let lanes = self.net.lanes();
         Last {
             end_ps: now,
-            line_bytes: lanes.iter().map(|lane| lane.count.bytes + lane.count.frames * GAP_BYTES).collect(),
+            line_bytes: lanes.iter().map(|lane| lane.line_bytes()).collect(),
             credit_wait_ps: lanes.iter().map(|lane| lane.credit_wait_ps(now)).collect(),
             dropped: self.net.fate.lost_frames(),
             storage_bytes: self.storage.iter().map(|storage| storage.all_bytes).collect(),

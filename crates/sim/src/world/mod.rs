@@ -295,8 +295,8 @@ impl World {
         LaneCount {
             credit_wait_ps: lane.credit_wait_ps(now),
             zero_credit_ps: lane.zero_credit_ps(now),
-            late_ps: lane.count.late_ps + lane.receiver.withheld_area_ps(now),
-            ..lane.count
+            late_ps: lane.late_ps + lane.receiver.withheld_area_ps(now),
+            ..lane.count()
         }
     }
 

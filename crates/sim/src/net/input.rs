@@ -1,0 +1,276 @@
+//! The receive buffers of one port of a switch, and what is counted there.
+
+use super::crossbar::{InputCount, WAIT_BUCKETS, WaitCount};
+use super::flight::InFlight;
+use super::frame_ref::FrameRef;
+use std::collections::VecDeque;
+
+/// Frames that have a place in the input itself.
+const NEAR: usize = 4;
+
+/// Bits of an output, and a one in each.
+const BITS: usize = 16;
+const ONES: u64 = 0x0001_0001_0001_0001;
+
+/// No output.
+const NONE: u64 = 0xffff;
+
+/// An input buffer. Frames stand in the order they came; a buffer holds few of them, so looking through it is cheaper than
+/// a queue for each output.
+///
+/// What every frame changes is in the first cache line. The frames are in the next two, and those of an input with more
+/// than four behind them; the waiting times by length follow.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Input {
+    /// Outputs of the frames, from the lowest bits on; [`NONE`] where there is none.
+    outputs: u64,
+    frames: u32,
+    max_frames: u32,
+    bytes: u64,
+    held_ps: i64,
+    wait_sum_ps: u64,
+    wait_max_ps: u64,
+    behind: Option<Box<Behind>>,
+    /// It sends one frame at a time until then, if it does.
+    pub(super) busy_until_ps: u64,
+    near: [Slot; NEAR],
+    wait_buckets: [u32; WAIT_BUCKETS],
+}
+
+const _: () = assert!(size_of::<Input>() == 3 * 64 + 4 * WAIT_BUCKETS);
+
+/// The frames for which there is no place in the input itself, and their outputs.
+#[derive(Clone, Debug, Default)]
+struct Behind(VecDeque<(u16, Slot)>);
+
+/// A frame in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// The frame.
+    pub frame: FrameRef,
+    /// Since when it might leave.
+    pub at_ps: u64,
+    tail_after_ps: u32,
+    /// Lane over which it came, [`super::NO_LANE`] if the switch has made it.
+    pub lane: u32,
+}
+
+impl Slot {
+    #[inline]
+    pub(super) fn new(on_line: InFlight, lane: u32) -> Slot {
+        let InFlight { frame, at_ps, tail_after_ps } = on_line;
+        Slot { frame, at_ps, tail_after_ps, lane }
+    }
+
+    /// The frame as it came.
+    pub(super) fn on_line(&self) -> InFlight {
+        let &Slot { frame, at_ps, tail_after_ps, .. } = self;
+        InFlight { frame, at_ps, tail_after_ps }
+    }
+
+    /// When its last bit has arrived, or since when it might leave if that is later.
+    #[inline]
+    pub fn tail_ps(&self) -> u64 {
+        self.at_ps + u64::from(self.tail_after_ps)
+    }
+}
+
+impl Default for Input {
+    fn default() -> Input {
+        let empty = Slot { frame: FrameRef::NONE, at_ps: 0, tail_after_ps: 0, lane: super::NO_LANE };
+        Input {
+            outputs: ONES * NONE,
+            frames: 0,
+            max_frames: 0,
+            bytes: 0,
+            held_ps: 0,
+            wait_sum_ps: 0,
+            wait_max_ps: 0,
+            behind: None,
+            busy_until_ps: 0,
+            near: [empty; NEAR],
+            wait_buckets: [0; WAIT_BUCKETS],
+        }
+    }
+}
+
+impl Input {
+    /// Number of frames.
+    #[inline]
+    pub(super) fn frames(&self) -> u32 {
+        self.frames
+    }
+
+    /// The frames and their outputs, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
+        let outputs = (0..NEAR).map(|at| (self.outputs >> (BITS * at)) as u16);
+        let near = outputs.zip(&self.near).take(self.frames as usize);
+        near.chain(self.behind.iter().flat_map(|behind| behind.0.iter().map(|(output, slot)| (*output, slot))))
+    }
+
+    /// Reads what the arrival of a frame needs.
+    #[inline]
+    pub(super) fn touch_arrival(&self) {
+        let place = NEAR.min(self.frames as usize + 1) - 1;
+        std::hint::black_box(self.near[place].at_ps);
+    }
+
+    /// Reads what the departure of a frame through an output needs; tells over which lane the frame came.
+    #[inline]
+    pub(super) fn touch_departure(&self, output: u16) -> Option<u32> {
+        let slot = &self.near[self.find(output)?];
+        std::hint::black_box(self.wait_buckets[0]);
+        Some(slot.lane)
+    }
+
+    /// The oldest frame and its output.
+    pub(super) fn oldest(&self) -> Option<(u16, &Slot)> {
+        self.iter().next()
+    }
+
+    /// A frame that came behind all others.
+    #[inline]
+    pub(super) fn push(&mut self, output: u16, slot: Slot) {
+        let at = self.frames as usize;
+        if at < NEAR {
+            self.set_output(at, output);
+            self.near[at] = slot;
+        } else {
+            self.push_behind(output, slot);
+        }
+        self.frames += 1;
+        self.max_frames = self.max_frames.max(self.frames);
+    }
+
+    #[cold]
+    fn push_behind(&mut self, output: u16, slot: Slot) {
+        self.behind.get_or_insert_default().0.push_back((output, slot));
+    }
+
+    /// Takes the oldest frame for an output; also tells whether there is another one for it.
+    #[inline]
+    pub(super) fn take(&mut self, output: u16) -> Option<(Slot, bool)> {
+        let Some(at) = self.find(output) else { return self.take_behind(output) };
+        let slot = self.near[at];
+        for place in 1..NEAR {
+            if place > at {
+                self.near[place - 1] = self.near[place];
+            }
+        }
+        let before = (1 << (BITS * at)) - 1;
+        self.outputs = self.outputs & before | self.outputs >> BITS & !before | NONE << (BITS * (NEAR - 1));
+        if self.frames as usize > NEAR {
+            self.advance();
+        }
+        self.frames -= 1;
+        Some((slot, self.has(output)))
+    }
+
+    #[cold]
+    fn take_behind(&mut self, output: u16) -> Option<(Slot, bool)> {
+        let behind = &mut self.behind.as_mut()?.0;
+        let at = behind.iter().position(|&(other, _)| other == output)?;
+        let (_, slot) = behind.remove(at)?;
+        self.frames -= 1;
+        Some((slot, self.has(output)))
+    }
+
+    #[cold]
+    fn advance(&mut self) {
+        if let Some((output, slot)) = self.behind.as_mut().and_then(|behind| behind.0.pop_front()) {
+            self.set_output(NEAR - 1, output);
+            self.near[NEAR - 1] = slot;
+        }
+    }
+
+    #[inline]
+    fn set_output(&mut self, at: usize, output: u16) {
+        self.outputs = self.outputs & !(NONE << (BITS * at)) | u64::from(output) << (BITS * at);
+    }
+
+    /// The first place whose output is this one.
+    #[inline]
+    fn find(&self, output: u16) -> Option<usize> {
+        // The lowest place without a difference is the lowest at which the subtraction borrows.
+        let differences = self.outputs ^ (ONES * u64::from(output));
+        let equal = differences.wrapping_sub(ONES) & !differences & (ONES << (BITS - 1));
+        (equal != 0).then(|| equal.trailing_zeros() as usize / BITS)
+    }
+
+    #[inline]
+    fn has(&self, output: u16) -> bool {
+        self.find(output).is_some()
+            || (self.frames as usize > NEAR && self.iter().skip(NEAR).any(|(other, _)| other == output))
+    }
+
+    /// Takes all frames, oldest first.
+    pub(super) fn take_all(&mut self) -> Vec<(u16, Slot)> {
+        let all = self.iter().map(|(output, slot)| (output, *slot)).collect();
+        self.outputs = ONES * NONE;
+        self.frames = 0;
+        self.behind = None;
+        all
+    }
+
+    /// Counts a frame that leaves from `start` to `end`.
+    #[inline]
+    pub(super) fn count(&mut self, slot: &Slot, start: u64, end: u64) {
+        let wait_ps = start.saturating_sub(slot.at_ps);
+        self.wait_sum_ps += wait_ps;
+        self.wait_max_ps = self.wait_max_ps.max(wait_ps);
+        self.wait_buckets[WaitCount::bucket(wait_ps)] += 1;
+        self.bytes += slot.frame.wire_bytes();
+        self.held_ps += end as i64 - slot.at_ps as i64;
+    }
+
+    /// The counters.
+    pub(super) fn counted(&self) -> InputCount {
+        let wait = WaitCount { sum_ps: self.wait_sum_ps, max_ps: self.wait_max_ps, buckets: self.wait_buckets };
+        InputCount { bytes: self.bytes, max_frames: self.max_frames, wait }
+    }
+
+    /// Occupied buffers times picoseconds since the restart of the counters.
+    pub(super) fn held_area_ps(&self, now: u64) -> u64 {
+        (self.held_ps + self.present_ps(now)).max(0) as u64
+    }
+
+    /// Restarts the counters.
+    pub(super) fn restart_counts(&mut self, now: u64) {
+        (self.bytes, self.max_frames, self.held_ps) = (0, self.frames, -self.present_ps(now));
+        (self.wait_sum_ps, self.wait_max_ps, self.wait_buckets) = (0, 0, [0; WAIT_BUCKETS]);
+    }
+
+    /// Times for which the frames that are here have been here, summed.
+    fn present_ps(&self, now: u64) -> i64 {
+        self.iter().map(|(_, slot)| now.saturating_sub(slot.at_ps) as i64).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn frames_leave_by_output_in_the_order_they_came(steps in prop::collection::vec((0u8..3, 0u16..4), 1..300)) {
+            let (mut input, mut model) = (Input::default(), Vec::new());
+            for (number, (kind, output)) in steps.into_iter().enumerate() {
+                let on_line = InFlight::new(FrameRef::NONE, number as u64, 0);
+                if kind > 0 && input.frames() < 9 {
+                    input.push(output, Slot::new(on_line, 0));
+                    model.push((output, number as u64));
+                } else {
+                    let at = model.iter().position(|&(other, _)| other == output);
+                    let expected = at.map(|at| model.remove(at).1);
+                    let more = model.iter().any(|&(other, _)| other == output);
+                    let taken = input.take(output).map(|(slot, again)| (slot.at_ps, again));
+                    prop_assert_eq!(taken, expected.map(|at_ps| (at_ps, more)));
+                }
+                let here: Vec<_> = input.iter().map(|(output, slot)| (output, slot.at_ps)).collect();
+                prop_assert_eq!((&here, input.frames()), (&model, model.len() as u32));
+            }
+        }
+    }
+}
