@@ -60,6 +60,15 @@ pub struct Work {
     pub objects: u64,
     /// Of the name server's objects, those looked at for a port name that is in use.
     pub names_searched: u64,
+    /// Zone comparisons between N_Port_IDs of two ports of this switch ([`super::HardZoning::Standard`], `Modified`). What
+    /// document 000 counts; it leaves out those with the storage port, see [`super::Switch::comparisons_with`].
+    pub comparisons: u64,
+    /// The same between N_Port_IDs of one port.
+    pub own_port_comparisons: u64,
+    /// The same with N_Port_IDs of other switches.
+    pub remote_comparisons: u64,
+    /// Entries that a logout took away although [`super::HardZoning::Modified`], as document 000 has it, would leave them.
+    pub gap_entries: u64,
     /// Permissions put into or taken out of the forwarding table.
     pub permissions: u64,
     /// RSCN pages noted for a recipient.
