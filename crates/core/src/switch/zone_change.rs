@@ -39,6 +39,8 @@ impl Switch {
             return;
         }
         let old = self.view();
+        // The old zones are still asked below.
+        self.database.index_ports(old.zones.uses_switch_ports() || zones.uses_switch_ports());
         let was_hard = self.zones_hard();
         self.config.zoning = zones.clone();
         self.database.set_places(|entry| zones.place(&entry.identity()));
@@ -57,6 +59,7 @@ impl Switch {
             (false, false) => {}
         }
         self.tell_of_sight(now, &old, &new);
+        self.database.index_ports(new.zones.uses_switch_ports());
     }
 
     fn view(&self) -> View {
