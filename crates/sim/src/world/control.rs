@@ -1,19 +1,19 @@
-//! The control side of the switches: their machines, the routes between them, and how they tell each other of N_Ports.
+//! The control side of the switches: their machines, and how frames, ports and timers reach them.
 
 use super::World;
+use super::ledger::NoteKind;
 use super::node::ps_of;
 use super::processor::{Held, SwitchProcessor, is_request};
 use sanloom_core::config::{Lab, Node};
-use sanloom_core::fabric::routes::{Isl, IslEnd, cost_of, routes};
-use sanloom_core::switch::{self, PeerUpdate, PortKind, Switch, Work};
+use sanloom_core::fabric_switch::{self, Event, FabricSwitch, IslState};
+use sanloom_core::switch::{PortKind, Work};
 use sanloom_core::time::Instant;
 use sanloom_wire::Frame;
-use std::collections::VecDeque;
 
 /// The machine of one switch.
 pub struct SwitchNode {
-    /// Login server, name server, fabric controller.
-    pub machine: Switch,
+    /// Its services, and what joins it with other switches.
+    pub machine: FabricSwitch,
     /// What serves its requests; `None`: they are served at once.
     pub(super) processor: Option<SwitchProcessor>,
     /// It runs: not in the middle of a restart.
@@ -45,14 +45,6 @@ impl SwitchNode {
     }
 }
 
-/// Name server changes on their way from one switch to all others it can reach.
-///
-/// Until switches exchange them as frames, they travel outside the links and take no time.
-#[derive(Default)]
-pub struct PeerMail {
-    queue: VecDeque<(u16, PeerUpdate)>,
-}
-
 impl World {
     /// A frame is for a service of a switch.
     pub(super) fn local(&mut self, switch: u16, port: u16, frame: crate::net::FrameRef) {
@@ -82,7 +74,7 @@ impl World {
         let now = Instant::from_ns(self.net.now() / 1_000);
         let machine = &mut self.switches[usize::from(switch)].machine;
         let (before, header) = (machine.work(), frame.header);
-        machine.handle(now, switch::Input::Frame { port, frame });
+        machine.handle(now, fabric_switch::Input::Frame { port, frame });
         let work = machine.work().since(before);
         if let Some(log) = &mut self.command_log {
             log.served(switch, port, &header, work);
@@ -94,18 +86,18 @@ impl World {
     /// The timer of a switch has run out.
     pub(super) fn switch_timeout(&mut self, switch: u16) {
         let now = Instant::from_ns(self.net.now() / 1_000);
-        self.switch_input(switch, now, switch::Input::Timeout);
+        self.switch_input(switch, now, fabric_switch::Input::Timeout);
     }
 
     /// A port of a switch went up or down.
     pub(super) fn switch_port(&mut self, switch: u16, port: u16, up: bool) {
         let now = Instant::from_ns(self.net.now() / 1_000);
         let kind = self.port_kind(switch, port);
-        let input = if up { switch::Input::PortUp { port, kind } } else { switch::Input::PortDown { port } };
+        let input = if up { fabric_switch::Input::PortUp { port, kind } } else { fabric_switch::Input::PortDown { port } };
         self.switch_input(switch, now, input);
     }
 
-    fn switch_input(&mut self, switch: u16, now: Instant, input: switch::Input) {
+    fn switch_input(&mut self, switch: u16, now: Instant, input: fabric_switch::Input) {
         self.switches[usize::from(switch)].machine.handle(now, input);
         self.drain_switch(switch, None);
     }
@@ -113,14 +105,14 @@ impl World {
     fn drain_switch(&mut self, switch: u16, mut held: Option<&mut Held>) {
         while let Some(output) = self.switches[usize::from(switch)].machine.poll_output() {
             match output {
-                switch::Output::Send { port, frame } => match &mut held {
+                fabric_switch::Output::Send { port, frame } => match &mut held {
                     Some(held) => held.push((port, frame)),
                     None => self.send_from_switch(switch, port, frame),
                 },
-                switch::Output::Fib(delta) => self.net.fib_mut(switch).apply(&delta),
-                switch::Output::Peer(update) => self.post(switch, update),
+                fabric_switch::Output::Fib(delta) => self.net.fib_mut(switch).apply(&delta),
+                fabric_switch::Output::Event(event) => self.switch_event(switch, event),
                 // Every run begins with the lab's addresses.
-                switch::Output::Persist { .. } => {}
+                fabric_switch::Output::Persist { .. } => {}
             }
         }
         if let Some(at) = self.switches[usize::from(switch)].machine.poll_timeout() {
@@ -136,54 +128,18 @@ impl World {
         self.net.send_from_switch(switch, port, frame);
     }
 
-    fn post(&mut self, from: u16, update: PeerUpdate) {
-        self.mail.queue.push_back((from, update));
-        self.net.set_timer(self.timers.mail, self.net.now());
-    }
-
-    /// Name server changes have reached the other switches.
-    pub(super) fn deliver_mail(&mut self) {
-        let now = Instant::from_ns(self.net.now() / 1_000);
-        while let Some((from, update)) = self.mail.queue.pop_front() {
-            for switch in 0..self.switches.len() as u16 {
-                if switch != from && self.reaches(from, switch) && self.switches[usize::from(switch)].up {
-                    self.switch_input(switch, now, switch::Input::Peer(update.clone()));
-                }
-            }
+    fn switch_event(&mut self, switch: u16, event: Event) {
+        match event {
+            Event::IslUp { .. } | Event::IslDown { .. } => self.note(NoteKind::Reroute),
+            Event::Isolated { port, reason } => self.note(NoteKind::Isolated { switch, port, reason }),
+            Event::Domain(_) | Event::Principal(_) | Event::ZonesChanged { .. } => {}
         }
     }
 
-    /// There is a path between two switches.
-    fn reaches(&self, from: u16, to: u16) -> bool {
-        let domain = self.lab.switches[usize::from(to)].domain;
-        !self.net.switch(from).fib.legs(domain).is_empty()
-    }
-
-    /// The topology has changed: new shortest paths for everybody (Dijkstra), and the name servers of switches that can
-    /// reach each other again are brought together.
-    pub(super) fn recompute_routes(&mut self) {
-        let now = Instant::from_ns(self.net.now() / 1_000);
-        let isls = self.isls();
-        let domains: Vec<u8> = self.lab.switches.iter().map(|switch| switch.domain).collect();
-        let all = routes(&domains, &isls);
-        for (switch, routes) in all.into_iter().enumerate() {
-            self.switch_input(switch as u16, now, switch::Input::Routes(routes));
-        }
-    }
-
-    fn isls(&self) -> Vec<Isl> {
-        let end = |end: &sanloom_core::config::LinkEnd| match end.node {
-            Node::Switch(switch) => Some(IslEnd { switch: usize::from(switch), port: end.port }),
-            _ => None,
-        };
-        let mut isls = Vec::new();
-        for (number, link) in self.lab.links.iter().enumerate() {
-            if let (Some(a), Some(b)) = (end(&link.ends[0]), end(&link.ends[1])) {
-                let up = self.net.link_is_up(number as u16) && self.switches[a.switch].up && self.switches[b.switch].up;
-                isls.push(Isl { a, b, cost: cost_of(link.rate.bytes_per_s()), bundle: link.bundle, up });
-            }
-        }
-        isls
+    /// The switches agree on links, domains or zones.
+    pub(super) fn forming(&self) -> bool {
+        let up = self.switches.iter().filter(|node| node.up);
+        up.flat_map(|node| node.machine.isls()).any(|isl| isl.state == IslState::Initialising)
     }
 
     fn port_kind(&self, switch: u16, port: u16) -> PortKind {

@@ -9,7 +9,7 @@ use super::World;
 use sanloom_core::config::{self, ProcessorSharing};
 use sanloom_core::switch::Work;
 use sanloom_wire::els::Els;
-use sanloom_wire::{Frame, Header, Message, Payload, RCtl};
+use sanloom_wire::{FcType, Frame, Header, Message, Payload, RCtl};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Messages with the ports that they will leave through.
@@ -77,9 +77,11 @@ impl SwitchProcessor {
     }
 }
 
-/// A request to a service, not the answer to a notification or the end of an exchange.
+/// A request of an N_Port to a service, not the answer to a notification or the end of an exchange.
 pub(super) fn is_request(header: &Header) -> bool {
     matches!(header.r_ctl, RCtl::ELS_REQUEST | RCtl::UNSOLICITED_CONTROL)
+        && header.fc_type != FcType::SW_ILS
+        && !header.d_id.is_domain_controller()
 }
 
 fn is_fabric_login(frame: &Frame) -> bool {
