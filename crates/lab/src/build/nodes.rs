@@ -38,6 +38,11 @@ impl Names {
         Names { by_name }
     }
 
+    /// The node with this name.
+    pub fn get(&self, name: &str) -> Option<Node> {
+        self.by_name.get(name).copied()
+    }
+
     /// The node with this name if `accept` allows its sort; otherwise a diagnosis that says what was `wanted`.
     pub fn find(
         &self,

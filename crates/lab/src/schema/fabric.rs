@@ -1,8 +1,6 @@
-//! Sections of the fabric: timers, switches, links, zones.
+//! Sections of the fabric: timers, switches, links.
 
-use super::{
-    ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, QUEUEING, SPREAD, SectionDef, ZONE_DEFAULT,
-};
+use super::{ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, QUEUEING, SPREAD, SectionDef};
 
 pub(super) const TIMERS: SectionDef = SectionDef {
     name: "timers",
@@ -154,7 +152,7 @@ const CREDITS: Key = Key {
     also: &["buffers", "bb_credit", "credit"],
 };
 
-const SPREAD_KEY: Key = Key {
+pub(super) const SPREAD_KEY: Key = Key {
     path: "spread",
     kind: Kind::Choice(SPREAD),
     fallback: Fallback::Value("\"blocks\""),
@@ -242,47 +240,6 @@ pub(super) const ISL: SectionDef = SectionDef {
             meaning: "Names of the links, as many as there are.",
             example: "\"ISL{1..8}\"",
             also: &["names", "label"],
-        },
-        SPREAD_KEY,
-    ],
-};
-
-pub(super) const ZONING: SectionDef = SectionDef {
-    name: "zoning",
-    form: Form::Single,
-    meaning: "What holds beside the zones.",
-    also: &["zones"],
-    keys: &[Key {
-        path: "default",
-        kind: Kind::Choice(ZONE_DEFAULT),
-        fallback: Fallback::Value("\"open\""),
-        meaning: "What holds for ports in no zone.",
-        example: "\"closed\"",
-        also: &["default_zone"],
-    }],
-};
-
-pub(super) const ZONE: SectionDef = SectionDef {
-    name: "zone",
-    form: Form::List,
-    meaning: "Zones: ports that may talk to each other. A range as name makes several zones, and each range among the members is handed to them.",
-    also: &["zoneset"],
-    keys: &[
-        Key {
-            path: "name",
-            kind: Kind::Pattern,
-            fallback: Fallback::Required,
-            meaning: "Name of the zone, or a range of names.",
-            example: "\"backup\"",
-            also: &["names", "label"],
-        },
-        Key {
-            path: "members",
-            kind: Kind::Patterns,
-            fallback: Fallback::Required,
-            meaning: "Hosts and storage (all their ports), single ports (`server2:1`), or port names (`21:00:00:24:ff:00:00:01`).",
-            example: "[\"server1\", \"disk{1..4}\", \"server2:1\"]",
-            also: &["ports", "wwpns"],
         },
         SPREAD_KEY,
     ],

@@ -4,6 +4,7 @@ use super::Word;
 use sanloom_core::config::{
     Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, Queueing, ZoneDefault,
 };
+use sanloom_core::zoning::{MergeControl, MergeRules};
 
 /// Two tables of equal length: the words with their meanings, and the values.
 macro_rules! words {
@@ -51,6 +52,41 @@ words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
 words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
     "open" => ZoneDefault::Open, "ports in no zone may talk to each other";
     "closed" => ZoneDefault::Closed, "ports in no zone may talk to nobody";
+});
+
+words!(MERGE_RULE, MERGE_RULES: MergeRules {
+    "standard" => MergeRules::STANDARD, "zones of both are joined; those of one name must have the same members; of two default zones the closed one holds";
+    "enhanced" => MergeRules::ENHANCED, "likewise, and the default zones must be the same";
+    "fabric-os" => MergeRules::FABRIC_OS, "the effective configurations must be the same, and the order of members matters";
+});
+
+words!(MERGE_CONTROL, MERGE_CONTROLS: MergeControl {
+    "allow" => MergeControl::Allow, "those that can be merged";
+    "restrict" => MergeControl::Restrict, "equal ones only";
+});
+
+/// What an edit of a zone database does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EditAction {
+    Create,
+    Delete,
+    Rename,
+    Add,
+    Remove,
+    Enable,
+    Disable,
+    Default,
+}
+
+words!(EDIT_ACTION, EDIT_ACTIONS: EditAction {
+    "create" => EditAction::Create, "makes a `zone`, an `alias` or a `config`";
+    "delete" => EditAction::Delete, "removes one; nothing may name it any more at the end";
+    "rename" => EditAction::Rename, "gives one the name `to`, wherever it is named";
+    "add" => EditAction::Add, "adds `members`, `principals` or `zones`";
+    "remove" => EditAction::Remove, "takes `members`, `principals` or `zones` away";
+    "enable" => EditAction::Enable, "puts the `config` in force, as it is at the end of the file";
+    "disable" => EditAction::Disable, "puts nothing in force";
+    "default" => EditAction::Default, "changes the default zone to `default`";
 });
 
 words!(DIRECTION, DIRECTIONS: Direction {
