@@ -42,12 +42,7 @@ impl Switch {
 
     /// An N_Port answered an RSCN.
     pub(super) fn notification_answered(&mut self, now: Instant, header: &Header, els: &Els) {
-        let reply = match els {
-            Els::LsRjt(reject) if reject.reason == LsRjtReason::LOGICAL_BUSY => Ended::Busy,
-            Els::LsRjt(_) => Ended::Rejected,
-            _ => Ended::Accepted,
-        };
-        match self.rscn.answered(now, header.s_id, header.ox_id, reply) {
+        match self.rscn.answered(now, header.s_id, header.ox_id, Ended::of(els)) {
             Ended::Accepted | Ended::Busy => {}
             Ended::Rejected => self.counters.rscn_rejected += 1,
             Ended::Unknown => self.counters.frames_discarded += 1,

@@ -37,6 +37,12 @@ pub struct Counters {
     pub rscn_repeated: u64,
     /// RSCNs that the recipient rejected.
     pub rscn_rejected: u64,
+    /// Link incidents of the switch's ports.
+    pub link_incidents: u64,
+    /// Reports of link incidents sent, repetitions included.
+    pub incident_reports_sent: u64,
+    /// Reports that nobody answered, or that gave way to later ones.
+    pub incident_reports_lost: u64,
     /// Frames to a service that no service understands, or from an unknown sender.
     pub frames_discarded: u64,
     /// Updates received from other switches.

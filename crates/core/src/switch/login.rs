@@ -226,6 +226,7 @@ impl Switch {
             self.addresses.release(id);
         }
         self.rscn.forget(id);
+        self.management.forget(id);
         self.fib(FibDelta::RemoveId { id });
         let known = self.database.remove(id);
         if let Some(known) = &known {

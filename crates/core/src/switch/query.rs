@@ -99,7 +99,7 @@ impl Switch {
     }
 
     /// Soft zoning. A port sees itself.
-    fn may_see(&self, viewer: &Known, known: &Known) -> bool {
+    pub(super) fn may_see(&self, viewer: &Known, known: &Known) -> bool {
         let zones = &self.config.zoning;
         known.entry.listed
             && (viewer.entry.port_id == known.entry.port_id || zones.permitted(&viewer.place, &known.place))

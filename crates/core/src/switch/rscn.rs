@@ -16,7 +16,7 @@
 
 use crate::time::{Instant, Span};
 use sanloom_wire::FcId;
-use sanloom_wire::els::{AddressFormat, Rscn, RscnPage};
+use sanloom_wire::els::{AddressFormat, Els, LsRjtReason, Rscn, RscnPage};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Pages of one RSCN; with more, a host is better off asking for everything.
@@ -84,7 +84,7 @@ pub(super) struct Notification {
     pub(super) repeated: bool,
 }
 
-/// How a reply of a recipient ended its RSCN.
+/// How a reply of a recipient ended a notification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ended {
     /// Accepted.
@@ -93,8 +93,19 @@ pub(super) enum Ended {
     Busy,
     /// Rejected otherwise: it does not come again.
     Rejected,
-    /// No such RSCN is on its way.
+    /// No such notification is on its way.
     Unknown,
+}
+
+impl Ended {
+    /// By the reply that came.
+    pub(super) fn of(reply: &Els) -> Ended {
+        match reply {
+            Els::LsRjt(reject) if reject.reason == LsRjtReason::LOGICAL_BUSY => Ended::Busy,
+            Els::LsRjt(_) => Ended::Rejected,
+            _ => Ended::Accepted,
+        }
+    }
 }
 
 impl RscnQueue {
@@ -230,7 +241,7 @@ impl RscnQueue {
     }
 }
 
-fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
+pub(super) fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
     queue.front().is_some_and(wanted).then(|| queue.pop_front())?
 }
 
