@@ -136,6 +136,7 @@ pub(crate) enum Origin {
 }
 
 /// A mistake before its place is worked out.
+#[derive(Clone)]
 pub(crate) struct Finding {
     pub severity: Severity,
     pub code: &'static str,

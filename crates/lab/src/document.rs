@@ -10,6 +10,7 @@ use crate::presets;
 use crate::schema::{self, Form, SECTIONS, SectionDef};
 use crate::syntax;
 use crate::value::{self, Places};
+use sanloom_core::zoning::ZoneProblem;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use toml::Spanned;
@@ -29,7 +30,7 @@ const NAME_BUDGET: usize = 4_000_000;
 const MAX_ELEMENTS: usize = 80_000;
 
 /// The sections that say what is there and how it is joined.
-const TOPOLOGY: [&str; 6] = ["switch", "host", "storage", "link", "isl", "zone"];
+const TOPOLOGY: [&str; 8] = ["switch", "host", "storage", "link", "isl", "alias", "zone", "zone_config"];
 
 /// A lab file, checked table by table.
 pub(crate) struct Document {
@@ -342,6 +343,21 @@ pub(crate) fn bad_name(name: &str, origin: &Origin, sink: &mut Sink) {
         format!("`{}` cannot be a name", value::cut(name)),
         "use up to 64 letters, digits, `-` and `_`, beginning with a letter or digit",
     );
+}
+
+/// Reports a name that zone objects cannot have.
+pub(crate) fn bad_zone_name(problem: &ZoneProblem, origin: &Origin, sink: &mut Sink) {
+    let (reason, remedy) = match problem {
+        ZoneProblem::NameTooLong { name, chars, max, .. } => {
+            (format!("the name `{}` has {chars} characters", value::cut(name)), format!("use at most {max}"))
+        }
+        ZoneProblem::BadName { name, .. } => (
+            format!("`{}` cannot be a name", value::cut(name)),
+            "use up to 64 letters, digits, `-`, `_`, `$` and `^`, beginning with a letter".to_owned(),
+        ),
+        other => (other.to_string(), "choose another name".to_owned()),
+    };
+    sink.error(BAD_NAME, origin, reason, remedy);
 }
 
 fn example_name(def: &SectionDef) -> &'static str {

@@ -29,6 +29,7 @@ pub use reference::reference;
 use diagnostic::{Sink, Sources};
 use document::Document;
 use sanloom_core::config::{Lab, Picos, ProblemKind};
+use sanloom_core::zoning::Transaction;
 
 /// A lab file that was read without mistakes.
 #[derive(Clone, PartialEq, Debug)]
@@ -75,17 +76,38 @@ pub fn parse_time(text: &str) -> Result<Picos, String> {
     units::parse(text, &units::TIME).map(Picos).map_err(|bad| format!("{}: {}", bad.reason, bad.remedy))
 }
 
+/// Reads the file of zone edits `text` and does the edits on the zone database of a lab, in one transaction that has not
+/// been committed. `path_label` is what diagnostics call the file.
+///
+/// # Errors
+/// Every mistake of the file, every edit that is refused, and everything that a commit would refuse, sorted by place.
+pub fn edit_zones(path_label: &str, text: &str, lab: &Lab) -> Result<Transaction, Diagnostics> {
+    let mut sink = Sink::default();
+    let transaction = build::edit_zones(text, lab, &mut sink);
+    match sink.has_errors() {
+        false => Ok(transaction),
+        true => Err(sink.finish(Severity::Error, &Sources::new(path_label, text, Vec::new()))),
+    }
+}
+
 /// The fixed names of all sorts of mistakes and warnings, sorted.
 pub fn codes() -> Vec<&'static str> {
     let mut codes = vec![
         build::AMBIGUOUS_PORT,
+        build::BAD_EDIT,
         build::BAD_LUN,
+        build::BAD_MEMBER,
         build::BAD_PORT,
+        build::BAD_ZONE,
         build::CONFLICT,
+        build::NAME_TAKEN,
         build::NO_FREE_PORT,
         build::RANGE_MISMATCH,
+        build::UNKNOWN_CONFIG,
         build::UNKNOWN_LINK,
         build::UNKNOWN_NODE,
+        build::UNKNOWN_ZONE,
+        build::ZONE_LIMIT,
         check::MISSING_KEY,
         check::UNKNOWN_KEY,
         document::BAD_NAME,

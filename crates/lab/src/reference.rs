@@ -19,6 +19,8 @@ pub fn reference() -> String {
         print_section(section, &mut page);
     }
     print_forms(&mut page);
+    page.push_str(EDITS);
+    print_section(&schema::EDIT, &mut page);
     page.push_str(
         "## Presets\n\n`preset` in `[lab]` sets defaults for every section; what the file says goes before them.\n\n",
     );
@@ -65,6 +67,23 @@ name, then in the table of `"*"`, then in the preset, then in the defaults below
 ranges; every name must be that of something in the lab. Quotes around the value may be left out.
 
 An override of one of two keys that cannot stand together takes the other out of the file. Such keys are:
+
+"#;
+
+const EDITS: &str = r#"## Zone edits
+
+`sanloom zone preview LAB --edit FILE` reads a file of its own, with one section only:
+
+```toml
+[[edit]]
+action = "add"
+zone = "backup"
+members = "server2"
+
+[[edit]]
+action = "default"
+default = "closed"
+```
 
 "#;
 

@@ -40,9 +40,9 @@ fn every_example_loads_and_says_what_it_shows() {
 
 #[test]
 fn every_key_is_used_by_an_example_or_a_bad_file() {
-    let bad = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
+    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut texts: Vec<String> = examples().into_iter().map(|(_, text)| text).collect();
-    for entry in fs::read_dir(bad).unwrap() {
+    for entry in ["bad", "edits"].iter().flat_map(|folder| fs::read_dir(tests.join(folder)).unwrap()) {
         texts.push(fs::read_to_string(entry.unwrap().path()).unwrap());
     }
     let mut used: BTreeSet<String> = BTreeSet::new();

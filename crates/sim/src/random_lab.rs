@@ -26,6 +26,7 @@ pub use verdict::{judge, judge_seed};
 
 use nodes::Plan;
 use sanloom_core::config::{Lab, Picos, Run, Timers, ZoneDefault, Zoning};
+use sanloom_core::zoning::ZoneDatabase;
 use switches::Fabrics;
 
 /// A lab and when it heals.
@@ -70,12 +71,15 @@ fn draw(seed: u64, dual: bool) -> Trial {
         storage: Vec::new(),
         links: Vec::new(),
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::Open },
+        zone_database: ZoneDatabase::default(),
+        zone_policy: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),
     };
     let fabrics = Fabrics::draw(&mut dice, &mut lab, dual);
     Plan { dual }.draw(&mut dice, &mut lab, &fabrics);
+    lab.zone_database = ZoneDatabase::of_zoning(&lab.zoning, "drawn");
     traffic::draw(&mut dice, &mut lab);
     nodes::allow_for_distance(&mut lab);
     faults::draw(&mut dice, &mut lab);

@@ -1,5 +1,6 @@
 //! Switches, links and timers.
 
+use super::joining::Joining;
 use super::units::{LineRate, Picos};
 use crate::switch::Policy;
 
@@ -37,6 +38,8 @@ pub struct Switch {
     pub processor: Option<Processor>,
     /// What an administrator decides about logins and zoning.
     pub policy: Policy,
+    /// What an administrator decides about links to other switches.
+    pub joining: Joining,
 }
 
 /// What the services of a switch cost its processor. A request takes the sum of what was counted for it.
@@ -142,6 +145,8 @@ pub struct Timers {
     pub hold_time: Picos,
     /// State changes within this time share one RSCN.
     pub rscn_delay: Picos,
+    /// Fabric stability timeout: how long switches wait for each other before they agree on a principal.
+    pub f_s_tov: Picos,
 }
 
 impl Default for Timers {
@@ -151,6 +156,7 @@ impl Default for Timers {
             r_a_tov: Picos::from_secs(10),
             hold_time: Picos::from_ms(500),
             rscn_delay: Picos::from_ms(5),
+            f_s_tov: Picos::from_secs(5),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod attached;
 mod fabric;
 mod fault;
+mod joining;
 mod node;
 mod problem;
 mod units;
@@ -17,6 +18,7 @@ pub use attached::AttachedPort;
 pub use fabric::{
     Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
 };
+pub use joining::{FlowControlModes, Joining};
 pub use fault::{Direction, Fault, FaultKind};
 pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage, StoragePort,
@@ -26,7 +28,9 @@ pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
-pub use zoning::{BadZoneMember, Zone, ZoneDefault, ZoneMember, Zoning};
+pub use zoning::{BadZoneMember, Zone, ZoneDefault, ZoneMember, ZonePolicy, Zoning};
+
+use crate::zoning::ZoneDatabase;
 
 /// A whole lab: one storage area network, what it is asked to do, and what happens to it.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,8 +51,12 @@ pub struct Lab {
     pub storage: Vec<Storage>,
     /// Links between ports, hosts and storage to switches and switches to each other.
     pub links: Vec<Link>,
-    /// Who may talk to whom.
+    /// Who may talk to whom: the effective zones of `zone_database` and its default zone.
     pub zoning: Zoning,
+    /// Everything that zoning defines, and what of it is in force.
+    pub zone_database: ZoneDatabase,
+    /// How large the zone database may become, and what it merges with.
+    pub zone_policy: ZonePolicy,
     /// Streams of requests.
     pub workloads: Vec<Workload>,
     /// What goes wrong, sorted by time.

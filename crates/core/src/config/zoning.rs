@@ -1,5 +1,6 @@
 //! The effective zones: what is enforced.
 
+use crate::zoning::{MergeControl, MergeRules, ZoneLimits};
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +12,17 @@ pub struct Zoning {
     pub zones: Vec<Zone>,
     /// What holds for ports in no zone.
     pub default: ZoneDefault,
+}
+
+/// How the switches of a fabric treat their zone database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ZonePolicy {
+    /// How large it may become.
+    pub limits: ZoneLimits,
+    /// Which other databases it may join.
+    pub merge_control: MergeControl,
+    /// What makes two databases one.
+    pub merge_rules: MergeRules,
 }
 
 /// Ports that may talk to each other.

@@ -111,6 +111,25 @@ impl fmt::Display for ObjectKind {
 }
 
 impl ZoneDatabase {
+    /// A database in which the zones are defined and in force as one configuration.
+    pub fn of_zoning(zoning: &Zoning, config: &str) -> ZoneDatabase {
+        let members = |list: &[ZoneMember]| list.iter().copied().map(MemberRef::Member).collect();
+        let definition =
+            |zone: &Zone| ZoneDefinition { members: members(&zone.members), principals: members(&zone.principals) };
+        let mut defined = DefinedZones::default();
+        defined.zones = zoning.zones.iter().map(|zone| (zone.name.clone(), definition(zone))).collect();
+        if !zoning.zones.is_empty() {
+            let names = zoning.zones.iter().map(|zone| zone.name.clone()).collect();
+            defined.configs.insert(config.to_owned(), names);
+        }
+        let effective = || Arc::new(EffectiveZones { name: config.to_owned(), zones: zoning.zones.clone() });
+        ZoneDatabase {
+            defined: Arc::new(defined),
+            effective: (!zoning.zones.is_empty()).then(effective),
+            default_zone: zoning.default,
+        }
+    }
+
     /// What is to be enforced: the effective zones and the default.
     pub fn zoning(&self) -> Zoning {
         let zones = self.effective.as_ref().map_or(Vec::new(), |effective| effective.zones.clone());

@@ -18,7 +18,7 @@ pub struct ZoneLimits {
     pub aliases: usize,
     /// Configurations defined.
     pub configs: usize,
-    /// Members of one zone or alias, zones of one configuration.
+    /// Members of one zone or alias.
     pub members: usize,
 }
 
@@ -98,7 +98,7 @@ impl ZoneLimits {
         let name = name.to_owned();
         if members == 0 {
             problems.push(ZoneProblem::Empty { kind, name });
-        } else if members > self.members {
+        } else if members > self.members && kind != ObjectKind::Config {
             problems.push(ZoneProblem::TooManyMembers { kind, name, members, max: self.members });
         }
     }

@@ -32,8 +32,12 @@ impl Holes {
             |key: &Key| ["luns", "lun_size", "block_size", "receive_size", "data_frames_in_flight"].contains(&key.path);
         let topology = sink.is_without_section()
             || sink.has_any(&[BAD_NAME, DEFINED_TWICE, TOO_MANY, BAD_RANGE])
-            || ["link", "isl", "zone"].iter().any(|name| any_wrong(&document.list(name), joins, sink))
+            || ["link", "isl", "alias", "zone", "zone_config"]
+                .iter()
+                .any(|name| any_wrong(&document.list(name), joins, sink))
             || nodes.iter().any(|list| list.iter().any(|w| is_wrong(&w.element, ports, sink)));
+        let zoning = document.element(crate::schema::section("zoning"));
+        let topology = topology || zoning.is_some_and(|zoning| is_wrong(&zoning, |key| key.path == "effective", sink));
         let run = document.element(crate::schema::section("run"));
         Holes {
             topology,

@@ -8,6 +8,8 @@ mod nodes;
 mod ports;
 mod vms;
 mod workloads;
+mod zone_edits;
+mod zone_members;
 mod zones;
 
 pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
@@ -15,12 +17,16 @@ pub(crate) use links::RANGE_MISMATCH;
 pub(crate) use nodes::UNKNOWN_NODE;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
+pub(crate) use zone_edits::{BAD_EDIT, edit_zones};
+pub(crate) use zone_members::BAD_MEMBER;
+pub(crate) use zones::{BAD_ZONE, NAME_TAKEN, UNKNOWN_CONFIG, UNKNOWN_ZONE, ZONE_LIMIT};
 
 use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use sanloom_core::config::{Lab, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning};
+use sanloom_core::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 
 /// A lab and where each of its values was written.
@@ -29,6 +35,7 @@ pub(crate) struct Built<'d> {
     places: Vec<(Section, Vec<Where<'d>>)>,
     lab_element: Element<'d>,
     holes: holes::Holes,
+    zone_findings: Vec<Finding>,
 }
 
 /// Of the workloads of one range that cannot reach their storage, so many are named.
@@ -71,10 +78,9 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         hosts,
         storage,
         links: Vec::new(),
-        zoning: Zoning {
-            zones: Vec::new(),
-            default: single("zoning")?.choice("default", schema::ZONE_DEFAULTS).unwrap_or(ZoneDefault::Open),
-        },
+        zoning: Zoning { zones: Vec::new(), default: ZoneDefault::Open },
+        zone_database: ZoneDatabase::default(),
+        zone_policy: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),
@@ -83,7 +89,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
-    let zone_places = zones::build(document, &mut lab, &names, &mut budget, sink);
+    let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
     let nodes = nodes.map(Vec::as_slice);
     let holes = holes::Holes::before_workloads(document, nodes, sink);
     let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
@@ -105,7 +111,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Fault, fault_places),
         (Section::Expectation, expect_places),
     ];
-    Some(Built { lab, places, lab_element, holes })
+    Some(Built { lab, places, lab_element, holes, zone_findings })
 }
 
 impl Built<'_> {
@@ -131,6 +137,12 @@ impl Built<'_> {
         }
         for (problem, origin) in found {
             add(problem, origin, Severity::Error, sink);
+        }
+        for finding in &self.zone_findings {
+            let follows = finding.code == ProblemKind::EmptyZone.name() && self.holes.in_topology();
+            if !follows && !sink.knows_within(&finding.origin) {
+                sink.add(finding.clone());
+            }
         }
     }
 
@@ -177,6 +189,7 @@ fn timers(element: &Element<'_>) -> Timers {
         e_d_tov: element.time("e_d_tov").unwrap_or(default.e_d_tov),
         r_a_tov: element.time("r_a_tov").unwrap_or(default.r_a_tov),
         hold_time: element.time("hold_time").unwrap_or(default.hold_time),
+        f_s_tov: element.time("f_s_tov").unwrap_or(default.f_s_tov),
         rscn_delay: element.time("rscn_delay").unwrap_or(default.rscn_delay),
     }
 }

@@ -9,7 +9,7 @@ use crate::schema;
 use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_core::config::{
-    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Lab, Lun, MAX_NODES,
+    Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lab, Lun, MAX_NODES,
     Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
 };
 use sanloom_core::switch::{LoginLimits, Policy};
@@ -37,6 +37,11 @@ impl Names {
             by_name.entry(name.clone()).or_insert(node);
         }
         Names { by_name }
+    }
+
+    /// The node with this name.
+    pub fn get(&self, name: &str) -> Option<Node> {
+        self.by_name.get(name).copied()
     }
 
     /// The node with this name if `accept` allows its sort; otherwise a diagnosis that says what was `wanted`.
@@ -120,6 +125,7 @@ pub(super) fn switches<'d>(
             latency: element.time("latency").unwrap_or_default(),
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
             policy: policy(element),
+            joining: joining(element),
             processor: has_table(element, "processor").then(|| Processor {
                 sharing: element
                     .choice("processor.sharing", schema::PROCESSOR_SHARINGS)
@@ -132,6 +138,18 @@ pub(super) fn switches<'d>(
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
+}
+
+fn joining(element: &Element<'_>) -> Joining {
+    let default = Joining::default();
+    Joining {
+        priority: element.integer("fabric.priority").unwrap_or(default.priority),
+        insistent: element.flag("fabric.insistent"),
+        reconfigure: element.flag("fabric.reconfigure"),
+        flow_control: element.choice("fabric.flow_control", schema::FLOW_CONTROLS).unwrap_or_default(),
+        zoning: element.choice("fabric.zoning", schema::ZONING_SUPPORTS).unwrap_or(default.zoning),
+        cost_rule: element.choice("fabric.cost", schema::COST_RULES).unwrap_or_default(),
+    }
 }
 
 fn policy(element: &Element<'_>) -> Policy {

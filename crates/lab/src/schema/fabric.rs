@@ -1,8 +1,8 @@
-//! Sections of the fabric: timers, switches, links, zones.
+//! Sections of the fabric: timers, switches, links.
 
 use super::{
-    ADDRESSING, ARBITRATION, DUPLICATE_NAMES, FORWARDING, Fallback, Form, HARD_ZONING, ISL_CHOICE, Key, Kind,
-    NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef, ZONE_DEFAULT,
+    ADDRESSING, ARBITRATION, COST_RULE, DUPLICATE_NAMES, FLOW_CONTROL, FORWARDING, Fallback, Form, HARD_ZONING, ISL_CHOICE, Key, Kind,
+    NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef, ZONING_SUPPORT,
 };
 
 pub(super) const TIMERS: SectionDef = SectionDef {
@@ -34,6 +34,14 @@ pub(super) const TIMERS: SectionDef = SectionDef {
             meaning: "A frame that waits longer in a switch is discarded.",
             example: "\"500ms\"",
             also: &["edge_hold_time"],
+        },
+        Key {
+            path: "f_s_tov",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"5s\""),
+            meaning: "Fabric stability timeout: how long switches wait for each other before they agree on a principal switch.",
+            example: "\"5s\"",
+            also: &["fs_tov", "fabric_stability"],
         },
         Key {
             path: "rscn_delay",
@@ -165,6 +173,62 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             also: &["max_logins"],
         },
         Key {
+            path: "fabric",
+            kind: Kind::Table,
+            fallback: Fallback::Absent("a switch that joins any other"),
+            meaning: "How the switch joins others to a fabric.",
+            example: "{ priority = 1, cost = \"brocade\" }",
+            also: &["joining", "isl"],
+        },
+        Key {
+            path: "fabric.priority",
+            kind: Kind::Integer { min: 1, max: 255 },
+            fallback: Fallback::Value("128"),
+            meaning: "Priority in the selection of the principal switch, the lowest first; 255: never.",
+            example: "1",
+            also: &["priority"],
+        },
+        Key {
+            path: "fabric.insistent",
+            kind: Kind::Flag,
+            fallback: Fallback::Value("false"),
+            meaning: "Rather be isolated than have another domain than its own.",
+            example: "true",
+            also: &["insistent", "static"],
+        },
+        Key {
+            path: "fabric.reconfigure",
+            kind: Kind::Flag,
+            fallback: Fallback::Value("false"),
+            meaning: "When a domain has two owners, give all domains anew instead of isolating the link. Both ends must want it.",
+            example: "true",
+            also: &["auto_reconfigure", "rcf"],
+        },
+        Key {
+            path: "fabric.flow_control",
+            kind: Kind::Choice(FLOW_CONTROL),
+            fallback: Fallback::Value("\"r-rdy\""),
+            meaning: "Flow control modes that its ports to other switches can do; neighbours without a common one are isolated.",
+            example: "\"vendor\"",
+            also: &["flow_control"],
+        },
+        Key {
+            path: "fabric.zoning",
+            kind: Kind::Choice(ZONING_SUPPORT),
+            fallback: Fallback::Value("\"yes\""),
+            meaning: "Whether it knows zoning.",
+            example: "\"no\"",
+            also: &["zoning"],
+        },
+        Key {
+            path: "fabric.cost",
+            kind: Kind::Choice(COST_RULE),
+            fallback: Fallback::Value("\"standard\""),
+            meaning: "How its links cost for path selection.",
+            example: "\"brocade\"",
+            also: &["cost_rule", "fspf_cost"],
+        },
+        Key {
             path: "processor",
             kind: Kind::Table,
             fallback: Fallback::Absent("logins and requests to the services are answered at once"),
@@ -251,7 +315,7 @@ const CREDITS: Key = Key {
     also: &["buffers", "bb_credit", "credit"],
 };
 
-const SPREAD_KEY: Key = Key {
+pub(super) const SPREAD_KEY: Key = Key {
     path: "spread",
     kind: Kind::Choice(SPREAD),
     fallback: Fallback::Value("\"blocks\""),
@@ -339,47 +403,6 @@ pub(super) const ISL: SectionDef = SectionDef {
             meaning: "Names of the links, as many as there are.",
             example: "\"ISL{1..8}\"",
             also: &["names", "label"],
-        },
-        SPREAD_KEY,
-    ],
-};
-
-pub(super) const ZONING: SectionDef = SectionDef {
-    name: "zoning",
-    form: Form::Single,
-    meaning: "What holds beside the zones.",
-    also: &["zones"],
-    keys: &[Key {
-        path: "default",
-        kind: Kind::Choice(ZONE_DEFAULT),
-        fallback: Fallback::Value("\"open\""),
-        meaning: "What holds for ports in no zone.",
-        example: "\"closed\"",
-        also: &["default_zone"],
-    }],
-};
-
-pub(super) const ZONE: SectionDef = SectionDef {
-    name: "zone",
-    form: Form::List,
-    meaning: "Zones: ports that may talk to each other. A range as name makes several zones, and each range among the members is handed to them.",
-    also: &["zoneset"],
-    keys: &[
-        Key {
-            path: "name",
-            kind: Kind::Pattern,
-            fallback: Fallback::Required,
-            meaning: "Name of the zone, or a range of names.",
-            example: "\"backup\"",
-            also: &["names", "label"],
-        },
-        Key {
-            path: "members",
-            kind: Kind::Patterns,
-            fallback: Fallback::Required,
-            meaning: "Hosts and storage (all their ports), single ports (`server2:1`), or port names (`21:00:00:24:ff:00:00:01`).",
-            example: "[\"server1\", \"disk{1..4}\", \"server2:1\"]",
-            also: &["ports", "wwpns"],
         },
         SPREAD_KEY,
     ],

@@ -5,8 +5,10 @@ mod fabric;
 mod nodes;
 mod traffic;
 mod words;
+mod zoning;
 
 pub(crate) use words::*;
+pub(crate) use zoning::EDIT;
 
 /// A section of the lab file.
 pub(crate) struct SectionDef {
@@ -124,8 +126,10 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     nodes::STORAGE,
     fabric::LINK,
     fabric::ISL,
-    fabric::ZONING,
-    fabric::ZONE,
+    zoning::ZONING,
+    zoning::ALIAS,
+    zoning::ZONE,
+    zoning::ZONE_CONFIG,
     traffic::WORKLOAD,
     traffic::FAULT,
     traffic::EXPECT,

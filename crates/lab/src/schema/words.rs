@@ -2,10 +2,12 @@
 
 use super::Word;
 use sanloom_core::config::{
-    Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
+    Arbitration, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
 };
+use sanloom_core::fspf::cost::CostRule;
 use sanloom_core::nport::LoginScript;
 use sanloom_core::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
+use sanloom_core::zoning::{MergeControl, MergeRules};
 
 /// Two tables of equal length: the words with their meanings, and the values.
 macro_rules! words {
@@ -78,6 +80,23 @@ words!(NAME_LOOKUP, NAME_LOOKUPS: NameLookup {
     "linear" => NameLookup::Linear, "entry by entry, as the switch of document 000 does";
 });
 
+words!(FLOW_CONTROL, FLOW_CONTROLS: FlowControlModes {
+    "r-rdy" => FlowControlModes::RRdy, "R_RDY, mode 0002, the standard's";
+    "vendor" => FlowControlModes::Vendor, "a vendor's own, mode 0001, and no other";
+    "vendor-first" => FlowControlModes::VendorFirst, "mode 0001, and R_RDY with those who cannot";
+});
+
+words!(ZONING_SUPPORT, ZONING_SUPPORTS: bool {
+    "yes" => true, "it merges and distributes zones";
+    "no" => false, "it rejects merge and change requests, and its neighbours isolate their links to it";
+});
+
+words!(COST_RULE, COST_RULES: CostRule {
+    "standard" => CostRule::Standard, "by speed: 1000 at 1GFC, 500 at 2GFC, 62 at 16GFC (RFC 4626)";
+    "brocade" => CostRule::Brocade, "1000 at 1GFC, 500 at any other speed, whatever the width of a trunk";
+    "cisco" => CostRule::Cisco, "by speed, the links of a bundle together";
+});
+
 words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {
     "standard" => LoginScript::Standard, "those of Linux; an FDISC waits twice R_A_TOV for its answer";
     "npiv" => LoginScript::Npiv, "FDISC, SCR, LIRR and RFT_ID in sessions of their own (document 000, figure 6); an FDISC waits E_D_TOV";
@@ -86,6 +105,41 @@ words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {
 words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
     "open" => ZoneDefault::Open, "ports in no zone may talk to each other";
     "closed" => ZoneDefault::Closed, "ports in no zone may talk to nobody";
+});
+
+words!(MERGE_RULE, MERGE_RULES: MergeRules {
+    "standard" => MergeRules::STANDARD, "zones of both are joined; those of one name must have the same members; of two default zones the closed one holds";
+    "enhanced" => MergeRules::ENHANCED, "likewise, and the default zones must be the same";
+    "fabric-os" => MergeRules::FABRIC_OS, "the effective configurations must be the same, and the order of members matters";
+});
+
+words!(MERGE_CONTROL, MERGE_CONTROLS: MergeControl {
+    "allow" => MergeControl::Allow, "those that can be merged";
+    "restrict" => MergeControl::Restrict, "equal ones only";
+});
+
+/// What an edit of a zone database does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EditAction {
+    Create,
+    Delete,
+    Rename,
+    Add,
+    Remove,
+    Enable,
+    Disable,
+    Default,
+}
+
+words!(EDIT_ACTION, EDIT_ACTIONS: EditAction {
+    "create" => EditAction::Create, "makes a `zone`, an `alias` or a `config`";
+    "delete" => EditAction::Delete, "removes one; nothing may name it any more at the end";
+    "rename" => EditAction::Rename, "gives one the name `to`, wherever it is named";
+    "add" => EditAction::Add, "adds `members`, `principals` or `zones`";
+    "remove" => EditAction::Remove, "takes `members`, `principals` or `zones` away";
+    "enable" => EditAction::Enable, "puts the `config` in force, as it is at the end of the file";
+    "disable" => EditAction::Disable, "puts nothing in force";
+    "default" => EditAction::Default, "changes the default zone to `default`";
 });
 
 words!(DIRECTION, DIRECTIONS: Direction {

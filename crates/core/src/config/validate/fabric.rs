@@ -78,16 +78,18 @@ fn idle_zones(lab: &Lab, problems: &mut Problems) {
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index);
         let ports = |member: &ZoneMember| known.get(member).copied().unwrap_or(0);
-        let strangers = |members: &[ZoneMember]| members.iter().any(|member| ports(member) == 0);
         for (members, key) in [(&zone.members, "members"), (&zone.principals, "principals")] {
-            if strangers(members) {
-                problems.add(
-                    ProblemKind::IdleZone,
-                    place.key(key),
-                    format!("zone `{}` names a port that no node of the lab has", zone.name),
-                    "check the port name",
-                );
-            }
+            let (reason, remedy) = match members.iter().find(|member| ports(member) == 0) {
+                None => continue,
+                Some(ZoneMember::PortName(_)) => {
+                    (format!("zone `{}` names a port that no node of the lab has", zone.name), "check the port name")
+                }
+                Some(stranger) => (
+                    format!("zone `{}` names `{stranger}`, where the lab has no port", zone.name),
+                    "check the node name, the domain and port, or the address",
+                ),
+            };
+            problems.add(ProblemKind::IdleZone, place.key(key), reason, remedy);
         }
         if !zone.is_peer() && zone.members.len() == 1 && ports(&zone.members[0]) == 1 {
             problems.add(

@@ -78,6 +78,7 @@ impl Lab {
         {
             problems.time(place.key(key), value, Picos::from_us(1), Picos::from_secs(3600));
         }
+        problems.time(place.key("f_s_tov"), timers.f_s_tov, Picos::from_ms(1), Picos::from_secs(3600));
         problems.time(place.key("rscn_delay"), timers.rscn_delay, Picos::ZERO, Picos::from_secs(3600));
         if timers.r_a_tov < timers.e_d_tov {
             problems.add(

@@ -76,6 +76,8 @@ fn lab() -> Lab {
             link("ISL2", (sw2, 2), (sw1, 2), Some(1)),
         ],
         zoning: Zoning { zones: vec![], default: ZoneDefault::Open },
+        zone_database: Default::default(),
+        zone_policy: Default::default(),
         workloads: vec![Workload {
             name: "reads".into(),
             hosts: vec![0],

@@ -1,0 +1,335 @@
+//! A file of zone edits: `[[edit]]`.
+
+use super::nodes::Names;
+use super::zone_members::Members;
+use super::zones::{ALL_ZONES, hand_out, once, zone_named};
+use crate::check::{self, Checked};
+use crate::diagnostic::{Origin, Sink};
+use crate::document::{Budget, UNKNOWN_SECTION, bad_zone_name};
+use crate::element::Element;
+use crate::schema::{self, EditAction};
+use crate::value::{self, Places};
+use crate::{suggest, syntax};
+use sanloom_core::config::Lab;
+use sanloom_core::zoning::{MemberRef, ObjectKind, Transaction, ZoneDefinition, ZoneEdit, ZoneProblem};
+use std::collections::BTreeMap;
+use toml::de::{DeTable, DeValue};
+
+/// Code of an edit that cannot be done.
+pub(crate) const BAD_EDIT: &str = "bad-edit";
+
+const KINDS: [(&str, ObjectKind); 3] =
+    [("zone", ObjectKind::Zone), ("alias", ObjectKind::Alias), ("config", ObjectKind::Config)];
+
+/// Reads the edits and does them. What is wrong goes to `sink`; the transaction is only good if nothing is.
+pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Transaction {
+    let root = syntax::parse(text, sink);
+    let mut tables = tables(&root, sink);
+    // TOML keeps the order of an array; a file may hold one array only, so this is the order of the file.
+    let mut editor = Editor {
+        lab,
+        names: Names::of(lab),
+        budget: Budget::new(),
+        transaction: Transaction::begin(&lab.zone_database, lab.zone_policy.limits),
+        touched: BTreeMap::new(),
+        says_what_is_in_force: false,
+        sink,
+    };
+    if editor.sink.has_syntax_errors() {
+        return editor.transaction;
+    }
+    for (header, checked) in tables.drain(..) {
+        let element = Element {
+            def: &schema::EDIT,
+            name: String::new(),
+            offset: 0,
+            count: 1,
+            header,
+            layers: vec![&checked],
+            sets: Vec::new(),
+        };
+        editor.edit(&element);
+    }
+    editor.finish()
+}
+
+fn tables(root: &DeTable<'_>, sink: &mut Sink) -> Vec<(Origin, Checked)> {
+    let def = &schema::EDIT;
+    let mut found = Vec::new();
+    for (name, value) in root {
+        let origin = Places::File.origin(name.span());
+        if name.get_ref() != def.name {
+            sink.error(
+                UNKNOWN_SECTION,
+                &origin,
+                format!("there is no section `{}` in a file of zone edits", value::cut(name.get_ref())),
+                format!("write {}", def.heading()),
+            );
+            continue;
+        }
+        let DeValue::Array(items) = value.get_ref() else {
+            let heading = def.heading();
+            value::wrong_type(value.get_ref(), "a list of tables", &heading, &origin, sink);
+            continue;
+        };
+        for item in items.iter() {
+            let origin = Places::File.origin(item.span());
+            match item.get_ref() {
+                DeValue::Table(table) => found.push((origin, check::table(def, table, Places::File, sink))),
+                other => value::wrong_type(other, "a table", &def.heading(), &origin, sink),
+            }
+        }
+    }
+    found
+}
+
+struct Editor<'e> {
+    lab: &'e Lab,
+    names: Names,
+    budget: Budget,
+    transaction: Transaction,
+    /// Where each object was edited last.
+    touched: BTreeMap<String, Origin>,
+    says_what_is_in_force: bool,
+    sink: &'e mut Sink,
+}
+
+impl Editor<'_> {
+    fn edit(&mut self, element: &Element<'_>) {
+        element.require_keys(self.sink);
+        let Some(action) = element.choice("action", schema::EDIT_ACTIONS) else { return };
+        let (needed, wanted): (&[&str], &[&str]) = match action {
+            EditAction::Create | EditAction::Add | EditAction::Remove => (&[], &["members", "principals", "zones"]),
+            EditAction::Rename => (&["to"], &["to"]),
+            EditAction::Default => (&["default"], &["default"]),
+            EditAction::Enable => (&["config"], &[]),
+            EditAction::Delete | EditAction::Disable => (&[], &[]),
+        };
+        let about: &[&str] = match action {
+            EditAction::Enable => &["config"],
+            EditAction::Disable | EditAction::Default => &[],
+            _ => &["zone", "alias", "config"],
+        };
+        let mut complete = true;
+        for key in needed.iter().filter_map(|key| element.def.key(key)).filter(|key| !element.is_given(key.path)) {
+            element.require(key, self.sink);
+            complete = false;
+        }
+        for key in element.def.keys.iter().filter(|key| key.path != "action" && element.is_given(key.path)) {
+            if !wanted.contains(&key.path) && !about.contains(&key.path) {
+                let reason = format!("this edit has no use for `{}`", key.path);
+                self.sink.error(BAD_EDIT, &element.origin(key.path), reason, "leave it out, or check `action`");
+                complete = false;
+            }
+        }
+        if !complete {
+            return;
+        }
+        match action {
+            EditAction::Disable => self.apply_in_force(ZoneEdit::Disable, element),
+            EditAction::Default => {
+                if let Some(default) = element.choice("default", schema::ZONE_DEFAULTS) {
+                    self.apply(ZoneEdit::SetDefault(default), &element.origin("default"), None);
+                }
+            }
+            _ => self.edit_object(action, element),
+        }
+    }
+
+    fn edit_object(&mut self, action: EditAction, element: &Element<'_>) {
+        let given: Vec<_> = KINDS.into_iter().filter(|(key, _)| element.is_given(key)).collect();
+        let [(key, kind)] = given[..] else {
+            self.sink.error(
+                BAD_EDIT,
+                &element.header,
+                "an edit is about one `zone`, one `alias` or one `config`",
+                "give one of the three keys; a range names several zones",
+            );
+            return;
+        };
+        let Some((text, origin)) = element.patterns(key).first() else { return };
+        let Some(names) = self.budget.expand(text, origin, self.sink) else { return };
+        let (aliases, defined) = match action {
+            EditAction::Create | EditAction::Add | EditAction::Remove => {
+                (self.transaction.defined().aliases.clone(), self.transaction.defined().clone())
+            }
+            _ => Default::default(),
+        };
+        let (lists, other) = match kind {
+            ObjectKind::Config => (["zones", "zones"], ["members", "principals"]),
+            ObjectKind::Alias => (["members", "members"], ["principals", "zones"]),
+            ObjectKind::Zone => (["members", "principals"], ["zones", "zones"]),
+        };
+        let has_lists = matches!(action, EditAction::Create | EditAction::Add | EditAction::Remove);
+        if let Some(key) = other.into_iter().find(|key| has_lists && element.is_given(key)) {
+            let reason = format!("{} has no `{key}`", kind.with_article());
+            self.sink.error(BAD_EDIT, &element.origin(key), reason, format!("it has `{}`", lists[0]));
+            return;
+        }
+        if has_lists && !lists.iter().any(|key| element.is_given(key)) {
+            let reason = format!("`{}` is missing", lists[0]);
+            self.sink.error(check::MISSING_KEY, &element.header, reason, format!("say which {} are meant", lists[0]));
+            return;
+        }
+        let members = Members { lab: self.lab, names: &self.names, aliases: &aliases };
+        let count = names.len();
+        let (budget, sink) = (&mut self.budget, &mut *self.sink);
+        let plain = |text: &str, origin: &Origin, sink: &mut Sink| members.plain(text, origin, sink);
+        let named = |text: &str, origin: &Origin, sink: &mut Sink| members.with_aliases(text, origin, sink);
+        let zones = |text: &str, origin: &Origin, sink: &mut Sink| match action {
+            // A zone that is gone may still be taken out, and the transaction knows whether it is there.
+            EditAction::Remove => vec![text.to_owned()],
+            _ => zone_named(&defined, text, origin, sink),
+        };
+        let mut edits = Vec::with_capacity(count);
+        match kind {
+            ObjectKind::Alias => {
+                let lists = hand_out(element, "members", count, budget, sink, plain);
+                for (name, members) in names.iter().cloned().zip(lists.into_iter().map(once)) {
+                    edits.push(match action {
+                        EditAction::Create => ZoneEdit::CreateAlias { name, members },
+                        EditAction::Add => ZoneEdit::AddToAlias { name, members },
+                        EditAction::Remove => ZoneEdit::RemoveFromAlias { name, members },
+                        _ => whole(action, kind, name, element),
+                    });
+                }
+            }
+            ObjectKind::Zone => {
+                let members = hand_out(element, "members", count, budget, sink, named);
+                let principals = hand_out(element, "principals", count, budget, sink, named);
+                let zones = members.into_iter().zip(principals);
+                let zones = zones.map(|(members, principals): (Vec<MemberRef>, _)| ZoneDefinition {
+                    members: once(members),
+                    principals: once(principals),
+                });
+                for (name, zone) in names.iter().cloned().zip(zones) {
+                    edits.push(match action {
+                        EditAction::Create => ZoneEdit::CreateZone { name, zone },
+                        EditAction::Add => ZoneEdit::AddToZone { name, zone },
+                        EditAction::Remove => ZoneEdit::RemoveFromZone { name, zone },
+                        _ => whole(action, kind, name, element),
+                    });
+                }
+            }
+            ObjectKind::Config => {
+                let lists = hand_out(element, "zones", count, budget, sink, zones);
+                for (name, zones) in names.iter().cloned().zip(lists.into_iter().map(once)) {
+                    edits.push(match action {
+                        EditAction::Create => ZoneEdit::CreateConfig { name, zones },
+                        EditAction::Add => ZoneEdit::AddToConfig { name, zones },
+                        EditAction::Remove => ZoneEdit::RemoveFromConfig { name, zones },
+                        _ => whole(action, kind, name, element),
+                    });
+                }
+            }
+        }
+        for (name, edit) in names.iter().zip(edits) {
+            if matches!(edit, ZoneEdit::Enable(_)) {
+                self.apply_in_force(edit, element);
+            } else {
+                self.apply(edit, origin, Some((kind, name)));
+            }
+            self.touched.insert(name.clone(), element.header.clone());
+            if let Some(to) = element.text("to") {
+                self.touched.insert(to.to_owned(), element.header.clone());
+            }
+        }
+    }
+
+    fn apply_in_force(&mut self, edit: ZoneEdit, element: &Element<'_>) {
+        self.says_what_is_in_force = true;
+        self.apply(edit, &element.header, None);
+    }
+
+    fn apply(&mut self, edit: ZoneEdit, origin: &Origin, about: Option<(ObjectKind, &str)>) {
+        let Err(problem) = self.transaction.apply(edit) else { return };
+        match &problem {
+            ZoneProblem::BadName { .. } | ZoneProblem::NameTooLong { .. } => bad_zone_name(&problem, origin, self.sink),
+            ZoneProblem::NotFound { kind, name } => {
+                let defined = self.transaction.defined();
+                let known: Vec<&str> = match kind {
+                    ObjectKind::Alias => defined.aliases.keys().map(String::as_str).collect(),
+                    ObjectKind::Zone => defined.zones.keys().map(String::as_str).collect(),
+                    ObjectKind::Config => defined.configs.keys().map(String::as_str).collect(),
+                };
+                let otherwise = "name one that the lab or an earlier edit defines";
+                let remedy = suggest::remedy(name, known.into_iter(), otherwise);
+                self.sink.error(BAD_EDIT, origin, problem.to_string(), remedy);
+            }
+            ZoneProblem::NameTaken { .. } => {
+                self.sink.error(BAD_EDIT, origin, problem.to_string(), "choose another name, or use action = \"add\"");
+            }
+            _ => {
+                let what = about.map_or_else(|| "database".to_owned(), |(kind, name)| format!("{kind} `{name}`"));
+                self.sink.error(BAD_EDIT, origin, problem.to_string(), format!("look at what the {what} holds"));
+            }
+        }
+    }
+
+    /// Puts in force again what is in force, and finds what a commit would refuse.
+    fn finish(mut self) -> Transaction {
+        if !self.says_what_is_in_force {
+            self.enable_again();
+        }
+        if self.sink.has_errors() {
+            return self.transaction;
+        }
+        for problem in self.transaction.outcome().1 {
+            let name = match &problem {
+                ZoneProblem::UnknownAlias { zone, .. } | ZoneProblem::OnlyPrincipals { zone } => zone,
+                ZoneProblem::UnknownZone { config, .. } => config,
+                ZoneProblem::Empty { name, .. } | ZoneProblem::TooManyMembers { name, .. } => name,
+                ZoneProblem::NotFound { name, .. } => name,
+                _ => "",
+            };
+            let origin = self.touched.get(name).unwrap_or(&Origin::File(0, 0));
+            self.sink.error(BAD_EDIT, origin, problem.to_string(), "mend it by a further edit");
+        }
+        self.transaction
+    }
+
+    /// A lab without configurations has all its zones in force, also after the edits.
+    fn enable_again(&mut self) {
+        let defined = self.transaction.defined();
+        let implicit = defined.configs.keys().all(|name| name == ALL_ZONES);
+        let in_force = self.transaction.base().effective.as_ref().map(|effective| effective.name.clone());
+        if !implicit {
+            if let Some(name) = in_force {
+                self.apply(ZoneEdit::Enable(name), &Origin::File(0, 0), None);
+            }
+            return;
+        }
+        let has_zones_not_in_force = in_force.is_none() && !self.transaction.base().defined.zones.is_empty();
+        let enable = (!has_zones_not_in_force).then(|| ZoneEdit::Enable(ALL_ZONES.to_owned()));
+        let all: Vec<String> = defined.zones.keys().cloned().collect();
+        let listed = defined.configs.get(ALL_ZONES).cloned();
+        let name = ALL_ZONES.to_owned();
+        let edits = match listed {
+            _ if all.is_empty() => {
+                let gone = listed.map(|_| ZoneEdit::Delete { kind: ObjectKind::Config, name });
+                [Some(ZoneEdit::Disable), gone, None]
+            }
+            None => [Some(ZoneEdit::CreateConfig { name, zones: all }), enable, None],
+            Some(listed) => {
+                let gone = listed.into_iter().filter(|zone| !defined.zones.contains_key(zone)).collect();
+                [
+                    Some(ZoneEdit::RemoveFromConfig { name: name.clone(), zones: gone }),
+                    Some(ZoneEdit::AddToConfig { name, zones: all }),
+                    enable,
+                ]
+            }
+        };
+        for edit in edits.into_iter().flatten() {
+            self.apply(edit, &Origin::File(0, 0), None);
+        }
+    }
+}
+
+/// An edit of an object as a whole.
+fn whole(action: EditAction, kind: ObjectKind, name: String, element: &Element<'_>) -> ZoneEdit {
+    match action {
+        EditAction::Rename => ZoneEdit::Rename { kind, from: name, to: element.text("to").unwrap_or("").to_owned() },
+        EditAction::Enable => ZoneEdit::Enable(name),
+        _ => ZoneEdit::Delete { kind, name },
+    }
+}

@@ -1,0 +1,247 @@
+//! Sections of zoning, and of a file of zone edits.
+
+use super::fabric::SPREAD_KEY;
+use super::{EDIT_ACTION, Fallback, Form, Key, Kind, MERGE_CONTROL, MERGE_RULE, SectionDef, ZONE_DEFAULT};
+
+pub(super) const ZONING: SectionDef = SectionDef {
+    name: "zoning",
+    form: Form::Single,
+    meaning: "What holds beside the zones.",
+    also: &["zones"],
+    keys: &[
+        Key {
+            path: "default",
+            kind: Kind::Choice(ZONE_DEFAULT),
+            fallback: Fallback::Value("\"open\""),
+            meaning: "What holds for ports in no zone.",
+            example: "\"closed\"",
+            also: &["default_zone"],
+        },
+        Key {
+            path: "effective",
+            kind: Kind::Text,
+            fallback: Fallback::Absent(
+                "the only `[[zone_config]]`; all zones, as the configuration `all-zones`, if there is none",
+            ),
+            meaning: "The configuration in force. `none`: no zone is.",
+            example: "\"production\"",
+            also: &["active", "enabled", "cfg", "effective_config"],
+        },
+        Key {
+            path: "merge",
+            kind: Kind::Choice(MERGE_RULE),
+            fallback: Fallback::Value("\"standard\""),
+            meaning: "What makes one of two zone databases when fabrics join.",
+            example: "\"fabric-os\"",
+            also: &["merge_rules"],
+        },
+        Key {
+            path: "merge_control",
+            kind: Kind::Choice(MERGE_CONTROL),
+            fallback: Fallback::Value("\"allow\""),
+            meaning: "Which zone databases may join.",
+            example: "\"restrict\"",
+            also: &["control"],
+        },
+        Key {
+            path: "max_database",
+            kind: Kind::Size { min: 64, max: 1 << 40 },
+            fallback: Fallback::Absent("no limit"),
+            meaning: "Largest zone database, defined and effective objects as switches exchange them. In a fabric the smallest limit counts.",
+            example: "\"1MiB\"",
+            also: &["database_size", "limit"],
+        },
+        Key {
+            path: "max_zones",
+            kind: Kind::Integer { min: 1, max: 10_000_000 },
+            fallback: Fallback::Absent("no limit"),
+            meaning: "Most zones that may be defined.",
+            example: "2000",
+            also: &["zone_limit"],
+        },
+        Key {
+            path: "max_aliases",
+            kind: Kind::Integer { min: 1, max: 10_000_000 },
+            fallback: Fallback::Absent("no limit"),
+            meaning: "Most aliases that may be defined.",
+            example: "2000",
+            also: &["alias_limit"],
+        },
+        Key {
+            path: "max_members",
+            kind: Kind::Integer { min: 1, max: 10_000_000 },
+            fallback: Fallback::Absent("no limit"),
+            meaning: "Most members of a zone or an alias.",
+            example: "255",
+            also: &["member_limit"],
+        },
+    ],
+};
+
+pub(super) const ALIAS: SectionDef = SectionDef {
+    name: "alias",
+    form: Form::List,
+    meaning: "Names for members of zones. A range as name makes several aliases, and each range among the members is handed to them.",
+    also: &["aliases", "zone_alias", "fcalias"],
+    keys: &[
+        Key {
+            path: "name",
+            kind: Kind::Pattern,
+            fallback: Fallback::Required,
+            meaning: "Name of the alias, or a range of names.",
+            example: "\"oracle\"",
+            also: &["names", "label"],
+        },
+        Key {
+            path: "members",
+            kind: Kind::Patterns,
+            fallback: Fallback::Required,
+            meaning: "What the alias stands for, as the members of a zone; not other aliases.",
+            example: "[\"server1\", \"server2:1\"]",
+            also: &["ports", "wwpns"],
+        },
+        SPREAD_KEY,
+    ],
+};
+
+pub(super) const ZONE: SectionDef = SectionDef {
+    name: "zone",
+    form: Form::List,
+    meaning: "Zones: ports that may talk to each other. A range as name makes several zones, and each range among the members is handed to them. With `principals` a zone is a peer zone: a principal and a member may talk to each other, two members or two principals may not.",
+    also: &["zoneset"],
+    keys: &[
+        Key {
+            path: "name",
+            kind: Kind::Pattern,
+            fallback: Fallback::Required,
+            meaning: "Name of the zone, or a range of names: a letter, then letters, digits and `$`, `-`, `^`, `_`, at most 64.",
+            example: "\"backup\"",
+            also: &["names", "label"],
+        },
+        Key {
+            path: "members",
+            kind: Kind::Patterns,
+            fallback: Fallback::Required,
+            meaning: "Hosts and storage (all their ports), single ports (`server2:1`), aliases, port names (`21:00:00:24:ff:00:00:01`), node names (`wwnn:20:00:00:24:ff:00:00:01`), domain and port of a switch (`3,7`), or addresses (`0x030700`).",
+            example: "[\"server1\", \"disk{1..4}\", \"server2:1\"]",
+            also: &["ports", "wwpns"],
+        },
+        Key {
+            path: "principals",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("none: no peer zone"),
+            meaning: "Principals of a peer zone, written as members are.",
+            example: "\"disk1\"",
+            also: &["principal", "peers"],
+        },
+        SPREAD_KEY,
+    ],
+};
+
+pub(super) const ZONE_CONFIG: SectionDef = SectionDef {
+    name: "zone_config",
+    form: Form::List,
+    meaning: "Configurations (zone sets): zones that are put in force together. A lab without any has all its zones in force.",
+    also: &["cfg", "config", "zone_set", "zonesets", "zone_configs"],
+    keys: &[
+        Key {
+            path: "name",
+            kind: Kind::Pattern,
+            fallback: Fallback::Required,
+            meaning: "Name of the configuration, or a range of names.",
+            example: "\"production\"",
+            also: &["names", "label"],
+        },
+        Key {
+            path: "zones",
+            kind: Kind::Patterns,
+            fallback: Fallback::Required,
+            meaning: "Names of its zones.",
+            example: "[\"backup\", \"zone{1..4}\"]",
+            also: &["members", "zone"],
+        },
+        SPREAD_KEY,
+    ],
+};
+
+/// The one section of a file of zone edits, which is no lab file.
+pub(crate) const EDIT: SectionDef = SectionDef {
+    name: "edit",
+    form: Form::List,
+    meaning: "One edit of the zone database. Edits are done in the order of the file, in one transaction. Unless one says otherwise, the configuration in force is put in force again at the end, so that changes of its zones count.",
+    also: &["edits", "change", "changes"],
+    keys: &[
+        Key {
+            path: "action",
+            kind: Kind::Choice(EDIT_ACTION),
+            fallback: Fallback::Required,
+            meaning: "What is done.",
+            example: "\"add\"",
+            also: &["do", "command", "op"],
+        },
+        Key {
+            path: "zone",
+            kind: Kind::Pattern,
+            fallback: Fallback::Absent("it is about something else"),
+            meaning: "The zone that it is about, or a range of them.",
+            example: "\"backup\"",
+            also: &["zones_named"],
+        },
+        Key {
+            path: "alias",
+            kind: Kind::Pattern,
+            fallback: Fallback::Absent("it is about something else"),
+            meaning: "The alias that it is about, or a range of them.",
+            example: "\"oracle\"",
+            also: &["aliases"],
+        },
+        Key {
+            path: "config",
+            kind: Kind::Pattern,
+            fallback: Fallback::Absent("it is about something else"),
+            meaning: "The configuration that it is about.",
+            example: "\"production\"",
+            also: &["cfg", "zone_config", "zone_set"],
+        },
+        Key {
+            path: "members",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("none"),
+            meaning: "Members of the zone or alias, written as in the lab file.",
+            example: "[\"server5\"]",
+            also: &["ports", "member"],
+        },
+        Key {
+            path: "principals",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("none"),
+            meaning: "Principals of the zone.",
+            example: "\"disk1\"",
+            also: &["principal"],
+        },
+        Key {
+            path: "zones",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("none"),
+            meaning: "Zones of the configuration.",
+            example: "[\"backup\"]",
+            also: &["zone_names"],
+        },
+        Key {
+            path: "to",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("only `rename` needs it"),
+            meaning: "The new name.",
+            example: "\"archive\"",
+            also: &["new_name"],
+        },
+        Key {
+            path: "default",
+            kind: Kind::Choice(ZONE_DEFAULT),
+            fallback: Fallback::Absent("only `default` needs it"),
+            meaning: "What is to hold for ports in no zone.",
+            example: "\"closed\"",
+            also: &["default_zone"],
+        },
+    ],
+};
