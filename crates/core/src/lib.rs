@@ -12,12 +12,14 @@
 //!    lists, so it is O(1); an early `Timeout` is harmless.
 //! 4. `now` never decreases. Randomness comes from a generator given at construction.
 
+mod alarms;
 pub mod config;
 pub mod domain;
 pub mod eport;
 pub mod exchange;
 pub mod fabric;
 pub mod fcp;
+pub mod fspf;
 pub mod ils;
 pub mod isolation;
 pub mod nport;

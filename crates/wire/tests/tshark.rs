@@ -66,8 +66,8 @@ fn no_kind_of_message_is_malformed() {
     messages.retain(|(message, _)| !is_misread(message));
     for (number, (message, reply_to)) in messages.iter().enumerate() {
         let server = match message {
-            Message::Ct(ct) if ct.service == Service::FABRIC_ZONE_SERVER => FcId::MANAGEMENT_SERVER,
-            Message::Ct(_) => FcId::NAME_SERVER,
+            Message::Ct(ct) if ct.service == Service::NAME_SERVER => FcId::NAME_SERVER,
+            Message::Ct(_) => FcId::MANAGEMENT_SERVER,
             _ => STORAGE,
         };
         let mut send = |message: &Message, s_id, d_id| {
@@ -105,6 +105,39 @@ fn no_kind_of_message_is_malformed() {
     }
     let crcs = tshark.read("kinds-crc", &file, CRC_STATUS);
     assert_eq!(crcs.lines().collect::<Vec<_>>(), vec![CRC_GOOD; frames.len()]);
+}
+
+#[test]
+fn paths_and_state_changes_between_switches_read_as_they_are_meant() {
+    let Some(tshark) = Tshark::find() else { return };
+    let is_meant = |message: &&(Message, _)| match &message.0 {
+        Message::SwIls(ils) => {
+            matches!(**ils, SwIls::Hlo(_) | SwIls::Lsu(_) | SwIls::Lsa(_) | SwIls::SwRscn(_))
+        }
+        _ => false,
+    };
+    let messages = samples::messages();
+    let frame = |(message, _): &(Message, _)| {
+        let header = message.header(FcId::FABRIC_CONTROLLER, FcId::FABRIC_CONTROLLER, 1, RX_ID_UNASSIGNED);
+        Frame { header, payload: message.clone().into() }
+    };
+    let frames: Vec<Frame> = messages.iter().filter(is_meant).map(frame).collect();
+    let mut arguments = vec!["-T", "fields", "-E", "separator=|"];
+    let fields = "fspf.origdomid hlo.hloint hlo.deadint hlo.rcvdomid hlo.origpidx lsupdate.flags \
+                  lsr.age lsr.advdomid lsr.incid lsr.length ldr.linkid ldr.out_portidx ldr.nbr_portidx ldr.linkcost \
+                  rscn.evtype rscn.affectedport rscn.portstate rscn.portid rscn.pwwn rscn.nwwn";
+    let fields: Vec<String> = fields.split_whitespace().map(|field| format!("swils.{field}")).collect();
+    arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+    let text = tshark.read("paths", &capture(&frames, Resolution::Picoseconds), &arguments);
+    let expected = [
+        "5|20|80|6|0x000011|||||||||||||||",
+        "5|||||0x03|3,4|5,6|2147483649,2147483655|60,44|00.00.06,00.00.07,00.00.05|0x000012,0x000012,0x000012|\
+         0x000034,0x000034,0x000034|500,250,500||||||",
+        "6||||||3,4|5,6|2147483649,2147483655|60,44||||||||||",
+        "||||||||||||||0|01.02.03|0x01,0x02|01.02.03,01.02.03|\
+         21:00:00:24:ff:00:00:01,21:00:00:24:ff:00:00:01|20:00:00:24:ff:00:00:01,20:00:00:24:ff:00:00:01",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
 }
 
 /// What Wireshark 4.4 gets wrong: it reads every field of ELP four bytes late, where captured frames have them earlier; and

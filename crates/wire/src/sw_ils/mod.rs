@@ -9,7 +9,11 @@ mod efp;
 mod elp;
 mod esc;
 mod ess;
+mod fspf;
+mod link_state;
+mod link_state_update;
 mod reject;
+mod state_change;
 mod zone_member;
 mod zone_object;
 mod zoning;
@@ -19,7 +23,11 @@ pub use efp::{Efp, EfpRecord};
 pub use elp::{ClassF, Elp, ElpClass, FlowControl};
 pub use esc::{Esc, EscAcc, EscProtocol};
 pub use ess::{Ess, EssCapability};
+pub use fspf::{FSPF_VERSION, FspfHeader, Hello};
+pub use link_state::{AgedRecord, Incarnation, LinkDescriptor, LinkStateRecord, LsrBody, LsrHeader};
+pub use link_state_update::{LinkStateAck, LinkStateUpdate, lsu_flag};
 pub use reject::{SW_RJT_BYTES, SwRjt, SwRjtExplanation, SwRjtReason};
+pub use state_change::{SwRscn, SwRscnEntry, port_event};
 pub use zone_member::{ZoneMember, ZoneMemberId};
 pub use zone_object::{ActiveZoneSet, MemberList, ZoneObject, ZoneObjectType, ZoneSets};
 pub use zoning::{Mrra, MrraAcc, MrraResponse, SfcOperation, ZoneReason, ZoneReply, ZoneStatus};
@@ -53,6 +61,14 @@ pub enum SwIls {
     Bf,
     /// Reconfigure Fabric: select a principal switch again and assign all domain identifiers anew.
     Rcf,
+    /// Hello of a neighbour on a link.
+    Hlo(Hello),
+    /// Link state update.
+    Lsu(LinkStateUpdate),
+    /// Link state acknowledgement.
+    Lsa(LinkStateAck),
+    /// Ports of another domain changed.
+    SwRscn(SwRscn),
     /// Exchange Switch Capabilities: which routing protocol runs on a link.
     Esc(Esc),
     /// Exchange Switch Support: which services of the fabric a switch can do.
@@ -86,7 +102,7 @@ pub enum SwIls {
 /// SW_ACC, by the request that it answers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SwAcc {
-    /// The command word alone: BF, RCF.
+    /// The command word alone: BF, RCF, SW_RSCN.
     Empty,
     /// ELP.
     Elp(Box<Elp>),
@@ -125,6 +141,10 @@ impl SwIls {
             command::RDI => SwIls::Rdi(Rdi::parse(payload)?),
             command::BF => SwIls::Bf,
             command::RCF => SwIls::Rcf,
+            command::HLO => SwIls::Hlo(Hello::parse(payload)?),
+            command::LSU => SwIls::Lsu(LinkStateUpdate::parse(payload)?),
+            command::LSA => SwIls::Lsa(LinkStateAck::parse(payload)?),
+            command::SW_RSCN => SwIls::SwRscn(SwRscn::parse(payload)?),
             command::ESC => SwIls::Esc(Esc::parse(payload)?),
             command::ESS => SwIls::Ess(Ess::parse(payload)?),
             command::MR => SwIls::Mr(Arc::new(ZoneSets::parse(payload)?)),
@@ -142,6 +162,10 @@ impl SwIls {
         match self {
             SwIls::SwRjt(reject) => reject.emit(out),
             SwIls::SwAcc(accept) => accept.emit(out),
+            SwIls::Hlo(hello) => hello.emit(out),
+            SwIls::Lsu(update) => update.emit(out),
+            SwIls::Lsa(acknowledgement) => acknowledgement.emit(out),
+            SwIls::SwRscn(notification) => notification.emit(out),
             SwIls::Elp(elp) => elp.emit(command::ELP, out),
             SwIls::Efp(efp) => efp.emit(command::EFP, out),
             SwIls::Dia { switch_name } => emit_dia(command::DIA, *switch_name, out),
@@ -165,6 +189,10 @@ impl SwIls {
         match self {
             SwIls::SwRjt(_) => SW_RJT_BYTES,
             SwIls::SwAcc(accept) => accept.encoded_len(),
+            SwIls::Hlo(_) => Hello::BYTES,
+            SwIls::Lsu(update) => update.encoded_len(),
+            SwIls::Lsa(acknowledgement) => acknowledgement.encoded_len(),
+            SwIls::SwRscn(notification) => notification.encoded_len(),
             SwIls::Elp(elp) => elp.encoded_len(),
             SwIls::Efp(efp) => efp.encoded_len(),
             SwIls::Dia { .. } => DIA_BYTES,
@@ -190,6 +218,10 @@ impl SwIls {
             SwIls::Rdi(_) => command::RDI,
             SwIls::Bf => command::BF,
             SwIls::Rcf => command::RCF,
+            SwIls::Hlo(_) => command::HLO,
+            SwIls::Lsu(_) => command::LSU,
+            SwIls::Lsa(_) => command::LSA,
+            SwIls::SwRscn(_) => command::SW_RSCN,
             SwIls::Esc(_) => command::ESC,
             SwIls::Ess(_) => command::ESS,
             SwIls::Mr(_) => command::MR,
@@ -211,11 +243,11 @@ impl SwIls {
 impl SwAcc {
     fn parse(reply_to: Option<u8>, payload: &[u8]) -> Result<SwAcc, ParseError> {
         Ok(match reply_to {
+            Some(command::BF | command::RCF | command::SW_RSCN) => SwAcc::Empty,
             Some(command::ELP) => SwAcc::Elp(Box::new(Elp::parse(payload)?)),
             Some(command::EFP) => SwAcc::Efp(Efp::parse(payload)?),
             Some(command::DIA) => SwAcc::Dia { switch_name: parse_dia(payload)? },
             Some(command::RDI) => SwAcc::Rdi(Rdi::parse(payload)?),
-            Some(command::BF | command::RCF) => SwAcc::Empty,
             Some(command::ESC) => SwAcc::Esc(EscAcc::parse(payload)?),
             Some(command::ESS) => SwAcc::Ess(Ess::parse(payload)?),
             Some(command::MR | command::ACA | command::RCA | command::SFC | command::UFC) => {

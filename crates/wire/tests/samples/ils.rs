@@ -1,6 +1,6 @@
 //! Switch fabric internal link services: one of every kind, with the command that a reply answers.
 
-use super::zoning;
+use super::{HOST, HOST_NODE, HOST_PORT, zoning};
 use sanloom_wire::sw_ils::*;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::sync::Arc;
@@ -17,6 +17,11 @@ pub fn messages() -> Vec<(SwIls, Option<u8>)> {
         (SwIls::Ess(ess()), None),
         (SwIls::Bf, None),
         (SwIls::Rcf, None),
+        (SwIls::Hlo(hello()), None),
+        (SwIls::Lsu(update()), None),
+        (SwIls::Lsa(acknowledgement()), None),
+        (SwIls::SwRscn(notification()), None),
+        (SwIls::SwAcc(SwAcc::Empty), Some(command::SW_RSCN)),
         (SwIls::Mr(Arc::new(zoning::zone_sets())), None),
         (SwIls::Mrra(Mrra { revision: 1, size_words: 0x1234, vendor: *b"sanloom ", vendor_info: [7; 8] }), None),
         (SwIls::Aca(vec![1, 97, 239]), None),
@@ -47,6 +52,43 @@ pub fn messages() -> Vec<(SwIls, Option<u8>)> {
         ),
         (SwIls::SwAcc(SwAcc::Other([0, 0, 0, 9].into())), Some(command::DSCN)),
     ]
+}
+
+pub fn hello() -> Hello {
+    Hello { header: FspfHeader::new(5), options: 0, hello_s: 20, dead_s: 80, recipient: 6, port: 0x11 }
+}
+
+pub fn update() -> LinkStateUpdate {
+    LinkStateUpdate { header: FspfHeader::new(5), flags: lsu_flag::LAST, records: records() }
+}
+
+fn acknowledgement() -> LinkStateAck {
+    let records = records().iter().map(|aged| aged.record.header(aged.age_s)).collect();
+    LinkStateAck { header: FspfHeader::new(6), flags: lsu_flag::LAST, records }
+}
+
+fn records() -> Vec<AgedRecord> {
+    let link = |neighbour, cost| LinkDescriptor {
+        neighbour,
+        port: 0x12,
+        neighbour_port: 0x34,
+        kind: LinkDescriptor::POINT_TO_POINT,
+        cost,
+    };
+    let of_5 = LinkStateRecord::of_switch(5, Incarnation::FIRST, vec![link(6, 500), link(7, 250)]);
+    let of_6 = LinkStateRecord::of_switch(6, Incarnation(0x8000_0007), vec![link(5, 500)]);
+    [(3, of_5), (4, of_6)].map(|(age_s, record)| AgedRecord { age_s, record: Arc::new(record) }).into()
+}
+
+fn notification() -> SwRscn {
+    let entry = |state| SwRscnEntry { state, port_id: HOST, port_name: HOST_PORT, node_name: HOST_NODE };
+    SwRscn {
+        event: port_event::NONE,
+        format: SwRscn::FORMAT_DOMAIN,
+        affected: HOST,
+        detection: SwRscn::DETECTED_BY_FABRIC,
+        entries: vec![entry(port_event::ONLINE), entry(port_event::OFFLINE)],
+    }
 }
 
 fn elp() -> Elp {
