@@ -72,7 +72,8 @@ fn a_domain_with_two_owners_isolates_both_ends_and_nothing_else() {
         net.run(Span::from_secs(60));
         net.set_link(2, true);
         net.run(Span::from_secs(30));
-        assert_eq!(net.isolation_names(), BTreeSet::from(["domain-overlap"]), "{reconfigure:?}");
+        let expected = if reconfigure[1] { "rcf-denied" } else { "domain-overlap" };
+        assert_eq!(net.isolation_names(), BTreeSet::from([expected]), "{reconfigure:?}");
         assert_eq!(net.components().len(), 2);
         assert_eq!(net.check(), Ok(()));
         assert!(net.nodes.iter().all(|node| node.domains_said.len() == 1));
@@ -149,7 +150,7 @@ fn the_principal_is_replaced_and_domains_stay() {
     assert_eq!(net.nodes[2].domain.principal(), Some(name(0)));
     net.set_link(0, false);
     net.set_link(3, false);
-    net.run(F_S_TOV.times(4));
+    net.run(F_S_TOV.times(6));
     assert_eq!(net.check(), Ok(()));
     assert_eq!(net.nodes[2].domain.principal(), Some(name(1)));
     assert_eq!(net.components().len(), 2);
@@ -224,9 +225,9 @@ fn there_is_no_domain_for_the_240th_switch() {
     }
     net.run(Span::from_secs(40));
     assert_eq!((net.check(), net.components().len()), (Ok(()), 2));
-    net.nodes[239].domains_said.clear();
     net.restart(239);
     net.set_link(238, true);
-    net.run(Span::from_secs(1));
+    net.run(Span::from_secs(5));
     assert_eq!(net.isolation_names(), BTreeSet::from(["domain-unavailable", "other-side"]));
+    assert_eq!(net.nodes[239].domains_said, [Some(1)], "alone it may have any");
 }

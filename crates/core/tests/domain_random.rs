@@ -8,8 +8,8 @@ use sanloom_core::time::Span;
 
 const CASES: u64 = 240;
 
-/// Time for two rebuilds, one after the other, with everything that they wait for.
-const HEALING: Span = Span::from_secs(120);
+/// Time for several rebuilds, one after the other, with everything that they wait for: each isolated link may cost one.
+const HEALING: Span = Span::from_secs(180);
 
 fn disturbed(seed: u64, configure: impl Fn(usize, &mut Random) -> DomainConfig, disruptive: bool) -> Net {
     let mut random = Random(seed);

@@ -109,7 +109,7 @@ impl DomainManager {
                 self.upstream = Some(port);
                 self.restart_quiet(now);
                 self.tell_all(now);
-            } else if joined && self.links.get(&port).is_some_and(|link| !link.child) {
+            } else if joined {
                 self.invite(port);
             }
             return Verdict::Heard;
@@ -191,8 +191,8 @@ impl DomainManager {
         self.request_at = Some(now + wait);
         self.give_up_at = Some(now + self.config.f_s_tov.times(4));
         self.settle_at = Some(now + self.config.f_s_tov.times(2));
+        // Children of before stay such: requests of theirs may be on their way up, and must not outlive them.
         for link in self.links.values_mut() {
-            link.child = false;
             link.invite = true;
         }
         self.tell_all(now);

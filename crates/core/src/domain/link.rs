@@ -246,7 +246,7 @@ impl DomainManager {
         };
         if let Some(reject) = failed {
             return match asked {
-                Asked::Efp(_) => self.isolate(now, port, Isolation::from_reject(command::EFP, reject)),
+                Asked::Efp(_) | Asked::Dia(_) => self.isolate(now, port, Isolation::from_reject(command::EFP, reject)),
                 Asked::Rebuild(_, kind) if link.rebuild.is_some() => {
                     self.isolate(now, port, Isolation::from_reject(kind.command(), reject));
                 }

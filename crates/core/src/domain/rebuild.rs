@@ -185,10 +185,8 @@ impl DomainManager {
             self.outputs.push_back(Output::Isolate { port, reason: reason.clone() });
         }
         self.settle_alone(now);
-        if self.phase == Phase::Joined {
-            // They find out what is wrong when they hear what we have.
-            self.farewells.extend(ports.into_iter().map(|port| (port, now)));
-            self.look_at(now);
-        }
+        // They find out what is wrong when they hear what we have.
+        self.farewells.extend(ports.into_iter().map(|port| (port, now)));
+        self.look_at(now);
     }
 }
