@@ -12,11 +12,15 @@
 //!    lists, so it is O(1); an early `Timeout` is harmless.
 //! 4. `now` never decreases. Randomness comes from a generator given at construction.
 
+mod alarms;
 pub mod config;
+pub mod eport;
 pub mod exchange;
 pub mod fabric;
 pub mod fcp;
+pub mod fspf;
 pub mod ils;
+pub mod isolation;
 pub mod nport;
 pub mod scsi;
 pub mod switch;

@@ -3,6 +3,7 @@
 //! Pure: the driver that knows the topology calls it when the topology changes and hands each switch its part.
 
 use super::delta::Leg;
+pub use crate::fspf::cost::standard as cost_of;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -57,13 +58,6 @@ pub fn routes(domains: &[u8], isls: &[Isl]) -> Vec<SwitchRoutes> {
         }
     }
     all
-}
-
-/// Cost of a link by its data rate, as FSPF counts: 1000 at 1GFC, 500 at 2GFC, never below 1 (RFC 4626, link cost:
-/// 1.0625 * 10^12 / bits per second of the line, which for 8b/10b is ten bits a byte).
-pub fn cost_of(bytes_per_s: u64) -> u32 {
-    let cost = 106_250_000_000 / bytes_per_s.max(1);
-    u32::try_from(cost).unwrap_or(u32::MAX).max(1)
 }
 
 const UNREACHABLE: u64 = u64::MAX;

@@ -2,7 +2,6 @@
 
 mod accept;
 pub mod command;
-mod field;
 mod object;
 mod request;
 
@@ -57,16 +56,16 @@ const fn feature_byte(fc4_type: u8) -> usize {
     4 * word + 3 - nibble / 2
 }
 
-fn types_at(data: &[u8], at: usize) -> Fc4Types {
+pub(crate) fn types_at(data: &[u8], at: usize) -> Fc4Types {
     std::array::from_fn(|word| u32_at(data, at + 4 * word))
 }
 
 /// What of a symbolic name fits behind its length byte.
-fn clip(name: &[u8]) -> &[u8] {
+pub(crate) fn clip(name: &[u8]) -> &[u8] {
     &name[..name.len().min(MAX_SYMBOLIC_NAME_BYTES)]
 }
 
-fn emit_symbolic_name(name: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn emit_symbolic_name(name: &[u8], out: &mut Vec<u8>) {
     let name = clip(name);
     out.push(name.len() as u8);
     out.extend_from_slice(name);

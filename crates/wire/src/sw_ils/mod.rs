@@ -4,18 +4,38 @@
 //! FFFFFD to FFFFFD on one link; those of the whole fabric run between domain controllers, FFFCdd.
 
 pub mod command;
+mod domain;
+mod efp;
+mod elp;
+mod esc;
+mod ess;
+mod fspf;
+mod link_state;
+mod link_state_update;
 mod reject;
+mod state_change;
 mod zone_member;
 mod zone_object;
 mod zoning;
 
+pub use domain::Rdi;
+pub use efp::{Efp, EfpRecord};
+pub use elp::{ClassF, Elp, ElpClass, FlowControl};
+pub use esc::{Esc, EscAcc, EscProtocol};
+pub use ess::{Ess, EssCapability};
+pub use fspf::{FSPF_VERSION, FspfHeader, Hello};
+pub use link_state::{AgedRecord, Incarnation, LinkDescriptor, LinkStateRecord, LsrBody, LsrHeader};
+pub use link_state_update::{LinkStateAck, LinkStateUpdate, lsu_flag};
 pub use reject::{SW_RJT_BYTES, SwRjt, SwRjtExplanation, SwRjtReason};
+pub use state_change::{SwRscn, SwRscnEntry, port_event};
 pub use zone_member::{ZoneMember, ZoneMemberId};
 pub use zone_object::{ActiveZoneSet, MemberList, ZoneObject, ZoneObjectType, ZoneSets};
 pub use zoning::{Mrra, MrraAcc, MrraResponse, SfcOperation, ZoneReason, ZoneReply, ZoneStatus};
 
 use crate::bytes::fixed;
 use crate::error::ParseError;
+use crate::id::Wwnn;
+use domain::{DIA_BYTES, emit_dia, parse_dia};
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,10 +46,33 @@ pub enum SwIls {
     SwRjt(SwRjt),
     /// Accept; its layout follows from the request.
     SwAcc(SwAcc),
+    /// Exchange Link Parameters.
+    Elp(Box<Elp>),
+    /// Exchange Fabric Parameters.
+    Efp(Efp),
+    /// Domain Identifier Assigned: the sender has a domain, and whoever has none may now ask for one.
+    Dia {
+        /// Name of the sender.
+        switch_name: Wwnn,
+    },
+    /// Request Domain Identifier.
+    Rdi(Rdi),
     /// Build Fabric: select a principal switch again and keep the domain identifiers.
     Bf,
     /// Reconfigure Fabric: select a principal switch again and assign all domain identifiers anew.
     Rcf,
+    /// Hello of a neighbour on a link.
+    Hlo(Hello),
+    /// Link state update.
+    Lsu(LinkStateUpdate),
+    /// Link state acknowledgement.
+    Lsa(LinkStateAck),
+    /// Ports of another domain changed.
+    SwRscn(SwRscn),
+    /// Exchange Switch Capabilities: which routing protocol runs on a link.
+    Esc(Esc),
+    /// Exchange Switch Support: which services of the fabric a switch can do.
+    Ess(Ess),
     /// Merge Request: the zones of the sender, for the neighbour to merge with its own.
     Mr(Arc<ZoneSets>),
     /// Merge Request Resource Allocation.
@@ -59,8 +102,23 @@ pub enum SwIls {
 /// SW_ACC, by the request that it answers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum SwAcc {
-    /// The command word alone: BF, RCF.
+    /// The command word alone: BF, RCF, SW_RSCN.
     Empty,
+    /// ELP.
+    Elp(Box<Elp>),
+    /// EFP.
+    Efp(Efp),
+    /// DIA.
+    Dia {
+        /// Name of the answering switch.
+        switch_name: Wwnn,
+    },
+    /// RDI: the domains that are granted.
+    Rdi(Rdi),
+    /// ESC.
+    Esc(EscAcc),
+    /// ESS.
+    Ess(Ess),
     /// MR, ACA, RCA, SFC, UFC.
     Zone(ZoneReply),
     /// MRRA.
@@ -77,8 +135,18 @@ impl SwIls {
         Ok(match head[0] {
             command::SW_RJT => SwIls::SwRjt(SwRjt::parse(payload)?),
             command::SW_ACC => SwIls::SwAcc(SwAcc::parse(reply_to, payload)?),
+            command::ELP => SwIls::Elp(Box::new(Elp::parse(payload)?)),
+            command::EFP => SwIls::Efp(Efp::parse(payload)?),
+            command::DIA => SwIls::Dia { switch_name: parse_dia(payload)? },
+            command::RDI => SwIls::Rdi(Rdi::parse(payload)?),
             command::BF => SwIls::Bf,
             command::RCF => SwIls::Rcf,
+            command::HLO => SwIls::Hlo(Hello::parse(payload)?),
+            command::LSU => SwIls::Lsu(LinkStateUpdate::parse(payload)?),
+            command::LSA => SwIls::Lsa(LinkStateAck::parse(payload)?),
+            command::SW_RSCN => SwIls::SwRscn(SwRscn::parse(payload)?),
+            command::ESC => SwIls::Esc(Esc::parse(payload)?),
+            command::ESS => SwIls::Ess(Ess::parse(payload)?),
             command::MR => SwIls::Mr(Arc::new(ZoneSets::parse(payload)?)),
             command::MRRA => SwIls::Mrra(Mrra::parse(payload)?),
             command::ACA => SwIls::Aca(zoning::parse_domains(payload)?),
@@ -94,6 +162,16 @@ impl SwIls {
         match self {
             SwIls::SwRjt(reject) => reject.emit(out),
             SwIls::SwAcc(accept) => accept.emit(out),
+            SwIls::Hlo(hello) => hello.emit(out),
+            SwIls::Lsu(update) => update.emit(out),
+            SwIls::Lsa(acknowledgement) => acknowledgement.emit(out),
+            SwIls::SwRscn(notification) => notification.emit(out),
+            SwIls::Elp(elp) => elp.emit(command::ELP, out),
+            SwIls::Efp(efp) => efp.emit(command::EFP, out),
+            SwIls::Dia { switch_name } => emit_dia(command::DIA, *switch_name, out),
+            SwIls::Rdi(rdi) => rdi.emit(command::RDI, out),
+            SwIls::Esc(esc) => esc.emit(command::ESC, out),
+            SwIls::Ess(ess) => ess.emit(command::ESS, out),
             SwIls::Mr(zones) => zones.emit(command::MR, 0, out),
             SwIls::Mrra(mrra) => mrra.emit(out),
             SwIls::Aca(domains) => zoning::emit_domains(domains, out),
@@ -111,6 +189,16 @@ impl SwIls {
         match self {
             SwIls::SwRjt(_) => SW_RJT_BYTES,
             SwIls::SwAcc(accept) => accept.encoded_len(),
+            SwIls::Hlo(_) => Hello::BYTES,
+            SwIls::Lsu(update) => update.encoded_len(),
+            SwIls::Lsa(acknowledgement) => acknowledgement.encoded_len(),
+            SwIls::SwRscn(notification) => notification.encoded_len(),
+            SwIls::Elp(elp) => elp.encoded_len(),
+            SwIls::Efp(efp) => efp.encoded_len(),
+            SwIls::Dia { .. } => DIA_BYTES,
+            SwIls::Rdi(rdi) => rdi.encoded_len(),
+            SwIls::Esc(esc) => esc.encoded_len(),
+            SwIls::Ess(ess) => ess.encoded_len(),
             SwIls::Mr(zones) | SwIls::Sfc { zones, .. } => zones.encoded_len(),
             SwIls::Mrra(_) => Mrra::BYTES,
             SwIls::Aca(domains) => 4 + 4 * domains.len(),
@@ -124,8 +212,18 @@ impl SwIls {
         match self {
             SwIls::SwRjt(_) => command::SW_RJT,
             SwIls::SwAcc(_) => command::SW_ACC,
+            SwIls::Elp(_) => command::ELP,
+            SwIls::Efp(_) => command::EFP,
+            SwIls::Dia { .. } => command::DIA,
+            SwIls::Rdi(_) => command::RDI,
             SwIls::Bf => command::BF,
             SwIls::Rcf => command::RCF,
+            SwIls::Hlo(_) => command::HLO,
+            SwIls::Lsu(_) => command::LSU,
+            SwIls::Lsa(_) => command::LSA,
+            SwIls::SwRscn(_) => command::SW_RSCN,
+            SwIls::Esc(_) => command::ESC,
+            SwIls::Ess(_) => command::ESS,
             SwIls::Mr(_) => command::MR,
             SwIls::Mrra(_) => command::MRRA,
             SwIls::Aca(_) => command::ACA,
@@ -145,7 +243,13 @@ impl SwIls {
 impl SwAcc {
     fn parse(reply_to: Option<u8>, payload: &[u8]) -> Result<SwAcc, ParseError> {
         Ok(match reply_to {
-            Some(command::BF | command::RCF) => SwAcc::Empty,
+            Some(command::BF | command::RCF | command::SW_RSCN) => SwAcc::Empty,
+            Some(command::ELP) => SwAcc::Elp(Box::new(Elp::parse(payload)?)),
+            Some(command::EFP) => SwAcc::Efp(Efp::parse(payload)?),
+            Some(command::DIA) => SwAcc::Dia { switch_name: parse_dia(payload)? },
+            Some(command::RDI) => SwAcc::Rdi(Rdi::parse(payload)?),
+            Some(command::ESC) => SwAcc::Esc(EscAcc::parse(payload)?),
+            Some(command::ESS) => SwAcc::Ess(Ess::parse(payload)?),
             Some(command::MR | command::ACA | command::RCA | command::SFC | command::UFC) => {
                 SwAcc::Zone(ZoneReply::parse(payload)?)
             }
@@ -157,6 +261,12 @@ impl SwAcc {
     fn emit(&self, out: &mut Vec<u8>) {
         match self {
             SwAcc::Empty => out.extend_from_slice(&[command::SW_ACC, 0, 0, 0]),
+            SwAcc::Elp(elp) => elp.emit(command::SW_ACC, out),
+            SwAcc::Efp(efp) => efp.emit(command::SW_ACC, out),
+            SwAcc::Dia { switch_name } => emit_dia(command::SW_ACC, *switch_name, out),
+            SwAcc::Rdi(rdi) => rdi.emit(command::SW_ACC, out),
+            SwAcc::Esc(esc) => esc.emit(command::SW_ACC, out),
+            SwAcc::Ess(ess) => ess.emit(command::SW_ACC, out),
             SwAcc::Zone(reply) => reply.emit(out),
             SwAcc::Mrra(accept) => accept.emit(out),
             SwAcc::Other(body) => {
@@ -169,6 +279,12 @@ impl SwAcc {
     fn encoded_len(&self) -> usize {
         match self {
             SwAcc::Empty => 4,
+            SwAcc::Elp(elp) => elp.encoded_len(),
+            SwAcc::Efp(efp) => efp.encoded_len(),
+            SwAcc::Dia { .. } => DIA_BYTES,
+            SwAcc::Rdi(rdi) => rdi.encoded_len(),
+            SwAcc::Esc(_) => EscAcc::BYTES,
+            SwAcc::Ess(ess) => ess.encoded_len(),
             SwAcc::Zone(_) => ZoneReply::BYTES,
             SwAcc::Mrra(_) => MrraAcc::BYTES,
             SwAcc::Other(body) => 1 + body.len(),

@@ -9,9 +9,14 @@ use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, FS_ACC, FS_RJT, Service};
 use sanloom_wire::els::*;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
+use sanloom_wire::fdmi::{self, FdmiAccept, FdmiRequest};
 use sanloom_wire::link_control::{LinkControl, Reject};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
 use sanloom_wire::ns::{self, NsAccept, NsObject, NsRequest};
+use sanloom_wire::sw_ils::{
+    self, ClassF, Efp, EfpRecord, Elp, ElpClass, Esc, EscAcc, EscProtocol, Ess, EssCapability, FlowControl, Rdi, SwAcc,
+    SwIls,
+};
 use sanloom_wire::{FcId, Message, ReplyTo, Wwnn, Wwpn};
 
 pub type Sample = (Message, Option<ReplyTo>);
@@ -28,6 +33,10 @@ pub fn messages() -> impl Strategy<Value = Sample> {
             let ct = Ct { service: Service::NAME_SERVER, body: CtBody::NsAccept(accept), ..ct };
             (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))
         }),
+        2 => fdmi().prop_map(|(body, reply_to)| {
+            let reply_to = reply_to.map(|command| ReplyTo::Ct(Service::FDMI, command));
+            (Ct::request(Service::FDMI, body).into(), reply_to)
+        }),
         2 => (preamble(), zoning::requests()).prop_map(|(ct, request)| {
             (Ct { service: Service::FABRIC_ZONE_SERVER, body: CtBody::Fzs(request), ..ct }.into(), None)
         }),
@@ -37,6 +46,7 @@ pub fn messages() -> impl Strategy<Value = Sample> {
         }),
         4 => zoning::link_services().prop_map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))),
         2 => other_ct().prop_map(|ct| (ct.into(), None)),
+        4 => sw_ils(),
         2 => bls().prop_map(|bls| (Message::Bls(bls), None)),
         2 => link_control().prop_map(|link_control| (Message::LinkControl(link_control), None)),
         4 => fcp().prop_map(|message| (message, None)),
@@ -137,6 +147,54 @@ fn rscn() -> impl Strategy<Value = Rscn> {
     vec(page, 0..256).prop_map(|pages| Rscn { pages })
 }
 
+prop_compose! {
+    fn link_incident()(
+        (format, port_type, qualifier, code, time_format, isl_port) in any::<(u8, u8, u8, u8, u8, u16)>(),
+        (port_name, attached_port_name, port_id) in (wwpn(), wwpn(), id()),
+        (node_name, attached_node_name, fabric_name) in (wwnn(), wwnn(), wwnn()),
+        (physical_port, transaction, time) in any::<(u32, u32, u64)>(),
+    ) -> LinkIncident {
+        LinkIncident {
+            format,
+            port_name,
+            node_name,
+            port_type,
+            port_id,
+            attached_port_name,
+            attached_node_name,
+            fabric_name,
+            physical_port,
+            transaction,
+            time_format,
+            time,
+            qualifier,
+            code,
+            isl_port,
+        }
+    }
+}
+
+fn fdmi() -> impl Strategy<Value = (CtBody, Option<u16>)> {
+    use fdmi::command::*;
+    let attributes = || {
+        let attribute =
+            (any::<u16>(), bytes(0..60)).prop_map(|(attribute, value)| fdmi::Attribute { attribute, value });
+        vec(attribute, 0..5)
+    };
+    let ports = || vec(wwpn(), 0..5);
+    prop_oneof![
+        (wwpn(), ports(), attributes())
+            .prop_map(|(hba, ports, attributes)| (CtBody::Fdmi(FdmiRequest::Rhba { hba, ports, attributes }), None)),
+        (wwpn(), attributes())
+            .prop_map(|(port, attributes)| (CtBody::Fdmi(FdmiRequest::Rpa { port, attributes }), None)),
+        (ports(), attributes()).prop_map(|(ports, attributes)| {
+            (CtBody::FdmiAccept(FdmiAccept::Hba { ports, attributes }), Some(GHAT))
+        }),
+        (prop_oneof![Just(GRHL), Just(GRPL)], ports())
+            .prop_map(|(command, names)| (CtBody::FdmiAccept(FdmiAccept::Names(names)), Some(command))),
+    ]
+}
+
 fn els_requests() -> impl Strategy<Value = Els> {
     prop_oneof![
         login().prop_map(Els::Plogi),
@@ -155,8 +213,11 @@ fn els_requests() -> impl Strategy<Value = Els> {
         adisc().prop_map(Els::Adisc),
         rscn().prop_map(Els::Rscn),
         any::<u8>().prop_map(|function| Els::Scr { function }),
+        any::<u8>().prop_map(|format| Els::Rnid { format }),
+        Just(Els::Rpsc),
+        link_incident().prop_map(Els::Rlir),
         any::<(u8, u8)>().prop_map(|(function, format)| Els::Lirr { function, format }),
-        (prop_oneof![Just(command::FPIN), Just(command::RNID), Just(0xee)], bytes(3..300))
+        (prop_oneof![Just(command::FPIN), Just(command::RPL), Just(0xee)], bytes(3..300))
             .prop_map(|(command, body)| Els::Other { command, body }),
     ]
 }
@@ -175,7 +236,7 @@ fn els_replies() -> impl Strategy<Value = (u8, Els)> {
             (Just(PRLO), prlo().prop_map(LsAcc::Prlo)),
             (Just(ADISC), adisc().prop_map(LsAcc::Adisc)),
             (Just(ECHO), bytes(0..2000).prop_map(LsAcc::Echo)),
-            (Just(RNID), bytes(3..300).prop_map(LsAcc::Other)),
+            (Just(RPL), bytes(3..300).prop_map(LsAcc::Other)),
             (prop_oneof![Just(LOGO), Just(RSCN), Just(SCR), Just(RRQ), Just(LIRR)], Just(LsAcc::Empty)),
         ]
         .prop_map(|(request, accept)| (request, Els::LsAcc(accept))),
@@ -219,7 +280,7 @@ fn other_ct() -> impl Strategy<Value = Ct> {
     });
     let other = (any::<u16>().prop_filter("a reject is typed", |&command| command != FS_RJT), bytes(0..100))
         .prop_map(|(command, body)| CtBody::Other { command, body });
-    let of_other_service = (prop_oneof![Just(Service::FDMI), Just(Service::FABRIC_ZONE_SERVER)], other);
+    let of_other_service = (prop_oneof![Just(Service::TIME), Just(Service::APPLICATION_SERVER)], other);
     let of_name_server = (
         Just(Service::NAME_SERVER),
         bytes(0..100).prop_flat_map(|body| {
@@ -414,5 +475,92 @@ fn fcp() -> impl Strategy<Value = Message> {
             }
         ),
         Just(Message::FcpConf),
+    ]
+}
+
+prop_compose! {
+    fn elp()(
+        (revision, flags, bb_sc_n, r_a_tov_ms, e_d_tov_ms) in any::<(u8, u16, u8, u32, u32)>(),
+        (port_name, switch_name) in (wwpn(), wwnn()),
+        (f_flags, f, classes) in any::<([u8; 6], [u16; 4], [(u16, u16); 3])>(),
+        (flow_control, bb_credit) in any::<(u16, u32)>(),
+        flow_parameters in bytes(16..90),
+    ) -> Box<Elp> {
+        let [receive_size_bytes, concurrent_sequences, end_to_end_credit, open_sequences] = f;
+        Box::new(Elp {
+            revision,
+            flags,
+            bb_sc_n,
+            r_a_tov_ms,
+            e_d_tov_ms,
+            port_name,
+            switch_name,
+            class_f: ClassF {
+                flags: f_flags,
+                receive_size_bytes,
+                concurrent_sequences,
+                end_to_end_credit,
+                open_sequences,
+            },
+            classes: classes.map(|(flags, receive_size_bytes)| ElpClass { flags, receive_size_bytes }),
+            flow_control: FlowControl(flow_control),
+            bb_credit,
+            flow_parameters,
+        })
+    }
+}
+
+fn efp() -> impl Strategy<Value = Efp> {
+    let record = (any::<(u8, u8)>(), wwnn()).prop_map(|((kind, id), switch_name)| EfpRecord { kind, id, switch_name });
+    (any::<u8>(), wwnn(), vec(record, 0..9)).prop_map(|(principal_priority, principal_name, records)| Efp {
+        principal_priority,
+        principal_name,
+        records,
+    })
+}
+
+fn rdi() -> impl Strategy<Value = Rdi> {
+    (wwnn(), vec(any::<u8>(), 0..9)).prop_map(|(switch_name, domains)| Rdi { switch_name, domains })
+}
+
+fn esc_protocol() -> impl Strategy<Value = EscProtocol> {
+    any::<([u8; 8], u16)>().prop_map(|(vendor, id)| EscProtocol { vendor, id })
+}
+
+fn ess() -> impl Strategy<Value = Ess> {
+    let text = vec(1..=255_u8, 0..60).prop_map(Vec::into_boxed_slice);
+    let capability = any::<(u8, u8, Vec<[u8; 8]>)>().prop_map(|(service, subtype, entries)| EssCapability {
+        service,
+        subtype,
+        entries,
+    });
+    (any::<u32>(), vec(text, 0..5), vec(capability, 0..5)).prop_map(|(revision, info, capabilities)| Ess {
+        revision,
+        info,
+        capabilities,
+    })
+}
+
+fn sw_ils() -> impl Strategy<Value = Sample> {
+    fn plain(ils: SwIls) -> Sample {
+        (ils.into(), None)
+    }
+    let accept = |command| move |accept: SwAcc| (SwIls::SwAcc(accept).into(), Some(ReplyTo::SwIls(command)));
+    prop_oneof![
+        elp().prop_map(|elp| plain(SwIls::Elp(elp))),
+        elp().prop_map(SwAcc::Elp).prop_map(accept(sw_ils::command::ELP)),
+        efp().prop_map(|efp| plain(SwIls::Efp(efp))),
+        efp().prop_map(SwAcc::Efp).prop_map(accept(sw_ils::command::EFP)),
+        wwnn().prop_map(|switch_name| plain(SwIls::Dia { switch_name })),
+        wwnn().prop_map(|switch_name| SwAcc::Dia { switch_name }).prop_map(accept(sw_ils::command::DIA)),
+        rdi().prop_map(|rdi| plain(SwIls::Rdi(rdi))),
+        rdi().prop_map(SwAcc::Rdi).prop_map(accept(sw_ils::command::RDI)),
+        (any::<[u8; 8]>(), vec(esc_protocol(), 0..5))
+            .prop_map(|(vendor, protocols)| plain(SwIls::Esc(Esc { vendor, protocols }))),
+        (any::<[u8; 8]>(), esc_protocol())
+            .prop_map(|(vendor, protocol)| SwAcc::Esc(EscAcc { vendor, protocol }))
+            .prop_map(accept(sw_ils::command::ESC)),
+        ess().prop_map(|ess| plain(SwIls::Ess(ess))),
+        ess().prop_map(SwAcc::Ess).prop_map(accept(sw_ils::command::ESS)),
     ]
 }

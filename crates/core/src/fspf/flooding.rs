@@ -1,0 +1,200 @@
+//! LSU and LSA: records go to every switch, and come again until they are acknowledged.
+
+use super::database::{Entry, is_end_of_life};
+use super::domain_set::DomainSet;
+use super::neighbour::{Event, NeighbourState};
+use super::{Alarm, Fspf};
+use crate::time::Instant;
+use sanloom_wire::sw_ils::{
+    AgedRecord, FspfHeader, LinkStateAck, LinkStateUpdate, LsrBody, LsrHeader, SwIls, lsu_flag,
+};
+use std::cmp::Ordering;
+
+/// So many records an LSU holds at most. With the ports of real switches it stays a sequence of a few dozen frames.
+const RECORDS_PER_UPDATE: usize = 64;
+
+impl Fspf {
+    pub(super) fn update(&mut self, now: Instant, port: u16, update: LinkStateUpdate) {
+        if !self.is_heard(port, update.header.domain) {
+            self.counters.discarded += 1;
+            return;
+        }
+        let LinkStateUpdate { flags, records, .. } = update;
+        let headers: Vec<LsrHeader> = records.into_iter().filter_map(|aged| self.record(now, port, aged)).collect();
+        if !headers.is_empty() || flags != lsu_flag::UPDATE {
+            self.acknowledge(port, flags, headers);
+        }
+        if matches!(flags, lsu_flag::COMPLETE | lsu_flag::LAST) {
+            self.transition(now, port, Event::Complete);
+        }
+    }
+
+    /// A record of a neighbour, and how it is acknowledged.
+    fn record(&mut self, now: Instant, port: u16, aged: AgedRecord) -> Option<LsrHeader> {
+        let AgedRecord { age_s, record } = &aged;
+        let (domain, header) = (record.domain, record.header(*age_s));
+        if matches!(record.body, LsrBody::Other { .. }) {
+            // Regions of a backbone are not ours. Acknowledged, it does not come again.
+            return Some(header);
+        }
+        let flushed = is_end_of_life(*age_s, self.config.max_age);
+        let known = self.database.get(domain);
+        match known.map_or(Ordering::Less, |known| known.compare(record, flushed)) {
+            Ordering::Equal => {
+                self.neighbours.get_mut(&port)?.settled(domain);
+                return Some(header);
+            }
+            // The numbers of this domain begin again, but the last record is not gone everywhere: later.
+            Ordering::Greater if known.is_some_and(Entry::is_last) => return None,
+            Ordering::Greater => {
+                // The neighbour is behind: ours is the answer.
+                let neighbour = self.neighbours.get_mut(&port)?;
+                neighbour.unacknowledged.remove(domain);
+                neighbour.queued.insert(domain);
+                self.queue_ready(port);
+                return None;
+            }
+            Ordering::Less => {}
+        }
+        if domain == 0 || record.advertiser != domain || !record.is_intact() {
+            self.counters.discarded += 1;
+            return None;
+        }
+        if Some(domain) == self.domain {
+            self.outdo(now, aged);
+            return Some(header);
+        }
+        if flushed && self.database.get(domain).is_none() {
+            return Some(header);
+        }
+        if !self.database.may_arrive(now, domain, self.config.min_ls_arrival) {
+            self.counters.too_early += 1;
+            return None;
+        }
+        self.install(now, Some(port), aged);
+        Some(header)
+    }
+
+    pub(super) fn acknowledged(&mut self, now: Instant, port: u16, acknowledgement: &LinkStateAck) {
+        if !self.is_heard(port, acknowledgement.header.domain) {
+            self.counters.discarded += 1;
+            return;
+        }
+        let Some(neighbour) = self.neighbours.get_mut(&port) else { return };
+        for header in &acknowledgement.records {
+            let flushed = is_end_of_life(header.age_s, self.config.max_age);
+            let same = |entry: &Entry| {
+                entry.record.incarnation == header.incarnation
+                    && entry.record.checksum == header.checksum
+                    && entry.flushed == flushed
+            };
+            if self.database.get(header.domain).is_some_and(same) {
+                neighbour.unacknowledged.remove(header.domain);
+            }
+        }
+        neighbour.end_acknowledged |= matches!(acknowledgement.flags, lsu_flag::COMPLETE | lsu_flag::LAST);
+        if neighbour.end_acknowledged && neighbour.unacknowledged.is_empty() {
+            self.alarms.clear(Alarm::Retransmit(port));
+            self.transition(now, port, Event::Acknowledged);
+        }
+    }
+
+    /// Sends everything to a new neighbour.
+    pub(super) fn synchronise(&mut self, now: Instant, port: u16) {
+        let mut all = DomainSet::default();
+        self.database.iter().for_each(|entry| all.insert(entry.record.domain));
+        self.alarms.set(Alarm::Stuck(port), now + self.config.dead);
+        self.send_database(now, port, all);
+    }
+
+    /// Sends records as part of an exchange of databases. Something always says that it is over, and is acknowledged.
+    fn send_database(&mut self, now: Instant, port: u16, domains: DomainSet) {
+        self.send_records(now, port, domains, lsu_flag::SYNCHRONISING, lsu_flag::LAST);
+        if domains.is_empty() {
+            self.send_update(port, lsu_flag::COMPLETE, Vec::new());
+        }
+        self.alarms.set(Alarm::Retransmit(port), now + self.config.retransmit);
+    }
+
+    /// Repeats what the neighbour did not acknowledge.
+    pub(super) fn retransmit(&mut self, now: Instant, port: u16) {
+        let Some(neighbour) = self.neighbours.get(&port).filter(|neighbour| neighbour.state.exchanges()) else {
+            return;
+        };
+        let domains = neighbour.unacknowledged;
+        let before = self.counters.updates_sent;
+        if !neighbour.end_acknowledged {
+            self.send_hello(now, port);
+            self.send_database(now, port, domains);
+        } else if !domains.is_empty() {
+            self.send_records(now, port, domains, lsu_flag::UPDATE, lsu_flag::UPDATE);
+            self.alarms.set(Alarm::Retransmit(port), now + self.config.retransmit);
+        }
+        self.counters.updates_repeated += self.counters.updates_sent - before;
+    }
+
+    /// A record changed: neighbours are to get it, but not the one that it came from.
+    pub(super) fn queue(&mut self, domain: u8, from: Option<u16>) {
+        for (&port, neighbour) in &mut self.neighbours {
+            neighbour.settled(domain);
+            if neighbour.state.exchanges() && from != Some(port) {
+                neighbour.queued.insert(domain);
+                if !self.alarms.is_set(Alarm::Pace(port)) {
+                    self.ready.insert(port);
+                }
+            }
+        }
+    }
+
+    /// Something is queued for this neighbour.
+    fn queue_ready(&mut self, port: u16) {
+        if !self.alarms.is_set(Alarm::Pace(port)) {
+            self.ready.insert(port);
+        }
+    }
+
+    /// Sends what is queued and has no pace to keep.
+    pub(super) fn flood(&mut self, now: Instant) {
+        while let Some(port) = self.ready.pop_first() {
+            let Some(neighbour) = self.neighbours.get_mut(&port) else { continue };
+            let domains = std::mem::take(&mut neighbour.queued);
+            if domains.is_empty() {
+                continue;
+            }
+            self.send_records(now, port, domains, lsu_flag::UPDATE, lsu_flag::UPDATE);
+            self.alarms.set(Alarm::Pace(port), now + self.config.pace);
+            self.alarms.set_earlier(Alarm::Retransmit(port), now + self.config.retransmit);
+        }
+    }
+
+    fn send_records(&mut self, now: Instant, port: u16, domains: DomainSet, flags: u8, last_flags: u8) {
+        let entries = domains.iter().filter_map(|domain| self.database.get(domain));
+        let mut records: Vec<AgedRecord> = entries.map(|entry| entry.aged(now, self.config.max_age)).collect();
+        while !records.is_empty() {
+            let rest = records.split_off(records.len().min(RECORDS_PER_UPDATE));
+            self.send_update(port, if rest.is_empty() { last_flags } else { flags }, records);
+            records = rest;
+        }
+        if let Some(neighbour) = self.neighbours.get_mut(&port) {
+            neighbour.unacknowledged.add(domains);
+        }
+    }
+
+    fn send_update(&mut self, port: u16, flags: u8, records: Vec<AgedRecord>) {
+        let Some(domain) = self.domain else { return };
+        self.counters.updates_sent += 1;
+        self.send(port, SwIls::Lsu(LinkStateUpdate { header: FspfHeader::new(domain), flags, records }));
+    }
+
+    fn acknowledge(&mut self, port: u16, flags: u8, records: Vec<LsrHeader>) {
+        let Some(domain) = self.domain else { return };
+        self.counters.acknowledgements_sent += 1;
+        self.send(port, SwIls::Lsa(LinkStateAck { header: FspfHeader::new(domain), flags, records }));
+    }
+
+    /// Records are exchanged with this domain over this link.
+    fn is_heard(&self, port: u16, domain: u8) -> bool {
+        let heard = |state: NeighbourState| state.exchanges();
+        self.neighbours.get(&port).is_some_and(|neighbour| heard(neighbour.state) && neighbour.domain == domain)
+    }
+}

@@ -1,0 +1,522 @@
+//! Fabric shortest path first (FC-SW, FSPF): [`Fspf`] finds the neighbours of a switch, keeps the same link-state records
+//! as all other switches, and says which legs lead to each domain.
+//!
+//! ```text
+//!            HLO             HLO names us            all records here, ours acknowledged
+//!   down ------------> init ---------------> database exchange ------> ... -------------> full
+//!    ^   no HLO for long  ^  HLO does not name us, exchange takes too long  |
+//!    +--------------------+------------------------------------------------+
+//! ```
+//!
+//! A link whose neighbour is full stands in the record of the switch. A link counts for a path only if both of its ends
+//! describe it.
+//!
+//! # How fast changes travel
+//!
+//! RFC 4626 names MinLSInterval, 5 s, and MinLSArrival, 1 s. Taken literally, a link that fails shortly after another
+//! one came up would lose frames for seconds, so they are read as limits for what repeats:
+//!
+//! - The loss of a link, a new cost, and a link that was not lost before are announced at once. A link that comes back
+//!   is announced when `min_ls_interval` has passed since it was lost.
+//! - Records of a switch follow each other after `pace`, twelve in a row, then one every `min_ls_arrival`.
+//! - A receiver takes sixteen in a row, then one every `min_ls_arrival`; what comes faster is not acknowledged and so
+//!   comes again.
+//! - Records go on to each neighbour at once if the last ones went a `pace` ago, else together when it is over.
+//! - All that changes within `compute_delay` shares one search for paths.
+//!
+//! # What heals
+//!
+//! LSUs are repeated until acknowledged. An exchange of databases that is not over after `dead` begins again: the switch
+//! says that it has not heard the neighbour. Each repetition of an exchange is led by an HLO, because a lost HLO is why
+//! the neighbour ignores records. A switch that meets a record of its own that it did not write in this life, or of the
+//! domain's former holder, outdoes it with a higher incarnation number. Behind the last number comes the first, once the
+//! record with the last one is flushed.
+
+mod announce;
+pub mod cost;
+mod database;
+mod domain_set;
+mod flooding;
+mod neighbour;
+mod paths;
+
+pub use neighbour::NeighbourState;
+
+use crate::alarms::Alarms;
+use crate::fabric::Leg;
+use crate::ils::{Peer, Send};
+use crate::time::{Instant, Span};
+use database::{ANNOUNCEMENTS, Bucket, Database};
+use domain_set::DomainSet;
+use neighbour::{Event, Neighbour, announced_cost};
+use sanloom_wire::sw_ils::{FSPF_VERSION, FspfHeader, Hello, Incarnation, LinkStateRecord, SwIls};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Times of FSPF. The default has those of RFC 4626, and 10 ms where it names none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FspfConfig {
+    /// From one HLO to the next; whole seconds. Both ends of a link must agree.
+    pub hello: Span,
+    /// A neighbour is down after so long without an HLO; whole seconds. Both ends of a link must agree.
+    pub dead: Span,
+    /// After so long without an acknowledgement an LSU is repeated.
+    pub retransmit: Span,
+    /// Mean time between two records of a switch that are taken.
+    pub min_ls_arrival: Span,
+    /// A link that was lost is announced again after so long at the earliest.
+    pub min_ls_interval: Span,
+    /// A switch writes its record anew after so long without a change.
+    pub refresh: Span,
+    /// A record that is so old is flushed; whole seconds, at most 65,535.
+    pub max_age: Span,
+    /// Between two LSUs to a neighbour, and between two records of a switch.
+    pub pace: Span,
+    /// From a change to the search for paths.
+    pub compute_delay: Span,
+}
+
+impl Default for FspfConfig {
+    fn default() -> FspfConfig {
+        FspfConfig {
+            hello: Span::from_secs(20),
+            dead: Span::from_secs(80),
+            retransmit: Span::from_secs(5),
+            min_ls_arrival: Span::from_secs(1),
+            min_ls_interval: Span::from_secs(5),
+            refresh: Span::from_secs(30 * 60),
+            max_age: Span::from_secs(60 * 60),
+            pace: Span::from_ms(10),
+            compute_delay: Span::from_ms(10),
+        }
+    }
+}
+
+/// What happens to the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// The domain of the switch, or that it has none any more. Another domain is a new beginning.
+    Domain(Option<u8>),
+    /// A link to another switch may carry frames. For a link that is up, its cost and bundle change.
+    LinkUp {
+        /// Local port.
+        port: u16,
+        /// Cost of sending over it; see [`cost`]. Records hold 1 to 65,535.
+        cost: u32,
+        /// Number of the bundle that it belongs to: all links of a bundle are one leg.
+        bundle: Option<u16>,
+    },
+    /// The link may carry no frames any more.
+    LinkDown {
+        /// Local port.
+        port: u16,
+    },
+    /// A link has another cost.
+    Cost {
+        /// Local port.
+        port: u16,
+        /// Cost of sending over it.
+        cost: u32,
+    },
+    /// HLO, LSU or LSA of the neighbour.
+    Message {
+        /// Local port that it came in through.
+        port: u16,
+        /// The message.
+        message: SwIls,
+    },
+    /// The time of [`Fspf::poll_timeout`] has come.
+    Timeout,
+}
+
+/// What the machine wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// An HLO, LSU or LSA for a neighbour, always a [`Send::Notice`].
+    Send(Send),
+    /// A neighbour is in another state.
+    Neighbour {
+        /// Local port of the link.
+        port: u16,
+        /// The new state.
+        state: NeighbourState,
+    },
+    /// The domains whose legs changed, sorted, with all legs of the cheapest paths, sorted by port (a bundle by the lowest
+    /// of its ports). No legs: the domain is not reachable any more.
+    Routes(Vec<(u8, Vec<Leg>)>),
+}
+
+/// What the machine did since it began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FspfCounters {
+    /// HLOs sent.
+    pub hellos_sent: u64,
+    /// LSUs sent, repetitions included.
+    pub updates_sent: u64,
+    /// Of these, repetitions.
+    pub updates_repeated: u64,
+    /// LSAs sent.
+    pub acknowledgements_sent: u64,
+    /// Records of this switch written.
+    pub announcements: u64,
+    /// Searches for paths.
+    pub computations: u64,
+    /// HLOs with other intervals than ours: the neighbour is not heard.
+    pub hellos_mismatched: u64,
+    /// Messages and records that make no sense, or not now: wrong version, domain or checksum, LSU before HLO.
+    pub discarded: u64,
+    /// Records that came sooner after others of their switch than is allowed.
+    pub too_early: u64,
+}
+
+/// A link as an operator sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NeighbourView {
+    /// Local port.
+    pub port: u16,
+    /// State of the neighbour.
+    pub state: NeighbourState,
+    /// Domain at the other end, once an HLO said it.
+    pub domain: Option<u8>,
+    /// Cost of sending over the link.
+    pub cost: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Alarm {
+    Hello(u16),
+    Dead(u16),
+    Stuck(u16),
+    Pace(u16),
+    Retransmit(u16),
+    Hold(u16),
+    Announce,
+    Refresh,
+    Expire,
+    Compute,
+}
+
+/// The path selection of one switch. See the [module](self).
+#[derive(Debug)]
+pub struct Fspf {
+    config: FspfConfig,
+    domain: Option<u8>,
+    neighbours: BTreeMap<u16, Neighbour>,
+    /// When a link was last lost.
+    lost: BTreeMap<u16, Instant>,
+    database: Database,
+    /// Records on their way out of all databases.
+    flushing: DomainSet,
+    /// Ports with records to send and no pace to keep.
+    ready: BTreeSet<u16>,
+    /// Incarnation of the next record of this switch; nothing while the last one is flushed.
+    incarnation: Option<Incarnation>,
+    announcements: Bucket,
+    announced_at: Option<Instant>,
+    routes: Vec<Vec<Leg>>,
+    alarms: Alarms<Alarm>,
+    outputs: VecDeque<Output>,
+    counters: FspfCounters,
+}
+
+impl Fspf {
+    /// A switch without a domain and links.
+    pub fn new(config: FspfConfig) -> Fspf {
+        Fspf {
+            config,
+            domain: None,
+            neighbours: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            database: Database::new(),
+            flushing: DomainSet::default(),
+            ready: BTreeSet::new(),
+            incarnation: Some(Incarnation::FIRST),
+            announcements: Bucket::full(ANNOUNCEMENTS),
+            announced_at: None,
+            routes: vec![Vec::new(); usize::from(u8::MAX) + 1],
+            alarms: Alarms::new(),
+            outputs: VecDeque::new(),
+            counters: FspfCounters::default(),
+        }
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Domain(domain) => self.set_domain(now, domain),
+            Input::LinkUp { port, cost, bundle } => self.link_up(now, port, cost, bundle),
+            Input::LinkDown { port } => self.link_down(now, port),
+            Input::Cost { port, cost } => self.set_cost(now, port, cost),
+            Input::Message { port, message } => self.message(now, port, message),
+            Input::Timeout => {}
+        }
+        while let Some(alarm) = self.alarms.due(now) {
+            self.alarm(now, alarm);
+        }
+        self.remove_flushed(now);
+        self.flood(now);
+    }
+
+    /// What it wants, in order; drained after each [`handle`](Self::handle).
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to come back with [`Input::Timeout`].
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.alarms.next()
+    }
+
+    /// What it counted.
+    pub fn counters(&self) -> &FspfCounters {
+        &self.counters
+    }
+
+    /// The links, sorted by port.
+    pub fn neighbours(&self) -> impl Iterator<Item = NeighbourView> {
+        self.neighbours.iter().map(|(port, neighbour)| NeighbourView {
+            port: *port,
+            state: neighbour.state,
+            domain: (neighbour.domain != 0).then_some(neighbour.domain),
+            cost: neighbour.cost,
+        })
+    }
+
+    /// The link-state database, sorted by domain, without what is being flushed.
+    pub fn records(&self) -> impl Iterator<Item = &Arc<LinkStateRecord>> {
+        self.database.iter().filter(|entry| !entry.flushed).map(|entry| &entry.record)
+    }
+
+    /// The reachable domains and their legs, sorted by domain: the sum of all [`Output::Routes`].
+    pub fn routes(&self) -> impl Iterator<Item = (u8, &[Leg])> {
+        (0..=u8::MAX).zip(&self.routes).filter(|(_, legs)| !legs.is_empty()).map(|(domain, legs)| (domain, &legs[..]))
+    }
+
+    fn set_domain(&mut self, now: Instant, domain: Option<u8>) {
+        if domain == self.domain {
+            return;
+        }
+        self.domain = None;
+        let ports: Vec<u16> = self.neighbours.keys().copied().collect();
+        for &port in &ports {
+            self.neighbour_gone(now, port);
+            self.alarms.clear(Alarm::Hello(port));
+        }
+        for alarm in [Alarm::Announce, Alarm::Refresh, Alarm::Expire, Alarm::Compute] {
+            self.alarms.clear(alarm);
+        }
+        self.lost.clear();
+        self.database.clear();
+        self.flushing = DomainSet::default();
+        self.incarnation = Some(Incarnation::FIRST);
+        self.announcements = Bucket::full(ANNOUNCEMENTS);
+        self.announced_at = None;
+        self.take_routes(vec![Vec::new(); self.routes.len()]);
+        self.domain = domain;
+        self.announce(now);
+        ports.into_iter().for_each(|port| self.send_hello(now, port));
+    }
+
+    fn link_up(&mut self, now: Instant, port: u16, cost: u32, bundle: Option<u16>) {
+        let Some(neighbour) = self.neighbours.get_mut(&port) else {
+            self.neighbours.insert(port, Neighbour::new(cost, bundle));
+            self.send_hello(now, port);
+            return;
+        };
+        if neighbour.bundle != bundle {
+            neighbour.bundle = bundle;
+            self.compute_soon(now);
+        }
+        self.set_cost(now, port, cost);
+    }
+
+    fn link_down(&mut self, now: Instant, port: u16) {
+        self.neighbour_gone(now, port);
+        self.alarms.clear(Alarm::Hello(port));
+        self.neighbours.remove(&port);
+    }
+
+    fn set_cost(&mut self, now: Instant, port: u16, cost: u32) {
+        let Some(neighbour) = self.neighbours.get_mut(&port) else { return };
+        let cost = announced_cost(cost);
+        if std::mem::replace(&mut neighbour.cost, cost) != cost && neighbour.counts() {
+            self.announce(now);
+        }
+    }
+
+    fn message(&mut self, now: Instant, port: u16, message: SwIls) {
+        let (Some(own), true) = (self.domain, self.neighbours.contains_key(&port)) else {
+            self.counters.discarded += 1;
+            return;
+        };
+        let header = match &message {
+            SwIls::Hlo(hello) => hello.header,
+            SwIls::Lsu(update) => update.header,
+            SwIls::Lsa(acknowledgement) => acknowledgement.header,
+            _ => FspfHeader::new(0),
+        };
+        // Region and authentication of a backbone are not ours.
+        let plain = (header.version, header.region, header.authentication_type) == (FSPF_VERSION, 0, 0);
+        if !plain || header.domain == 0 || header.domain == own {
+            self.counters.discarded += 1;
+            return;
+        }
+        match message {
+            SwIls::Hlo(hello) => self.hello(now, port, own, &hello),
+            SwIls::Lsu(update) => self.update(now, port, update),
+            SwIls::Lsa(acknowledgement) => self.acknowledged(now, port, &acknowledgement),
+            _ => {}
+        }
+    }
+
+    fn hello(&mut self, now: Instant, port: u16, own: u8, hello: &Hello) {
+        if (hello.hello_s, hello.dead_s) != (seconds(self.config.hello), seconds(self.config.dead)) {
+            self.counters.hellos_mismatched += 1;
+            return;
+        }
+        let (domain, far_port) = (hello.header.domain, hello.port);
+        let Some(known) = self.neighbours.get(&port).map(|neighbour| (neighbour.domain, neighbour.port)) else {
+            return;
+        };
+        if known != (domain, far_port) {
+            self.neighbour_gone(now, port);
+        }
+        if let Some(neighbour) = self.neighbours.get_mut(&port) {
+            (neighbour.domain, neighbour.port) = (domain, far_port);
+        }
+        self.alarms.set(Alarm::Dead(port), now + self.config.dead);
+        let one_way = hello.recipient != own;
+        if one_way || known != (domain, far_port) {
+            self.send_hello(now, port);
+        }
+        self.transition(now, port, if one_way { Event::OneWay } else { Event::TwoWay });
+    }
+
+    /// Sends an HLO, and the next one when it is time.
+    fn send_hello(&mut self, now: Instant, port: u16) {
+        let (Some(domain), Some(neighbour)) = (self.domain, self.neighbours.get(&port)) else { return };
+        let hello = Hello {
+            header: FspfHeader::new(domain),
+            options: 0,
+            hello_s: seconds(self.config.hello),
+            dead_s: seconds(self.config.dead),
+            recipient: neighbour.domain,
+            port: port.into(),
+        };
+        self.send(port, SwIls::Hlo(hello));
+        self.counters.hellos_sent += 1;
+        self.alarms.set(Alarm::Hello(port), now + self.config.hello);
+    }
+
+    fn send(&mut self, port: u16, message: SwIls) {
+        self.outputs.push_back(Output::Send(Send::Notice { to: Peer::Link(port), message: message.into() }));
+    }
+
+    /// The neighbour is not there any more, or another one is.
+    fn neighbour_gone(&mut self, now: Instant, port: u16) {
+        self.transition(now, port, Event::Gone);
+        if let Some(neighbour) = self.neighbours.get_mut(&port) {
+            (neighbour.domain, neighbour.port) = (0, 0);
+        }
+        self.alarms.clear(Alarm::Dead(port));
+    }
+
+    fn transition(&mut self, now: Instant, port: u16, event: Event) {
+        let Some(neighbour) = self.neighbours.get_mut(&port) else { return };
+        let (old, new) = (neighbour.state, neighbour.state.after(event));
+        if old == new {
+            return;
+        }
+        let counted = neighbour.counts();
+        neighbour.state = new;
+        self.outputs.push_back(Output::Neighbour { port, state: new });
+        if old.exchanges() && !new.exchanges() {
+            neighbour.end_acknowledged = false;
+            neighbour.held = false;
+            (neighbour.queued, neighbour.unacknowledged) = Default::default();
+            self.ready.remove(&port);
+            for alarm in [Alarm::Stuck(port), Alarm::Pace(port), Alarm::Retransmit(port), Alarm::Hold(port)] {
+                self.alarms.clear(alarm);
+            }
+        }
+        if counted {
+            self.lost.insert(port, now);
+            self.announce(now);
+            self.compute_soon(now);
+        }
+        match new {
+            NeighbourState::DatabaseExchange => self.synchronise(now, port),
+            NeighbourState::Full => self.neighbour_full(now, port),
+            _ => {}
+        }
+    }
+
+    fn neighbour_full(&mut self, now: Instant, port: u16) {
+        self.alarms.clear(Alarm::Stuck(port));
+        let again = self.lost.get(&port).map(|lost| *lost + self.config.min_ls_interval);
+        match again.filter(|again| *again > now) {
+            Some(again) => {
+                if let Some(neighbour) = self.neighbours.get_mut(&port) {
+                    neighbour.held = true;
+                }
+                self.alarms.set(Alarm::Hold(port), again);
+            }
+            None => self.announce(now),
+        }
+    }
+
+    fn alarm(&mut self, now: Instant, alarm: Alarm) {
+        match alarm {
+            Alarm::Hello(port) => self.send_hello(now, port),
+            Alarm::Dead(port) => {
+                self.neighbour_gone(now, port);
+                self.send_hello(now, port);
+            }
+            Alarm::Stuck(port) => {
+                self.transition(now, port, Event::Stuck);
+                if let Some(neighbour) = self.neighbours.get_mut(&port) {
+                    neighbour.domain = 0;
+                }
+                self.send_hello(now, port);
+            }
+            Alarm::Pace(port) => _ = self.ready.insert(port),
+            Alarm::Retransmit(port) => self.retransmit(now, port),
+            Alarm::Hold(port) => {
+                if let Some(neighbour) = self.neighbours.get_mut(&port) {
+                    neighbour.held = false;
+                    self.announce(now);
+                }
+            }
+            Alarm::Announce | Alarm::Refresh => self.announce(now),
+            Alarm::Expire => self.expire(now),
+            Alarm::Compute => self.compute(),
+        }
+    }
+
+    fn compute_soon(&mut self, now: Instant) {
+        if self.domain.is_some() {
+            self.alarms.set_earlier(Alarm::Compute, now + self.config.compute_delay);
+        }
+    }
+
+    fn compute(&mut self) {
+        let Some(own) = self.domain else { return };
+        self.counters.computations += 1;
+        let routes = paths::paths(own, &self.own_links(), &self.database);
+        self.take_routes(routes);
+    }
+
+    fn take_routes(&mut self, routes: Vec<Vec<Leg>>) {
+        let old = std::mem::replace(&mut self.routes, routes);
+        let changed = (0..=u8::MAX).zip(&self.routes).zip(old).filter(|((_, new), old)| *new != old);
+        let changed: Vec<_> = changed.map(|((domain, legs), _)| (domain, legs.clone())).collect();
+        if !changed.is_empty() {
+            self.outputs.push_back(Output::Routes(changed));
+        }
+    }
+}
+
+/// Whole seconds as an HLO carries them.
+fn seconds(span: Span) -> u32 {
+    u32::try_from(span.as_ms() / 1000).unwrap_or(u32::MAX).max(1)
+}
