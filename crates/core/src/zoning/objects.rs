@@ -219,3 +219,98 @@ fn text(name: &[u8]) -> Result<String, BadZones> {
         _ => Err(BadZones::Name),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sanloom_wire::sw_ils::SwIls;
+    use sanloom_wire::{FcId, Wwnn, Wwpn};
+
+    fn all_kinds() -> Vec<ZoneMember> {
+        vec![
+            ZoneMember::PortName(Wwpn(0x2100_0024_ff00_0001)),
+            ZoneMember::NodeName(Wwnn(0x2000_0024_ff00_0001)),
+            ZoneMember::DomainPort { domain: 3, port: 0x0107 },
+            ZoneMember::PortId(FcId::new(0x030700)),
+        ]
+    }
+
+    fn database(default_zone: ZoneDefault) -> ZoneDatabase {
+        let mut references: Vec<MemberRef> = all_kinds().into_iter().map(MemberRef::Member).collect();
+        references.push(MemberRef::Alias("disks".to_owned()));
+        let peer = ZoneDefinition { members: references.clone(), principals: references.split_off(2) };
+        let defined = DefinedZones {
+            aliases: [("disks".to_owned(), all_kinds())].into(),
+            zones: [("peer".to_owned(), peer), ("plain".to_owned(), ZoneDefinition::default())].into(),
+            configs: [("day".to_owned(), vec!["plain".to_owned(), "peer".to_owned()]), ("night".to_owned(), vec![])]
+                .into(),
+        };
+        let zone = Zone { name: "peer".to_owned(), members: all_kinds(), principals: all_kinds() };
+        let effective = EffectiveZones { name: "day".to_owned(), zones: vec![zone] };
+        ZoneDatabase { defined: Arc::new(defined), effective: Some(Arc::new(effective)), default_zone }
+    }
+
+    #[test]
+    fn a_database_survives_the_wire() {
+        for default_zone in [ZoneDefault::Open, ZoneDefault::Closed] {
+            let nothing = ZoneDatabase { default_zone, ..ZoneDatabase::default() };
+            for database in [database(default_zone), nothing] {
+                let zones = Zones::new(database);
+                let mut bytes = Vec::new();
+                SwIls::Mr(zones.wire().clone()).emit(&mut bytes);
+                assert_eq!(bytes.len(), zones.encoded_len());
+                let Ok(SwIls::Mr(wire)) = SwIls::parse(&bytes, None) else { panic!("an MR") };
+                assert_eq!(Zones::from_wire(&wire, ZoneDefault::Open), Ok(zones));
+            }
+        }
+    }
+
+    #[test]
+    fn other_switches_define_zones_within_their_sets_and_say_nothing_of_the_default_zone() {
+        let members = vec![WireMember::new(ZoneMemberId::Alias((*b"disks").into()))];
+        let zones = vec![list(ZoneObjectType::ZONE, "zone", members)];
+        let set = ZoneObject::Set { protocol: 0, name: (*b"day").into(), zones };
+        let wire = Arc::new(ZoneSets { active: None, full: Some(vec![set]) });
+        for default_zone in [ZoneDefault::Open, ZoneDefault::Closed] {
+            let zones = Zones::from_wire(&wire, default_zone).expect("a database");
+            let database = zones.database();
+            assert_eq!(database.default_zone, default_zone);
+            assert_eq!(database.defined.configs["day"], ["zone"]);
+            assert_eq!(database.defined.zones["zone"].members, [MemberRef::Alias("disks".to_owned())]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_enforced_is_refused_by_name() {
+        let lun = ZoneMemberId::Other { kind: 0xe1, id: [0; 16].into() };
+        let alias = ZoneMemberId::Alias((*b"disks").into());
+        let list = |id| list(ZoneObjectType::ZONE, "zone", vec![WireMember::new(id)]);
+        let active = |list| ZoneSets {
+            active: Some(ActiveZoneSet { name: (*b"day").into(), zones: vec![ZoneObject::List(list)] }),
+            full: None,
+        };
+        let odd = MemberList { kind: ZoneObjectType(0x77), ..list(alias.clone()) };
+        let unnamed = MemberList { name: [0xff].into(), ..list(alias.clone()) };
+        for (sets, bad, text) in [
+            (
+                active(list(lun)),
+                BadZones::Member { name: "zone".to_owned(), kind: 0xe1 },
+                "`zone` has a member of type e1",
+            ),
+            (
+                active(list(alias)),
+                BadZones::Member { name: "zone".to_owned(), kind: 4 },
+                "`zone` has a member of type 04",
+            ),
+            (
+                active(odd),
+                BadZones::Object(ZoneObjectType(0x77)),
+                "a zoning object of an unexpected type: zoning object type 77",
+            ),
+            (active(unnamed), BadZones::Name, "a zoning object has a name that is no text"),
+        ] {
+            let error = Zones::from_wire(&Arc::new(sets), ZoneDefault::Closed).unwrap_err();
+            assert_eq!((error.to_string().as_str(), error), (text, bad));
+        }
+    }
+}

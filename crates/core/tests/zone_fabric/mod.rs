@@ -1,16 +1,14 @@
 //! A fabric of zone servers for tests: links and paths that delay, lose and reorder messages, fail and come back. Every
 //! message crosses as bytes.
 
-use sanloom_core::config::{Zone, ZoneDefault, ZoneMember};
 use sanloom_core::ils::{Due, Exchanges, Outcome, Peer, Request, Send};
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::server::{
     ChangeFailure, Input, MergeFailure, Output, ZoneChange, ZoneServer, ZoneServerConfig,
 };
-use sanloom_core::zoning::{EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition, Zones};
-use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
+use sanloom_core::zoning::{ZoneDatabase, Zones};
+use sanloom_wire::{FcId, Message, Wwnn};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// A request is sent again after this time.
 const PATIENCE: Span = Span::from_secs(2);
@@ -53,7 +51,7 @@ pub struct Link {
 
 enum Event {
     Up { switch: usize, link: u16, generation: u32 },
-    Domains { switch: usize, life: u32, domains: BTreeSet<u8> },
+    Domains { switch: usize, life: u32 },
     Message { from: usize, to: usize, peer: Peer, life: u32, generation: Option<(u16, u32)>, carried: Carried },
     Wake { switch: usize },
     Restart { switch: usize },
@@ -178,15 +176,18 @@ impl Fabric {
             Event::Up { switch, link, generation } => {
                 if self.links[usize::from(link)].generation == generation {
                     let [a, b] = self.links[usize::from(link)].ends;
-                    let neighbour = Wwnn(0x1000_0000_0000_0000 + (if a == switch { b } else { a }) as u64);
+                    let (_, neighbour) = identity(if a == switch { b } else { a });
                     self.input(switch, Input::LinkUp { port: link, neighbour });
                 }
             }
-            Event::Domains { switch, life, domains } => {
+            Event::Domains { switch, life } => {
                 if self.switches[switch].life == life {
-                    let gone = |peer| matches!(peer, Peer::Domain(domain) if !domains.contains(&domain));
+                    let domains: Vec<(u8, Wwnn)> =
+                        self.component(switch).into_iter().filter(|other| *other != switch).map(identity).collect();
+                    let known = |domain| domains.iter().any(|(other, _)| *other == domain);
+                    let gone = |peer| matches!(peer, Peer::Domain(domain) if !known(domain));
                     self.switches[switch].exchanges.forget(gone);
-                    self.input(switch, Input::Domains(domains.into_iter().collect()));
+                    self.input(switch, Input::Domains(domains));
                 }
             }
             Event::Message { from, to, peer, life, generation, carried } => {
@@ -273,7 +274,7 @@ impl Fabric {
             if self.switches[switch].told != others {
                 self.switches[switch].told = others.clone();
                 let (at, life) = (self.soon(), self.switches[switch].life);
-                self.schedule(at, Event::Domains { switch, life, domains: others });
+                self.schedule(at, Event::Domains { switch, life });
             }
         }
     }
@@ -350,36 +351,8 @@ pub fn domain(switch: usize) -> u8 {
     switch as u8 + 1
 }
 
-/// Zones of these names in a configuration of the same kind in force, all members saying which version it is.
-pub fn version(names: &[&str], version: u64) -> ZoneDatabase {
-    let mut database = ZoneDatabase { default_zone: ZoneDefault::Closed, ..ZoneDatabase::default() };
-    let defined = Arc::make_mut(&mut database.defined);
-    let mut effective = EffectiveZones { name: "all".to_owned(), zones: Vec::new() };
-    for (number, name) in names.iter().enumerate() {
-        let member = |at: u64| ZoneMember::PortName(Wwpn(version << 16 | (number as u64) << 8 | at));
-        let members = vec![member(1), member(2)];
-        let references = members.iter().copied().map(MemberRef::Member).collect();
-        let zone = ZoneDefinition { members: references, principals: Vec::new() };
-        defined.zones.insert((*name).to_owned(), zone);
-        defined.configs.entry("all".to_owned()).or_default().push((*name).to_owned());
-        effective.zones.push(Zone { name: (*name).to_owned(), members, principals: Vec::new() });
-    }
-    database.effective = Some(Arc::new(effective));
-    database
-}
-
-/// The versions of all zones in a database, defined and effective.
-pub fn versions(database: &ZoneDatabase) -> BTreeSet<u64> {
-    let of = |member: &ZoneMember| match member {
-        ZoneMember::PortName(name) => name.0 >> 16,
-        _ => unreachable!("only port names are used"),
-    };
-    let defined = database.defined.zones.values().flat_map(|zone| &zone.members).map(|reference| match reference {
-        MemberRef::Member(member) => of(member),
-        MemberRef::Alias(_) => unreachable!("no aliases are used"),
-    });
-    let effective = database.effective.iter().flat_map(|effective| &effective.zones).flat_map(|zone| &zone.members);
-    defined.chain(effective.map(of)).collect()
+fn identity(switch: usize) -> (u8, Wwnn) {
+    (domain(switch), Wwnn(0x1000_0000_0000_0000 + switch as u64))
 }
 
 /// SplitMix64: enough to choose faults, and the same for ever.

@@ -1,6 +1,6 @@
 //! A change that this switch manages: [`Change`].
 
-use super::{Asked, ChangeFailure, Output, ZoneChange, ZoneServer, ZoneServerConfig};
+use super::{Asked, ChangeFailure, Output, TransactionState, ZoneChange, ZoneServer, ZoneServerConfig};
 use crate::ils::{Outcome, Peer};
 use crate::time::Instant;
 use crate::zoning::objects::Zones;
@@ -68,6 +68,16 @@ impl Change {
         matches!(self.phase, Phase::Locking { .. })
     }
 
+    pub(super) fn state(&self) -> TransactionState {
+        match self.phase {
+            Phase::Waiting { .. } => TransactionState::Waiting,
+            Phase::Locking { .. } => TransactionState::Locking,
+            Phase::Staging { .. } => TransactionState::Staging,
+            Phase::Updating { .. } => TransactionState::Updating,
+            Phase::Releasing { .. } => TransactionState::Releasing,
+        }
+    }
+
     pub(super) fn timeout(&self, config: &ZoneServerConfig) -> Option<Instant> {
         let give_up = self.asked_at + config.change_patience;
         match &self.phase {
@@ -133,8 +143,8 @@ impl ZoneServer {
 
     /// Locks the fabric, or waits. True: the change went on at once, because there is nobody to wait for.
     fn begin(&mut self, now: Instant) -> bool {
-        let ready = self.lock.is_none() && self.links_settled(now);
-        let others: Vec<u8> = self.reachable.iter().copied().collect();
+        let ready = self.lock.is_none() && self.links_settled();
+        let others: Vec<u8> = self.reachable.keys().copied().collect();
         let retry_at = now + self.config.retry;
         let Some(change) = self.changes.front_mut() else { return false };
         if !ready || (self.domain.is_none() && !others.is_empty()) {
@@ -151,7 +161,7 @@ impl ZoneServer {
     }
 
     fn ask_for_lock(&mut self, domain: u8) {
-        let known = self.reachable.iter().copied().chain(self.domain).collect::<BTreeSet<u8>>();
+        let known = self.reachable.keys().copied().chain(self.domain).collect::<BTreeSet<u8>>();
         self.ask_domain(domain, SwIls::Aca(known.into_iter().collect()));
     }
 
@@ -166,11 +176,11 @@ impl ZoneServer {
         match &mut change.phase {
             Phase::Locking { .. } | Phase::Staging { .. } => self.start_again(now),
             Phase::Updating { waiting } => {
-                waiting.retain(|domain| reachable.contains(domain));
+                waiting.retain(|domain| reachable.contains_key(domain));
                 self.check_updated();
             }
             Phase::Releasing { waiting, .. } => {
-                waiting.retain(|domain, _| reachable.contains(domain));
+                waiting.retain(|domain, _| reachable.contains_key(domain));
                 self.check_released(now);
             }
             Phase::Waiting { .. } => {}
@@ -266,7 +276,7 @@ impl ZoneServer {
 
     /// Decides when all have staged it.
     fn check_staged(&mut self) {
-        let others = self.reachable.clone();
+        let others: BTreeSet<u8> = self.reachable.keys().copied().collect();
         let Some(change) = self.changes.front_mut() else { return };
         let Phase::Staging { outcome, waiting } = &change.phase else { return };
         if !waiting.is_empty() {
@@ -303,7 +313,8 @@ impl ZoneServer {
 
     fn release(&mut self, end: End) {
         let Some(change) = self.changes.front_mut() else { return };
-        let others = if change.holds_the_fabric() { self.reachable.clone() } else { BTreeSet::new() };
+        let others: Vec<u8> =
+            if change.holds_the_fabric() { self.reachable.keys().copied().collect() } else { Vec::new() };
         if others.is_empty() && end == End::Over {
             self.changes.pop_front();
             return;

@@ -19,8 +19,8 @@ pub(super) struct Link {
     pub synced: bool,
     /// The neighbour's database has come, and ours is merged with it.
     heard: bool,
-    /// When both ends had the same; the link is part of the fabric since.
-    merged: Option<Instant>,
+    /// Both ends had the same: the link is part of the fabric.
+    merged: bool,
     /// An MR or MRRA of ours is on its way.
     waiting: bool,
     /// When to ask again.
@@ -64,7 +64,7 @@ impl ZoneServer {
             neighbour,
             synced: false,
             heard: false,
-            merged: None,
+            merged: false,
             waiting: false,
             retry_at: None,
             unanswered: 0,
@@ -89,12 +89,11 @@ impl ZoneServer {
         self.links.get(&port).map(|link| link.neighbour)
     }
 
-    /// No merge is under way, or was a moment ago.
-    pub(super) fn links_settled(&self, now: Instant) -> bool {
-        self.links
-            .values()
-            .filter(|link| link.is_open())
-            .all(|link| link.synced && !link.waiting && link.merged.is_some_and(|at| at + self.config.settle <= now))
+    /// No merge is under way, and whoever has merged with us can be reached: a change that leaves it out would part us.
+    pub(super) fn links_settled(&self) -> bool {
+        let known = |neighbour| self.reachable.values().any(|name| *name == neighbour);
+        let mut open = self.links.values().filter(|link| link.is_open());
+        open.all(|link| link.merged && link.synced && !link.waiting && known(link.neighbour))
     }
 
     /// Sends what links wait for.
@@ -123,8 +122,8 @@ impl ZoneServer {
     /// A change in progress does not let a link join, and a locked switch keeps quiet until it has the new database.
     fn may_merge(&self, link: &Link) -> bool {
         match &self.lock {
-            Some(lock) => lock.updated && link.merged.is_some(),
-            None => !self.is_managing() || (self.is_decided() && link.merged.is_some()),
+            Some(lock) => lock.updated && link.merged,
+            None => !self.is_managing() || (self.is_decided() && link.merged),
         }
     }
 
@@ -147,10 +146,10 @@ impl ZoneServer {
     }
 
     /// The neighbour's database: merges it with ours.
-    pub(super) fn on_merge_request(&mut self, now: Instant, port: u16, sets: &Arc<ZoneSets>) -> ZoneReply {
+    pub(super) fn on_merge_request(&mut self, port: u16, sets: &Arc<ZoneSets>) -> ZoneReply {
         const BUSY: ZoneReply = ZoneReply::new(ZoneStatus::BUSY, ZoneReason::FABRIC_CHANGING);
         let Some(link) = self.links.get(&port) else { return BUSY };
-        let (joined, open) = (link.merged.is_some(), link.is_open());
+        let (joined, open) = (link.merged, link.is_open());
         if joined && self.is_staged(sets) {
             self.commit_staged(Some(port));
         }
@@ -159,7 +158,7 @@ impl ZoneServer {
             return BUSY;
         }
         if same && open {
-            self.on_heard(now, port, true);
+            self.on_heard(port, true);
             return ZoneReply::DONE;
         }
         let default_zone = self.zones.database().default_zone;
@@ -185,29 +184,29 @@ impl ZoneServer {
                     let zones = if known { theirs } else { Zones::new(merged.database) };
                     self.adopt(zones, Some(port).filter(|_| known));
                 }
-                self.on_heard(now, port, known);
+                self.on_heard(port, known);
                 ZoneReply::DONE
             }
         }
     }
 
     /// The neighbour's database has come. `known`: ours is no other.
-    fn on_heard(&mut self, now: Instant, port: u16, known: bool) {
+    fn on_heard(&mut self, port: u16, known: bool) {
         if let Some(link) = self.links.get_mut(&port) {
             link.heard = true;
-            link.synced |= known;
+            link.synced = known;
         }
-        self.check_merged(now, port);
+        self.check_merged(port);
     }
 
-    fn check_merged(&mut self, now: Instant, port: u16) {
+    fn check_merged(&mut self, port: u16) {
         if let Some(link) = self.links.get_mut(&port)
             && link.heard
             && link.synced
             && link.told
-            && link.merged.is_none()
+            && !link.merged
         {
-            link.merged = Some(now);
+            link.merged = true;
             self.outputs.push_back(Output::LinkMerged { port });
         }
     }
@@ -224,7 +223,7 @@ impl ZoneServer {
                 ZoneStatus::DONE => {
                     link.told = true;
                     link.synced |= current;
-                    self.check_merged(now, port);
+                    self.check_merged(port);
                 }
                 ZoneStatus::BUSY => link.retry_at = Some(retry_at),
                 _ => {

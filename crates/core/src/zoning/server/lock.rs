@@ -13,6 +13,8 @@ pub(super) struct Lock {
     pub manager: u8,
     /// We are free again when nothing comes until then.
     pub expires: Instant,
+    /// It has staged a database.
+    pub staged: bool,
     /// We have taken over what was staged.
     pub updated: bool,
 }
@@ -38,14 +40,14 @@ impl ZoneServer {
             None => {}
         }
         let theirs: BTreeSet<u8> = list.iter().copied().chain([manager]).collect();
-        let ours: BTreeSet<u8> = self.reachable.iter().copied().chain(self.domain).collect();
-        if theirs != ours || !self.links_settled(now) {
+        let ours: BTreeSet<u8> = self.reachable.keys().copied().chain(self.domain).collect();
+        if theirs != ours || !self.links_settled() {
             return CHANGING;
         }
         if self.is_managing() && !self.yield_to(now, manager) {
             return BUSY;
         }
-        self.lock = Some(Lock { manager, expires: now + self.config.lock_patience, updated: false });
+        self.lock = Some(Lock { manager, expires: now + self.config.lock_patience, staged: false, updated: false });
         ZoneReply::DONE
     }
 
@@ -56,9 +58,6 @@ impl ZoneServer {
             Some(lock) if lock.manager == manager && !lock.updated => lock.expires = expires,
             _ => return failed(ZoneReason::NOT_AUTHORISED),
         }
-        if self.is_staged(sets) {
-            return ZoneReply::DONE;
-        }
         let Ok(zones) = Zones::from_wire(sets, self.zones.database().default_zone) else {
             return failed(ZoneReason::INVALID_DATA);
         };
@@ -66,6 +65,9 @@ impl ZoneServer {
             return failed(ZoneReason::INVALID_DATA);
         }
         self.staged = Some(zones);
+        if let Some(lock) = &mut self.lock {
+            lock.staged = true;
+        }
         ZoneReply::DONE
     }
 
@@ -73,14 +75,11 @@ impl ZoneServer {
     pub(super) fn on_update(&mut self, now: Instant, manager: u8) -> ZoneReply {
         let expires = now + self.config.lock_patience;
         match &mut self.lock {
-            Some(lock) if lock.manager == manager => lock.expires = expires,
+            Some(lock) if lock.manager == manager && lock.staged => lock.expires = expires,
             _ => return failed(ZoneReason::NOT_STAGED),
         }
         self.commit_staged(None);
-        match &self.lock {
-            Some(lock) if lock.updated => ZoneReply::DONE,
-            _ => failed(ZoneReason::NOT_STAGED),
-        }
+        ZoneReply::DONE
     }
 
     /// RCA: we are free.

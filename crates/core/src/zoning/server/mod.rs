@@ -32,7 +32,8 @@ use link::Link;
 use lock::Lock;
 use sanloom_wire::sw_ils::{SwIls, SwRjt, SwRjtExplanation, SwRjtReason, ZoneReply};
 use sanloom_wire::{Message, Wwnn};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 
 /// The zone server of one switch.
@@ -43,7 +44,8 @@ pub struct ZoneServer {
     /// What was staged last here; it outlives the lock, because its manager may have decided before we lost it.
     staged: Option<Zones>,
     domain: Option<u8>,
-    reachable: BTreeSet<u8>,
+    /// Domains that changes go to, and their switches.
+    reachable: BTreeMap<u8, Wwnn>,
     links: BTreeMap<u16, Link>,
     lock: Option<Lock>,
     /// Changes of our own; the first is being made.
@@ -66,8 +68,6 @@ pub struct ZoneServerConfig {
     pub limits: ZoneLimits,
     /// A busy switch is asked again after this time.
     pub retry: Span,
-    /// Changes wait this long after a merge, until paths and names follow.
-    pub settle: Span,
     /// A change that has not locked the fabric after this time fails.
     pub change_patience: Span,
     /// A locked switch that hears nothing of its manager for this long is free again. Longer than `change_patience` and
@@ -84,7 +84,6 @@ impl Default for ZoneServerConfig {
             rules: MergeRules::STANDARD,
             limits: ZoneLimits::default(),
             retry: Span::from_ms(500),
-            settle: Span::from_secs(1),
             change_patience: Span::from_secs(30),
             lock_patience: Span::from_secs(90),
         }
@@ -109,8 +108,8 @@ pub enum ZoneChange {
 pub enum Input {
     /// Our own domain; nothing: we have none.
     Domain(Option<u8>),
-    /// All other domains that can be reached.
-    Domains(Vec<u8>),
+    /// All other domains that can be reached, and the names of their switches.
+    Domains(Vec<(u8, Wwnn)>),
     /// A link to a switch of the same fabric is there: domains are settled.
     LinkUp {
         /// The port.
@@ -181,6 +180,45 @@ pub enum Output {
     },
 }
 
+/// How far the change is that a zone server has part in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TransactionState {
+    /// No change is under way.
+    Free,
+    /// Our change waits for a merge or another change to end.
+    Waiting,
+    /// Our change is locking the other switches.
+    Locking,
+    /// Our change is being staged.
+    Staging,
+    /// Our change is decided; other switches take it over.
+    Updating,
+    /// Our change is over, or gave way; the other switches are being unlocked.
+    Releasing,
+    /// Another switch has locked us.
+    Locked,
+    /// Another switch has staged its change with us.
+    Staged,
+    /// We have taken over the change of another switch, which will unlock us.
+    Updated,
+}
+
+impl fmt::Display for TransactionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            TransactionState::Free => "free",
+            TransactionState::Waiting => "waiting",
+            TransactionState::Locking => "locking",
+            TransactionState::Staging => "staging",
+            TransactionState::Updating => "updating",
+            TransactionState::Releasing => "releasing",
+            TransactionState::Locked => "locked",
+            TransactionState::Staged => "staged",
+            TransactionState::Updated => "updated",
+        })
+    }
+}
+
 /// What a request of ours was about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Asked {
@@ -200,7 +238,7 @@ impl ZoneServer {
             zones,
             staged: None,
             domain: None,
-            reachable: BTreeSet::new(),
+            reachable: BTreeMap::new(),
             links: BTreeMap::new(),
             lock: None,
             changes: VecDeque::new(),
@@ -219,6 +257,16 @@ impl ZoneServer {
     pub fn locked_by(&self) -> Option<u8> {
         let own = self.changes.front().is_some_and(Change::holds_the_fabric);
         self.lock.as_ref().map(|lock| lock.manager).or(self.domain.filter(|_| own))
+    }
+
+    /// How far the change is that the switch has part in. Another switch's counts before ours, which waits for it.
+    pub fn state(&self) -> TransactionState {
+        match &self.lock {
+            Some(lock) if lock.updated => TransactionState::Updated,
+            Some(lock) if lock.staged => TransactionState::Staged,
+            Some(_) => TransactionState::Locked,
+            None => self.changes.front().map_or(TransactionState::Free, Change::state),
+        }
     }
 
     /// Takes an input.
@@ -264,9 +312,9 @@ impl ZoneServer {
     }
 
     fn on_membership(&mut self, now: Instant) {
-        let gone = |asked: &Asked| matches!(asked, Asked::Domain { domain } if !self.reachable.contains(domain));
+        let gone = |asked: &Asked| matches!(asked, Asked::Domain { domain } if !self.reachable.contains_key(domain));
         self.asked.retain(|_, asked| !gone(asked));
-        if self.lock.as_ref().is_some_and(|lock| !self.reachable.contains(&lock.manager)) {
+        if self.lock.as_ref().is_some_and(|lock| !self.reachable.contains_key(&lock.manager)) {
             self.lock = None;
         }
         self.on_participants_changed(now);
@@ -281,7 +329,7 @@ impl ZoneServer {
         }
         match (*ils, request.from) {
             (SwIls::Mr(sets), Peer::Link(port)) => {
-                let reply = self.on_merge_request(now, port, &sets);
+                let reply = self.on_merge_request(port, &sets);
                 self.answer(request, reply);
             }
             (SwIls::Mrra(mrra), Peer::Link(_)) => self.on_room_request(request, mrra),
