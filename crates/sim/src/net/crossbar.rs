@@ -151,21 +151,6 @@ impl Crossbar {
         Some(self.out[usize::from(output)].lane).filter(|&lane| lane != NO_LANE)
     }
 
-    /// Reads what an arrival at an input needs, so that it is in the cache by then.
-    #[inline]
-    pub fn touch_arrival(&self, input: u16) {
-        self.inputs[usize::from(input)].touch_arrival();
-    }
-
-    /// Reads what a departure through an output needs, so that it is in the cache by then; tells over which lane the frame
-    /// came that probably leaves.
-    #[inline]
-    pub fn touch_departure(&self, output: u16) -> Option<u32> {
-        let out = &self.out[usize::from(output)];
-        let input = next_bit(self.mask(out, output), usize::from(out.last) + 1)?;
-        self.inputs[input].touch_departure(output)
-    }
-
     /// The input of the switch's own processor.
     pub fn processor(&self) -> u16 {
         self.inputs.len() as u16 - 1

@@ -109,21 +109,6 @@ impl Input {
         near.chain(self.behind.iter().flat_map(|behind| behind.0.iter().map(|(output, slot)| (*output, slot))))
     }
 
-    /// Reads what the arrival of a frame needs.
-    #[inline]
-    pub(super) fn touch_arrival(&self) {
-        let place = NEAR.min(self.frames as usize + 1) - 1;
-        std::hint::black_box(self.near[place].at_ps);
-    }
-
-    /// Reads what the departure of a frame through an output needs; tells over which lane the frame came.
-    #[inline]
-    pub(super) fn touch_departure(&self, output: u16) -> Option<u32> {
-        let slot = &self.near[self.find(output)?];
-        std::hint::black_box(self.wait_buckets[0]);
-        Some(slot.lane)
-    }
-
     /// The oldest frame and its output.
     pub(super) fn oldest(&self) -> Option<(u16, &Slot)> {
         self.iter().next()

@@ -378,27 +378,6 @@ impl Lane {
         self.wake_ps = NEVER;
     }
 
-    /// Reads a word of each cache line that the arrival of a frame needs.
-    #[inline]
-    pub fn touch_arrival(&self) {
-        std::hint::black_box(self.free_at_ps ^ self.flight.next_ps());
-    }
-
-    /// Reads a word of each cache line that sending a frame needs.
-    #[inline]
-    pub fn touch_send(&self) {
-        std::hint::black_box(self.free_at_ps ^ self.flight.next_ps() ^ self.propagation_ps);
-        if self.credits == 0 {
-            std::hint::black_box(self.r_rdy_ps);
-        }
-    }
-
-    /// Reads a word of each cache line that a returning credit needs.
-    #[inline]
-    pub fn touch_credit(&self) {
-        std::hint::black_box(self.free_at_ps ^ self.r_rdy_ps);
-    }
-
     /// Ends a wait for credit and accounts for it.
     #[inline]
     pub fn fed(&mut self, now: u64) {

@@ -277,15 +277,6 @@ impl EventQueue {
         self.current.pop()
     }
 
-    /// The source of the event that is probably the next.
-    #[inline]
-    pub fn peek(&self) -> Option<u32> {
-        match self.current.last() {
-            Some(&(_, source)) => Some(source),
-            None => self.next_slot_in_use().map(|slot| self.slots[(slot & MASK) as usize].source),
-        }
-    }
-
     #[inline]
     fn clear_bit(&mut self, index: usize) {
         let word = &mut self.bits[index / 64];

@@ -10,9 +10,6 @@ use sanloom_core::exchange::SeqTx;
 use sanloom_core::fabric::{Decision, Egress, Leg};
 use sanloom_wire::Frame;
 
-/// With more lanes than this, what an event needs is not in the cache.
-const CROWDED: u32 = 512;
-
 impl Net {
     /// Handles events up to `limit_ps` until one concerns the layers above. `None`: nothing more happens before the limit.
     #[inline]
@@ -21,9 +18,6 @@ impl Net {
         while let Some((time, source)) = self.queue.pop_until(limit_ps) {
             debug_assert!(time >= self.now, "source {source} was due at {time}, it is {}", self.now);
             self.now = time;
-            if lanes > CROWDED {
-                self.look_ahead();
-            }
             if source < lanes {
                 if let Some(event) = self.arrive(source) {
                     return Some(event);
@@ -40,29 +34,6 @@ impl Net {
         }
         self.now = self.now.max(limit_ps);
         None
-    }
-
-    /// Reads what the next event will need, so that it is in the cache by then.
-    #[inline]
-    fn look_ahead(&self) {
-        let lanes = self.lanes.len() as u32;
-        let Some(source) = self.queue.peek() else { return };
-        if source < lanes {
-            let lane = &self.lanes[source as usize];
-            lane.touch_arrival();
-            if let End::Switch { switch, port } = lane.to {
-                self.switches[usize::from(switch)].crossbar.touch_arrival(port);
-            }
-        } else if source < 2 * lanes {
-            let lane = &self.lanes[(source - lanes) as usize];
-            lane.touch_send();
-            if let End::Switch { switch, .. } = lane.from
-                && let Some(upstream) = self.switches[usize::from(switch)].crossbar.touch_departure(lane.output)
-                && let Some(upstream) = self.lanes.get(upstream as usize)
-            {
-                upstream.touch_credit();
-            }
-        }
     }
 
     /// Sends a control message from an N_Port, behind what it already has to send.
