@@ -38,8 +38,10 @@ pub enum EventKind {
     SwitchUp,
     /// Frames that had waited for the hold time were discarded.
     FramesDiscarded,
-    /// Routes were computed anew.
+    /// Links between switches carry traffic or carry none any more, and with them the routes change.
     Reroute,
+    /// A port is isolated from the switch at its other end.
+    Isolated,
     /// A switch told its N_Ports of a change.
     Rscn,
     /// A port logged in to the fabric again.
@@ -73,6 +75,7 @@ impl EventKind {
             EventKind::SwitchUp => "switch up",
             EventKind::FramesDiscarded => "frames discarded",
             EventKind::Reroute => "reroute",
+            EventKind::Isolated => "isolated",
             EventKind::Rscn => "RSCN",
             EventKind::Login => "login",
             EventKind::PathFailover => "path failover",

@@ -91,6 +91,8 @@ pub enum PortMode {
     F,
     /// Another switch.
     E,
+    /// Another switch that is not part of the fabric, or not yet.
+    Isolated,
     /// Nothing.
     #[default]
     Down,

@@ -18,8 +18,8 @@ pub use attached::AttachedPort;
 pub use fabric::{
     Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
 };
-pub use joining::{FlowControlModes, Joining};
 pub use fault::{Direction, Fault, FaultKind};
+pub use joining::{FlowControlModes, Joining};
 pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage, StoragePort,
     VirtualMachine,

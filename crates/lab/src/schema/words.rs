@@ -2,7 +2,8 @@
 
 use super::Word;
 use sanloom_core::config::{
-    Arbitration, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
+    Arbitration, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing,
+    Queueing, ZoneDefault,
 };
 use sanloom_core::fspf::cost::CostRule;
 use sanloom_core::nport::LoginScript;

@@ -247,8 +247,12 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 let what = "request failed for good".to_owned();
                 add(EventKind::IoFailed, host_name(host), what, Some((1, "requests")));
             }
+            NoteKind::Isolated { switch, port, ref reason } => {
+                let subject = format!("{}:{port}", view.names.node(Node::Switch(switch)));
+                add(EventKind::Isolated, subject, format!("port isolated: {reason}"), None);
+            }
             NoteKind::Reroute => {
-                let what = "routes between switches computed anew".to_owned();
+                let what = "links between switches changed, and with them the routes".to_owned();
                 items.push(Item {
                     at_ps: note.at_ps,
                     kind: EventKind::Reroute,

@@ -81,10 +81,11 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
             let mut places = vec![Place::Processor(number)];
             places.extend((0..config.ports).filter_map(|port| plane.rx_lane(port)).map(Place::Receiver));
             let inputs = inputs(view, &plane.crossbar, config.ports);
-            let counted = view.world.switches[usize::from(number)].counted();
+            let node = &view.world.switches[usize::from(number)];
+            let counted = node.counted();
             SwitchResult {
                 name: config.name.clone(),
-                domain: config.domain,
+                domain: node.machine.domain().unwrap_or(0),
                 frames_forwarded: inputs.wait.frames(),
                 bytes_forwarded: inputs.bytes,
                 buffers_used_mean: mean_level(inputs.area_ps, view.measured_ps),

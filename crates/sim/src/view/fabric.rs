@@ -3,8 +3,9 @@
 use super::Shown;
 use sanloom_api::view::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 use sanloom_core::config::Node;
-use sanloom_core::fabric::routes::cost_of;
 use sanloom_core::fabric::{Leg, PortMode};
+use sanloom_core::fabric_switch::{IslState, IslStatus};
+use std::collections::BTreeMap;
 
 pub(super) fn switches(shown: &Shown<'_>) -> SwitchView {
     SwitchView { switches: shown.switches().map(|switch| row(shown, switch)).collect() }
@@ -20,14 +21,14 @@ fn row(shown: &Shown<'_>, switch: u16) -> SwitchRow {
         switch_name: machine.name().to_string(),
         up: node.up,
         domain: machine.domain(),
-        principal: false,
+        principal: machine.domain().is_some() && machine.principal() == Some(machine.name()),
         ports: config.ports.into(),
         f_ports: count(PortMode::F),
         e_ports: count(PortMode::E),
-        isolated_ports: 0,
+        isolated_ports: count(PortMode::Isolated),
         logins: machine.logins().count() as u32,
-        virtual_logins: machine.logins().filter(|(id, _)| machine.is_virtual(*id)).count() as u32,
-        name_server_objects: machine.name_server().count() as u32,
+        virtual_logins: machine.logins().filter(|(id, _)| machine.services().is_virtual(*id)).count() as u32,
+        name_server_objects: machine.services().name_server().count() as u32,
         requests_accepted: counters.els_accepted + counters.ct_accepted,
         requests_rejected: counters.els_rejected + counters.ct_rejected,
         rscns_sent: counters.rscn_sent,
@@ -43,9 +44,9 @@ pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {
             switch: config.name.clone(),
             switch_name: machine.name().to_string(),
             domain: machine.domain(),
-            principal: None,
-            fabric_name: None,
-            domains: Vec::new(),
+            principal: machine.principal().map(|name| name.to_string()),
+            fabric_name: machine.principal().map(|name| name.to_string()),
+            domains: machine.members().iter().map(|(domain, _)| *domain).collect(),
             isls: isls(shown, switch),
         }
     });
@@ -53,23 +54,31 @@ pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {
 }
 
 fn isls(shown: &Shown<'_>, switch: u16) -> Vec<IslEnd> {
+    let known: BTreeMap<u16, IslStatus> =
+        shown.world.switches[usize::from(switch)].machine.isls().map(|isl| (isl.port, isl)).collect();
     let mut ends = Vec::new();
-    for (number, link) in (0u16..).zip(&shown.world.lab.links) {
+    for link in &shown.world.lab.links {
         let both_switches = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
         for (end, other) in [(0, 1), (1, 0)].map(|(a, b)| (&link.ends[a], &link.ends[b])) {
-            if both_switches && end.node == Node::Switch(switch) {
-                let state = if shown.world.net.link_is_up(number) { "up" } else { "down" };
-                let isl = IslEnd {
-                    port: shown.names.port(end),
-                    neighbour: shown.names.port(other),
-                    state: state.to_owned(),
-                    reason: None,
-                    rate: link.rate.to_string(),
-                    cost: cost_of(link.rate.bytes_per_s()),
-                    bundle: link.bundle.map(|bundle| bundle.to_string()),
-                };
-                ends.push((end.port, isl));
+            if !both_switches || end.node != Node::Switch(switch) {
+                continue;
             }
+            let (state, reason) = match known.get(&end.port).map(|isl| &isl.state) {
+                None => ("down", None),
+                Some(IslState::Up) => ("up", None),
+                Some(IslState::Initialising) => ("initialising", None),
+                Some(IslState::Isolated(reason)) => ("isolated", Some(reason.to_string())),
+            };
+            let isl = IslEnd {
+                port: shown.names.port(end),
+                neighbour: shown.names.port(other),
+                state: state.to_owned(),
+                reason,
+                rate: link.rate.to_string(),
+                cost: known.get(&end.port).map_or(0, |isl| isl.cost),
+                bundle: link.bundle.map(|bundle| bundle.to_string()),
+            };
+            ends.push((end.port, isl));
         }
     }
     ends.sort_by_key(|(port, _)| *port);

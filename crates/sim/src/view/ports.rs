@@ -2,9 +2,11 @@
 
 use super::Shown;
 use crate::net::Place;
+use crate::world::SwitchNode;
 use sanloom_api::view::{FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 use sanloom_core::config::{Link, Node};
 use sanloom_core::fabric::PortMode as Mode;
+use sanloom_core::fabric_switch::IslState;
 use sanloom_core::switch::NsEntry;
 use sanloom_wire::ns::{fcp_feature, has_type, port_type};
 use sanloom_wire::{FcId, FcType};
@@ -14,7 +16,8 @@ pub(super) fn logins(shown: &Shown<'_>) -> FlogiView {
     let mut logins = Vec::new();
     for switch in shown.switches() {
         let machine = &shown.world.switches[usize::from(switch)].machine;
-        let objects: BTreeMap<FcId, &NsEntry> = machine.name_server().map(|entry| (entry.port_id, entry)).collect();
+        let objects: BTreeMap<FcId, &NsEntry> =
+            machine.services().name_server().map(|entry| (entry.port_id, entry)).collect();
         for (id, port) in machine.logins() {
             let Some(entry) = objects.get(&id) else { continue };
             logins.push(LoginRow {
@@ -23,7 +26,7 @@ pub(super) fn logins(shown: &Shown<'_>) -> FlogiView {
                 port_name: entry.port_name.to_string(),
                 node_name: entry.node_name.to_string(),
                 owner: shown.owner(entry.port_name),
-                login: if machine.is_virtual(id) { LoginKind::Fdisc } else { LoginKind::Flogi },
+                login: if machine.services().is_virtual(id) { LoginKind::Fdisc } else { LoginKind::Flogi },
                 since_s: shown.since_start(entry.logged_in_at.as_ns().saturating_mul(1_000)),
             });
         }
@@ -35,7 +38,7 @@ pub(super) fn logins(shown: &Shown<'_>) -> FlogiView {
 pub(super) fn name_server(shown: &Shown<'_>) -> NsView {
     let Some(switch) = shown.database() else { return NsView::default() };
     let machine = &shown.world.switches[usize::from(switch)].machine;
-    let listed = machine.name_server().filter(|entry| entry.listed);
+    let listed = machine.services().name_server().filter(|entry| entry.listed);
     NsView {
         switch: shown.world.lab.switches[usize::from(switch)].name.clone(),
         objects: listed.map(|entry| object(shown, entry)).collect(),
@@ -96,10 +99,11 @@ fn row(shown: &Shown<'_>, link: &Link, number: u32, side: u32, switch: u16) -> P
         mode: match node.machine.port_mode(end.port) {
             Mode::F => PortMode::F,
             Mode::E => PortMode::E,
+            Mode::Isolated => PortMode::Isolated,
             Mode::Down => PortMode::Down,
         },
         light: lane.up,
-        isolated: None,
+        isolated: isolated(node, end.port),
         rate: link.rate.to_string(),
         link: link.name.clone(),
         attached: shown.names.port(&link.ends[1 - side as usize]),
@@ -109,4 +113,11 @@ fn row(shown: &Shown<'_>, link: &Link, number: u32, side: u32, switch: u16) -> P
         frames_received: shown.world.received(rx).0,
         discards,
     }
+}
+
+fn isolated(node: &SwitchNode, port: u16) -> Option<String> {
+    node.machine.isls().find(|isl| isl.port == port).and_then(|isl| match isl.state {
+        IslState::Isolated(reason) => Some(reason.to_string()),
+        IslState::Up | IslState::Initialising => None,
+    })
 }

@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 
 pub(super) fn zones(shown: &Shown<'_>) -> ZoneView {
     let Some(switch) = shown.database() else { return ZoneView::default() };
-    let zoning = &shown.world.lab.zoning;
+    let database = shown.world.switches[usize::from(switch)].machine.zone_database();
+    let zoning = database.zoning();
     let mut online: BTreeMap<ZoneMember, Vec<&NsEntry>> = BTreeMap::new();
-    for entry in shown.world.switches[usize::from(switch)].machine.name_server() {
+    for entry in shown.world.switches[usize::from(switch)].machine.services().name_server() {
         for key in entry.identity().keys() {
             online.entry(key).or_default().push(entry);
         }
     }
     ZoneView {
-        effective: None,
+        effective: database.effective.as_ref().map(|effective| effective.name.clone()),
         default_zone: match zoning.default {
             config::ZoneDefault::Open => ZoneDefault::Open,
             config::ZoneDefault::Closed => ZoneDefault::Closed,

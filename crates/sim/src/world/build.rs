@@ -14,12 +14,19 @@ use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
 use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node};
+use sanloom_core::domain::DomainConfig;
 use sanloom_core::fabric::ZoneSet;
+use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig, IslConfig};
 use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
+use sanloom_core::fspf::FspfConfig;
+use sanloom_core::names::NamesConfig;
 use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_core::scsi::{Identity, LunConfig};
-use sanloom_core::switch::{Switch, SwitchConfig};
+use sanloom_core::switch::SwitchConfig;
+use sanloom_core::time::Instant;
+use sanloom_core::zoning::Zones;
+use sanloom_core::zoning::server::ZoneServerConfig;
 use sanloom_wire::{FcId, Wwnn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,9 +36,6 @@ const SPARE_EXCHANGES: u32 = 64;
 
 /// Virtual ports are numbered from 1 to this, then from 1 again: no physical port carries more.
 const MAX_VIRTUAL_NUMBER: u16 = 4094;
-
-/// Name of every simulated fabric.
-const FABRIC_NAME: Wwnn = Wwnn(0x1000_0253_4c00_0000);
 
 impl World {
     /// A world in which nothing has happened yet. The lab must have passed `Lab::validate`.
@@ -55,7 +59,6 @@ impl World {
             start_ps: 0,
             timers,
             path_table: PathTable::new(&lab.storage),
-            mail: Default::default(),
             faults: Default::default(),
             dma: FramePool::default(),
             command_log: None,
@@ -64,6 +67,7 @@ impl World {
             control_frames: 0,
             baseline: Default::default(),
             zones,
+            zone_database: Zones::new(lab.zone_database.clone()),
             net,
             lab,
         };
@@ -75,7 +79,7 @@ impl World {
         world.nodes = nodes.collect();
         world.switches = (0..world.lab.switches.len() as u16)
             .map(|switch| SwitchNode {
-                machine: Switch::new(world.switch_config(switch)),
+                machine: FabricSwitch::new(Instant::ZERO, world.switch_config(switch)),
                 processor: world.lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new),
                 up: true,
                 forgotten: Default::default(),
@@ -164,30 +168,57 @@ impl World {
         }
     }
 
-    /// Configuration of a switch's machine.
-    pub(super) fn switch_config(&self, switch: u16) -> SwitchConfig {
+    /// Configuration of a switch's machines.
+    pub(super) fn switch_config(&self, switch: u16) -> FabricSwitchConfig {
         let timers = &self.lab.timers;
         let config = &self.lab.switches[usize::from(switch)];
-        let mut bb_credit = vec![0; usize::from(config.ports)];
-        for end in self.lab.links.iter().flat_map(|link| &link.ends) {
-            if end.node == Node::Switch(switch)
-                && let Some(slot) = bb_credit.get_mut(usize::from(end.port))
-            {
-                *slot = end.bb_credit;
+        let mut isls = vec![IslConfig::default(); usize::from(config.ports)];
+        for link in &self.lab.links {
+            for end in link.ends.iter().filter(|end| end.node == Node::Switch(switch)) {
+                if let Some(slot) = isls.get_mut(usize::from(end.port)) {
+                    let bytes_per_s = link.rate.bytes_per_s();
+                    *slot = IslConfig { bytes_per_s, bb_credit: end.bb_credit, bundle: link.bundle };
+                }
             }
         }
-        SwitchConfig {
-            domain: Some(config.domain),
-            name: Wwnn(FABRIC_NAME.0 + u64::from(config.domain)),
-            fabric_name: FABRIC_NAME,
-            ports: config.ports,
-            e_d_tov: timers.e_d_tov.to_span(),
-            r_a_tov: timers.r_a_tov.to_span(),
-            rscn_delay: timers.rscn_delay.to_span(),
-            bb_credit,
-            receive_size_bytes: 2048,
-            zoning: self.zones.clone(),
-            policy: config.policy.clone(),
+        let name = switch_name(switch);
+        let joining = &config.joining;
+        FabricSwitchConfig {
+            services: SwitchConfig {
+                domain: None,
+                name,
+                fabric_name: name,
+                ports: config.ports,
+                e_d_tov: timers.e_d_tov.to_span(),
+                r_a_tov: timers.r_a_tov.to_span(),
+                rscn_delay: timers.rscn_delay.to_span(),
+                bb_credit: isls.iter().map(|isl| isl.bb_credit).collect(),
+                receive_size_bytes: 2048,
+                zoning: self.zones.clone(),
+                policy: config.policy.clone(),
+            },
+            domain: DomainConfig {
+                switch_name: name,
+                priority: joining.priority,
+                preferred: Some(config.domain),
+                insistent: joining.insistent,
+                allow_rcf: joining.reconfigure,
+                auto_reconfigure: joining.reconfigure,
+                f_s_tov: timers.f_s_tov.to_span(),
+            },
+            zones: ZoneServerConfig {
+                supported: joining.zoning,
+                merge_control: self.lab.zone_policy.merge_control,
+                rules: self.lab.zone_policy.merge_rules,
+                limits: self.lab.zone_policy.limits,
+                ..ZoneServerConfig::default()
+            },
+            database: self.zone_database.clone(),
+            fspf: FspfConfig::default(),
+            cost_rule: joining.cost_rule,
+            names: NamesConfig::default(),
+            flow_control: joining.flow_control.modes(),
+            isls,
         }
     }
 
@@ -246,6 +277,11 @@ impl World {
 
 /// Significant digits of the histograms of so many nodes: percentiles are right to 0.1 %, 0.8 % or 6 %, and a thousand
 /// nodes still fit into a few megabytes.
+/// Name of a switch: IEEE format 1 of a locally administered address.
+fn switch_name(switch: u16) -> Wwnn {
+    Wwnn(0x1000_0253_4c00_0000 + u64::from(switch) + 1)
+}
+
 fn digits(nodes: usize) -> u8 {
     match nodes {
         0..=64 => 3,
@@ -286,8 +322,8 @@ fn timers(lab: &Lab, nports: u32) -> Timers {
     let host = switch + lab.switches.len() as u32;
     let storage = host + lab.hosts.len() as u32;
     let processor = storage + lab.storage.len() as u32;
-    let mail = processor + lab.switches.len() as u32;
-    Timers { switch, host, storage, processor, mail, fault: mail + 1, sample: mail + 2, all: mail + 3 }
+    let fault = processor + lab.switches.len() as u32;
+    Timers { switch, host, storage, processor, fault, sample: fault + 1, all: fault + 2 }
 }
 
 fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {

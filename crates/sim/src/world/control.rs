@@ -93,7 +93,8 @@ impl World {
     pub(super) fn switch_port(&mut self, switch: u16, port: u16, up: bool) {
         let now = Instant::from_ns(self.net.now() / 1_000);
         let kind = self.port_kind(switch, port);
-        let input = if up { fabric_switch::Input::PortUp { port, kind } } else { fabric_switch::Input::PortDown { port } };
+        let input =
+            if up { fabric_switch::Input::PortUp { port, kind } } else { fabric_switch::Input::PortDown { port } };
         self.switch_input(switch, now, input);
     }
 

@@ -6,7 +6,8 @@ use super::processor::SwitchProcessor;
 use crate::net::{End, NEVER};
 use crate::rng::{Purpose, stream_rng};
 use sanloom_core::config::{Direction, Fault, FaultKind, Node};
-use sanloom_core::switch::Switch;
+use sanloom_core::fabric_switch::FabricSwitch;
+use sanloom_core::time::Instant;
 
 /// What is still to come.
 #[derive(Default)]
@@ -176,10 +177,6 @@ impl World {
             other => *since = if up { None } else { other.or(Some(now)) },
         }
         self.announce_link(link, up);
-        if self.is_isl(link) {
-            self.note(NoteKind::Reroute);
-            self.recompute_routes();
-        }
     }
 
     /// Tells both ends of a link that it is up or down.
@@ -198,11 +195,6 @@ impl World {
         self.settle();
     }
 
-    fn is_isl(&self, link: u16) -> bool {
-        let ends = &self.lab.links[usize::from(link)].ends;
-        ends.iter().all(|end| matches!(end.node, Node::Switch(_)))
-    }
-
     /// A switch stops, with all its links, buffers and logins; or it is back, knowing nothing.
     fn switch_power(&mut self, switch: u16, up: bool) {
         let links: Vec<u16> = (0..self.lab.links.len() as u16)
@@ -214,7 +206,8 @@ impl World {
         if up {
             let node = &mut self.switches[usize::from(switch)];
             node.forgotten = node.counted();
-            self.switches[usize::from(switch)].machine = Switch::new(self.switch_config(switch));
+            let now = Instant::from_ns(self.net.now() / 1_000);
+            self.switches[usize::from(switch)].machine = FabricSwitch::new(now, self.switch_config(switch));
             self.switches[usize::from(switch)].up = true;
             self.note(NoteKind::Switch { switch, up });
         } else {
@@ -228,7 +221,6 @@ impl World {
         for link in links {
             self.follow_link(link);
         }
-        self.recompute_routes();
     }
 }
 

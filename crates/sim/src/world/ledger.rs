@@ -3,6 +3,7 @@
 use super::World;
 use crate::host::PathState;
 use crate::stats::{LatencyHistogram, Series, Summary};
+use sanloom_core::isolation::Isolation;
 
 /// Requests of the whole run, login and warm-up included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -152,8 +153,17 @@ pub enum NoteKind {
         /// Host.
         host: u16,
     },
-    /// Links between switches changed, and with them the routes.
+    /// Links between switches carry traffic or carry none any more, and with them the routes change.
     Reroute,
+    /// A port is isolated from the switch at its other end.
+    Isolated {
+        /// Switch.
+        switch: u16,
+        /// Port.
+        port: u16,
+        /// Why.
+        reason: Isolation,
+    },
 }
 
 /// Notes and time series.

@@ -26,12 +26,13 @@ pub use path::{Path, Paths, System};
 pub use storage::{Controller, Ended};
 
 use crate::net::{Fate, FrameRef, Lane, LaneCount, Loss, Lost, Net, NetEvent, Place};
-use control::{PeerMail, SwitchNode};
+pub use control::SwitchNode;
 use path::PathTable;
 use sanloom_core::config::Lab;
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fcp::initiator::Outcome;
 use sanloom_core::nport::{FabricState, RemoteState};
+use sanloom_core::zoning::Zones;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -65,7 +66,6 @@ pub(crate) struct Timers {
     host: u32,
     storage: u32,
     processor: u32,
-    mail: u32,
     fault: u32,
     sample: u32,
     all: u32,
@@ -96,7 +96,7 @@ pub struct World {
     timers: Timers,
     path_table: PathTable,
     zones: Arc<ZoneSet>,
-    mail: PeerMail,
+    zone_database: Zones,
     faults: faults::Schedule,
     dma: FramePool,
     /// Requests to the services of switches and how they were answered, if somebody wants to know.
@@ -133,10 +133,8 @@ impl World {
             self.host_timeout((timer - timers.host) as u16);
         } else if timer < timers.processor {
             self.storage_timeout((timer - timers.storage) as u16);
-        } else if timer < timers.mail {
+        } else if timer < timers.fault {
             self.processor_timeout((timer - timers.processor) as u16);
-        } else if timer == timers.mail {
-            self.deliver_mail();
         } else if timer == timers.fault {
             self.apply_faults();
         } else {
@@ -150,7 +148,6 @@ impl World {
         for link in 0..self.lab.links.len() as u16 {
             self.announce_link(link, true);
         }
-        self.recompute_routes();
         self.create_machines_without_start();
         let quiet_ps = (4 * self.lab.timers.rscn_delay.0).max(20_000_000_000);
         let limit_ps = 60_000_000_000_000;
@@ -158,7 +155,7 @@ impl World {
             let before = self.control_frames;
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
-            if (self.control_frames == before && !self.logging_in()) || until >= limit_ps {
+            if (self.control_frames == before && !self.forming() && !self.logging_in()) || until >= limit_ps {
                 break;
             }
         }

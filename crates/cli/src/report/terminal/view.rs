@@ -245,6 +245,7 @@ fn ports(out: &mut String, table: &PortsView, width: usize) {
             (_, Some(reason), _) => format!("isolated: {}", clean(reason)),
             (PortMode::F, ..) => "F".to_owned(),
             (PortMode::E, ..) => "E".to_owned(),
+            (PortMode::Isolated, ..) => "E, initialising".to_owned(),
             (PortMode::Down, _, true) => "no login".to_owned(),
             (PortMode::Down, _, false) => "no light".to_owned(),
         };
