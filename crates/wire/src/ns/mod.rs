@@ -2,11 +2,14 @@
 
 mod accept;
 pub mod command;
+mod entry;
 mod field;
 mod object;
 mod request;
 
 pub use accept::NsAccept;
+pub use entry::{Entries, Entry, EntryFc4, EntrySource};
+pub use field::{FeatureMap, ZoneName};
 pub use object::NsObject;
 pub use request::NsRequest;
 
