@@ -161,6 +161,8 @@ pub struct FabricSwitch {
     exchanges: Exchanges<(Asker, u32)>,
     /// Legs to each domain that can be reached.
     legs: BTreeMap<u8, Vec<Leg>>,
+    /// A port elsewhere whose name the next own object has.
+    superseded: Option<FcId>,
     principal: Option<Wwnn>,
     members: Vec<(u8, Wwnn)>,
     outputs: VecDeque<Output>,
@@ -190,6 +192,7 @@ impl FabricSwitch {
             names: NameExchange::new(config.names.clone()),
             exchanges: Exchanges::new(config.services.e_d_tov),
             legs: BTreeMap::new(),
+            superseded: None,
             principal: None,
             members: Vec::new(),
             outputs: VecDeque::new(),

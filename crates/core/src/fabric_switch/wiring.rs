@@ -208,10 +208,28 @@ impl FabricSwitch {
                 switch::Output::Persist { port_name, port_id } => {
                     self.outputs.push_back(Output::Persist { port_name, port_id });
                 }
-                switch::Output::Peer(update) => self.names.handle(now, names::Input::Local(update)),
+                switch::Output::Peer(update) => self.tell_names(now, update),
             }
         }
         moved
+    }
+
+    /// What happened to an own port is for the other switches.
+    fn tell_names(&mut self, now: Instant, update: PeerUpdate) {
+        match update {
+            PeerUpdate::Object(entry) => {
+                let supersedes = self.superseded.take();
+                self.names.handle(now, names::Input::Local { entry, supersedes });
+            }
+            PeerUpdate::Removed { port_id } => {
+                if let Some((port_name, node_name)) = self.names.own(port_id).map(|own| (own.port_name, own.node_name))
+                {
+                    self.names.handle(now, names::Input::LocalGone { port_id, port_name, node_name });
+                }
+            }
+            PeerUpdate::Supersedes { port_id } => self.superseded = Some(port_id),
+            PeerUpdate::Superseded { .. } | PeerUpdate::DomainGone { .. } => {}
+        }
     }
 
     fn isolate(&mut self, now: Instant, port: u16, reason: Isolation) {

@@ -156,6 +156,7 @@ impl Kinds {
             isl_choice: dice.weighted(&self.isl_choice),
             processor: None,
             policy: Default::default(),
+            joining: Default::default(),
         });
         number
     }

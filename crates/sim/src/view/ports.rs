@@ -109,7 +109,7 @@ fn row(shown: &Shown<'_>, link: &Link, number: u32, side: u32, switch: u16) -> P
         attached: shown.names.port(&link.ends[1 - side as usize]),
         logins: node.machine.logins().filter(|(_, port)| *port == end.port).count() as u32,
         credits: [lane.credits_at(net.now()), lane.bb_credit],
-        frames_sent: lane.count.frames,
+        frames_sent: lane.count().frames,
         frames_received: shown.world.received(rx).0,
         discards,
     }
