@@ -281,9 +281,10 @@ fn other_services_and_types_are_rejected_or_discarded() {
     let mut rig = Rig::new(config(1, open()));
     let id = rig.flogi(2, 0x21);
     rig.plogi(id);
+    rig.plogi_to(id, FcId::MANAGEMENT_SERVER);
     let other = |service| Ct {
         service,
-        body: CtBody::Other { command: 0x0200, body: Box::default() },
+        body: CtBody::Other { command: 0x0777, body: Box::default() },
         ..Ct::ns_request(NsRequest::GpnId { port_id: id })
     };
     for (to, service) in [

@@ -3,6 +3,8 @@
 use crate::bytes::{Put, fixed, id_at, u16_at};
 use crate::codes::codes;
 use crate::error::ParseError;
+use crate::fcs::{self, FcsAccept, FcsRequest};
+use crate::fdmi::{self, FdmiAccept, FdmiRequest};
 use crate::fzs::{self, FzsAccept, FzsRequest};
 use crate::id::FcId;
 use crate::ns::{self, NsAccept, NsRequest};
@@ -66,6 +68,31 @@ impl Service {
     }
 }
 
+/// The tables of the services.
+impl Service {
+    /// Name of a command of the service.
+    fn command(self, code: u16) -> Option<&'static str> {
+        match self {
+            Service::NAME_SERVER => ns::command::name(code),
+            Service::FDMI => fdmi::command::name(code),
+            Service::FABRIC_ZONE_SERVER => fzs::command::name(code),
+            Service::FABRIC_CONFIGURATION => fcs::command::name(code),
+            _ => None,
+        }
+    }
+
+    /// Meaning of an explanation in a reject of the service.
+    fn explanation(self, code: u8) -> Option<&'static str> {
+        match self {
+            Service::NAME_SERVER => ns::explanation::name(code),
+            Service::FDMI => fdmi::explanation::name(code),
+            Service::FABRIC_ZONE_SERVER => fzs::explanation::name(code),
+            Service::FABRIC_CONFIGURATION => fcs::explanation::name(code),
+            _ => None,
+        }
+    }
+}
+
 /// The part of a CT unit that depends on command and service.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum CtBody {
@@ -73,6 +100,14 @@ pub enum CtBody {
     Ns(NsRequest),
     /// An accept of the name server.
     NsAccept(NsAccept),
+    /// A request to the HBA management service.
+    Fdmi(FdmiRequest),
+    /// An accept of it.
+    FdmiAccept(FdmiAccept),
+    /// A request to the fabric configuration server.
+    Fcs(FcsRequest),
+    /// An accept of it.
+    FcsAccept(FcsAccept),
     /// A request to the fabric zone server.
     Fzs(FzsRequest),
     /// An accept of the fabric zone server.
@@ -131,6 +166,24 @@ impl Ct {
         Ct { in_id: 0, service: Service::NAME_SERVER, options: 0, max_or_residual_words: 0, body: CtBody::Ns(request) }
     }
 
+    /// A request to another service than the name server.
+    pub const fn request(service: Service, body: CtBody) -> Ct {
+        Ct { in_id: 0, service, options: 0, max_or_residual_words: 0, body }
+    }
+
+    /// The preamble of a unit that does not parse, to answer it: whatever its revision, without its body. Nothing if not
+    /// even the preamble is there.
+    pub fn preamble(payload: &[u8]) -> Option<Ct> {
+        let b = payload.first_chunk::<PREAMBLE_BYTES>()?;
+        Some(Ct {
+            in_id: id_at(b, 1).to_u32(),
+            service: Service::new(b[4], b[5]),
+            options: b[6],
+            max_or_residual_words: u16_at(b, 10),
+            body: CtBody::Other { command: u16_at(b, 8), body: Box::default() },
+        })
+    }
+
     /// A request to the fabric zone server.
     pub const fn fzs_request(request: FzsRequest) -> Ct {
         let service = Service::FABRIC_ZONE_SERVER;
@@ -159,18 +212,28 @@ impl Ct {
                 Some((Service::NAME_SERVER, request)) => {
                     known(NsAccept::parse(request, max_or_residual_words, bytes))?.map_or_else(other, CtBody::NsAccept)
                 }
+                Some((Service::FDMI, request)) => {
+                    known(FdmiAccept::parse(request, bytes))?.map_or_else(other, CtBody::FdmiAccept)
+                }
+                Some((Service::FABRIC_CONFIGURATION, request)) => {
+                    known(FcsAccept::parse(request, bytes))?.map_or_else(other, CtBody::FcsAccept)
+                }
                 Some((Service::FABRIC_ZONE_SERVER, request)) => {
                     known(FzsAccept::parse(request, bytes))?.map_or_else(other, CtBody::FzsAccept)
                 }
                 _ => other(),
             },
-            _ if service == Service::NAME_SERVER => {
-                known(NsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Ns)
-            }
-            _ if service == Service::FABRIC_ZONE_SERVER => {
-                known(FzsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Fzs)
-            }
-            _ => other(),
+            _ => match service {
+                Service::NAME_SERVER => known(NsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Ns),
+                Service::FDMI => known(FdmiRequest::parse(command, bytes))?.map_or_else(other, CtBody::Fdmi),
+                Service::FABRIC_ZONE_SERVER => {
+                    known(FzsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Fzs)
+                }
+                Service::FABRIC_CONFIGURATION => {
+                    known(FcsRequest::parse(command, bytes))?.map_or_else(other, CtBody::Fcs)
+                }
+                _ => other(),
+            },
         };
         Ok(Ct { in_id: id_at(b, 1).to_u32(), service, options: b[6], max_or_residual_words, body })
     }
@@ -181,30 +244,21 @@ impl Ct {
         out.extend_from_slice(&[self.service.gs_type, self.service.gs_subtype, self.options, 0]);
         out.put_u16(self.command());
         out.put_u16(self.max_or_residual_words);
+        if let CtBody::Reject(reject) = &self.body {
+            return out.extend_from_slice(&[0, reject.reason.0, reject.explanation, reject.vendor]);
+        }
+        out.put_u32(0);
         match &self.body {
-            CtBody::Reject(reject) => {
-                out.extend_from_slice(&[0, reject.reason.0, reject.explanation, reject.vendor]);
-            }
-            CtBody::Ns(request) => {
-                out.put_u32(0);
-                request.emit(out);
-            }
-            CtBody::NsAccept(accept) => {
-                out.put_u32(0);
-                accept.emit(out);
-            }
-            CtBody::Fzs(request) => {
-                out.put_u32(0);
-                request.emit(out);
-            }
-            CtBody::FzsAccept(accept) => {
-                out.put_u32(0);
-                accept.emit(out);
-            }
-            CtBody::Other { body, .. } => {
-                out.put_u32(0);
-                out.extend_from_slice(body);
-            }
+            CtBody::Reject(_) => {}
+            CtBody::Ns(request) => request.emit(out),
+            CtBody::NsAccept(accept) => accept.emit(out),
+            CtBody::Fdmi(request) => request.emit(out),
+            CtBody::FdmiAccept(accept) => accept.emit(out),
+            CtBody::Fcs(request) => request.emit(out),
+            CtBody::FcsAccept(accept) => accept.emit(out),
+            CtBody::Fzs(request) => request.emit(out),
+            CtBody::FzsAccept(accept) => accept.emit(out),
+            CtBody::Other { body, .. } => out.extend_from_slice(body),
         }
     }
 
@@ -215,6 +269,10 @@ impl Ct {
                 CtBody::Reject(_) => 0,
                 CtBody::Ns(request) => request.encoded_len(),
                 CtBody::NsAccept(accept) => accept.encoded_len(),
+                CtBody::Fdmi(request) => request.encoded_len(),
+                CtBody::FdmiAccept(accept) => accept.encoded_len(),
+                CtBody::Fcs(request) => request.encoded_len(),
+                CtBody::FcsAccept(accept) => accept.encoded_len(),
                 CtBody::Fzs(request) => request.encoded_len(),
                 CtBody::FzsAccept(accept) => accept.encoded_len(),
                 CtBody::Other { body, .. } => body.len(),
@@ -225,8 +283,10 @@ impl Ct {
     pub const fn command(&self) -> u16 {
         match &self.body {
             CtBody::Ns(request) => request.command(),
+            CtBody::Fdmi(request) => request.command(),
+            CtBody::Fcs(request) => request.command(),
             CtBody::Fzs(request) => request.command(),
-            CtBody::NsAccept(_) | CtBody::FzsAccept(_) => FS_ACC,
+            CtBody::NsAccept(_) | CtBody::FzsAccept(_) | CtBody::FdmiAccept(_) | CtBody::FcsAccept(_) => FS_ACC,
             CtBody::Reject(_) => FS_RJT,
             CtBody::Other { command, .. } => *command,
         }
@@ -250,28 +310,17 @@ fn known<T>(parsed: Result<T, ParseError>) -> Result<Option<T>, ParseError> {
 impl fmt::Display for Ct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Service { gs_type, gs_subtype } = self.service;
-        match &self.body {
-            CtBody::Reject(reject) if self.service == Service::NAME_SERVER => write!(
-                f,
-                "FS_RJT: {}, {}",
-                reject.reason,
-                ns::explanation::name(reject.explanation).unwrap_or("unknown explanation")
-            ),
-            CtBody::Reject(reject) if self.service == Service::FABRIC_ZONE_SERVER => write!(
-                f,
-                "FS_RJT: {}, {}",
-                reject.reason,
-                fzs::explanation::name(reject.explanation).unwrap_or("unknown explanation")
-            ),
-            CtBody::Reject(reject) => {
-                write!(f, "FS_RJT: {}, explanation {:02x}", reject.reason, reject.explanation)
-            }
-            _ if self.service == Service::NAME_SERVER || self.is_reply() => match ns::command::name(self.command()) {
-                Some(name) => f.pad(name),
-                None => write!(f, "name server command {:04x}", self.command()),
+        match (&self.body, self.command()) {
+            (CtBody::Reject(reject), _) => match self.service.explanation(reject.explanation) {
+                Some(text) => write!(f, "FS_RJT: {}, {text}", reject.reason),
+                None => write!(f, "FS_RJT: {}, explanation {:02x}", reject.reason, reject.explanation),
             },
-            CtBody::Fzs(request) => f.pad(fzs::command::name(request.command()).unwrap_or("zone server request")),
-            _ => write!(f, "CT {gs_type:02x}/{gs_subtype:02x} command {:04x}", self.command()),
+            (_, FS_ACC) => f.pad("FS_ACC"),
+            (_, code) => match (self.service.command(code), self.service.name()) {
+                (Some(name), _) => f.pad(name),
+                (None, Some(service)) => write!(f, "{service} command {code:04x}"),
+                (None, None) => write!(f, "CT {gs_type:02x}/{gs_subtype:02x} command {code:04x}"),
+            },
         }
     }
 }

@@ -5,6 +5,8 @@ use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
 use sanloom_wire::els::*;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, Residual};
+use sanloom_wire::fcs::{FcsAccept, PortEntry};
+use sanloom_wire::fdmi::{Attribute, FdmiRequest};
 use sanloom_wire::link_control::{LinkControl, Reject};
 use sanloom_wire::ns::{self, NsAccept, NsObject, NsRequest};
 use sanloom_wire::{FcId, FcType, Message, RCtl, Wwnn, Wwpn};
@@ -64,6 +66,62 @@ fn link_services_about_links() {
     assert_bytes(Els::LsAcc(LsAcc::Rls(counters)), "02000000 00000001 00000002 00000003 00000004 00000005 00000006");
     let rtv = Rtv { r_a_tov_ms: 10_000, e_d_tov: 2_000_000_000, qualifier: Rtv::E_D_TOV_NS };
     assert_bytes(Els::LsAcc(LsAcc::Rtv(rtv)), "02000000 00002710 77359400 04000000");
+}
+
+#[test]
+fn link_incidents_and_nodes() {
+    let incident = LinkIncident {
+        format: 0,
+        port_name: Wwpn(0x2004_00c0_ffee_0001),
+        node_name: Wwnn(0x1000_00c0_ffee_0001),
+        port_type: 0x81,
+        port_id: HOST,
+        attached_port_name: HOST_PORT,
+        attached_node_name: HOST_NODE,
+        fabric_name: Wwnn(0x1000_00c0_ffee_0002),
+        physical_port: 4,
+        transaction: 5,
+        time_format: 1,
+        time: 6,
+        qualifier: link_incident::qualifier::SWITCH,
+        code: link_incident::code::LOSS_OF_SIGNAL,
+        isl_port: 0x0708,
+    };
+    let record = "200400c0ffee0001 100000c0ffee0001 81 010203 21000024ff000001 20000024ff000001 100000c0ffee0002 \
+                  00000004 00000005 000000 01 0000000000000006";
+    assert_bytes(Els::Rlir(incident), &format!("79000000 00 40 04 00 {record} 20 03 0708"));
+    assert_bytes(Els::Rnid { format: 0xdf }, "78000000 df 000000");
+    assert_bytes(Els::Rpsc, "7d000000");
+    let speeds = vec![PortSpeed { capabilities: 0xe800, operating: speed::bits::GBPS_8 }];
+    assert_bytes(Els::LsAcc(LsAcc::Rpsc(speeds)), "02000001 e800 0800");
+    let data = node_id::TopologyData { associated_type: 4, physical_port: 3, ip_port: 80, ..Default::default() };
+    let specific = node_id::SpecificData::Topology(data);
+    let node = Rnid { format: 0xdf, common: Some((HOST_PORT, HOST_NODE)), specific };
+    let zeros = |bytes: usize| "00".repeat(bytes);
+    let data = format!("{} 00000004 00000003 00000000 00 00 0050 {}", zeros(16), zeros(16 + 4));
+    assert_bytes(
+        Els::LsAcc(LsAcc::Rnid(node)),
+        &format!("02000000 df 10 00 34 21000024ff000001 20000024ff000001 {data}"),
+    );
+}
+
+#[test]
+fn management_requests() {
+    let preamble = |service: &str, command: &str| format!("01 000000 {service} 00 00 {command} 0000 00000000 ");
+    let attributes = vec![Attribute { attribute: 0x0004, value: (*b"m\0\0\0").into() }];
+    let rhba = FdmiRequest::Rhba { hba: HOST_PORT, ports: vec![HOST_PORT], attributes };
+    assert_bytes(
+        Ct::request(Service::FDMI, CtBody::Fdmi(rhba)),
+        &(preamble("fa10", "0200") + "21000024ff000001 00000001 21000024ff000001 00000001 0004 0008 6d000000"),
+    );
+    let fcs = |body| Ct::request(Service::FABRIC_CONFIGURATION, CtBody::FcsAccept(body));
+    let head = preamble("fa01", "8002");
+    let port = PortEntry { name: HOST_PORT, module: 2, transmitter: 3, port_type: 0x81 };
+    assert_bytes(fcs(FcsAccept::Ports(vec![port])), &(head.clone() + "00000001 21000024ff000001 00 02 03 81"));
+    assert_bytes(fcs(FcsAccept::DomainId(7)), &(head.clone() + "00 07 0000"));
+    assert_bytes(fcs(FcsAccept::PortState { port_type: 0x81, state: 1 }), &(head.clone() + "00000081 00000001"));
+    let texts = ["v", "m", "r"].map(|text| text.as_bytes().into()).into();
+    assert_bytes(fcs(FcsAccept::Information(texts)), &(head + "000000 06 7600 6d00 7200"));
 }
 
 #[test]

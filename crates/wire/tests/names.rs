@@ -13,7 +13,7 @@ fn messages_print_their_names() {
     let request = Ct::ns_request(NsRequest::GpnFt { domain: 0, area: 0, fc4_type: 8 });
     let no_types = CtReject { reason: CtReason::UNABLE, explanation: 7, vendor: 0 };
     let rejected = request.reply(CtBody::Reject(no_types));
-    let foreign = Ct { service: Service::FDMI, body: CtBody::Reject(no_types), ..request.clone() };
+    let foreign = Ct { service: Service::ALIAS, body: CtBody::Reject(no_types), ..request.clone() };
     let ba_rjt = Bls::BaRjt(BaRjt { reason: 9, explanation: 3, vendor: 0 });
     let p_rjt = LinkControl::PRjt(Reject { action: 2, reason: 0x16, vendor: 0 });
     let f_bsy = LinkControl::FBsy(Reject { action: 0, reason: 9, vendor: 0 });

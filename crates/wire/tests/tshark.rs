@@ -66,8 +66,8 @@ fn no_kind_of_message_is_malformed() {
     messages.retain(|(message, _)| !is_misread(message));
     for (number, (message, reply_to)) in messages.iter().enumerate() {
         let server = match message {
-            Message::Ct(ct) if ct.service == Service::FABRIC_ZONE_SERVER => FcId::MANAGEMENT_SERVER,
-            Message::Ct(_) => FcId::NAME_SERVER,
+            Message::Ct(ct) if ct.service == Service::NAME_SERVER => FcId::NAME_SERVER,
+            Message::Ct(_) => FcId::MANAGEMENT_SERVER,
             _ => STORAGE,
         };
         let mut send = |message: &Message, s_id, d_id| {

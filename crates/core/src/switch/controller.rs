@@ -42,12 +42,7 @@ impl Switch {
 
     /// An N_Port answered an RSCN.
     pub(super) fn notification_answered(&mut self, now: Instant, header: &Header, els: &Els) {
-        let reply = match els {
-            Els::LsRjt(reject) if reject.reason == LsRjtReason::LOGICAL_BUSY => Ended::Busy,
-            Els::LsRjt(_) => Ended::Rejected,
-            _ => Ended::Accepted,
-        };
-        match self.rscn.answered(now, header.s_id, header.ox_id, reply) {
+        match self.rscn.answered(now, header.s_id, header.ox_id, Ended::of(els)) {
             Ended::Accepted | Ended::Busy => {}
             Ended::Rejected => self.counters.rscn_rejected += 1,
             Ended::Unknown => self.counters.frames_discarded += 1,
@@ -139,7 +134,7 @@ impl Switch {
         let moved = old.filter(|old| old.entry.identity() != entry.identity());
         if let Some(moved) = &moved {
             self.database.remove(id);
-            self.revoke(id, &moved.place);
+            self.revoke(id, &moved.place, None);
         }
         let permit = moved.is_some() || self.database.get(id).is_none();
         self.database.insert(Known { entry, place: place.clone() });
@@ -192,7 +187,7 @@ impl Switch {
 
     fn take_remote(&mut self, now: Instant, id: FcId) -> Option<Arc<NsEntry>> {
         let Known { entry, place } = self.database.remove(id)?;
-        self.revoke(id, &place);
+        self.revoke(id, &place, None);
         self.notify(now, id, &place, false);
         Some(entry)
     }

@@ -1,4 +1,4 @@
-//! The control side of a switch: fabric login, name server and fabric controller.
+//! The control side of a switch: fabric login, name server, fabric controller and management server.
 //!
 //! # How to drive it
 //!
@@ -23,7 +23,7 @@
 //!
 //! # What is absent
 //!
-//! Switch-to-switch protocols (see [`PeerUpdate`]), management services, and a LOGO to a port whose name logged in
+//! Switch-to-switch protocols (see [`PeerUpdate`]), and a LOGO to a port whose name logged in
 //! elsewhere: two ports with one name that both log in again when told so would never come to rest.
 
 mod addresses;
@@ -33,28 +33,36 @@ mod database;
 mod domain;
 mod entry;
 mod login;
+mod management;
+mod name_index;
 mod name_server;
 mod peer;
 mod policy;
 mod query;
 mod rscn;
 mod services;
+mod sorted;
+mod zone_change;
+mod zone_compare;
 mod zoning;
 
 pub use counters::{Counters, Work};
 pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
+pub use management::{ElementInfo, FabricInfo, PortInfo};
 pub use peer::PeerUpdate;
-pub use policy::{Addressing, DuplicateNames, LoginLimits, NameLookup, Policy};
+pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 
 use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};
 use crate::time::{Instant, Span};
 use addresses::AddressPool;
 use database::Database;
 use domain::Held;
+use management::Management;
 use rscn::RscnQueue;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use zone_compare::Comparisons;
 
 /// What a switch is told at its beginning.
 #[derive(Clone, Debug)]
@@ -118,9 +126,21 @@ pub enum Input {
     Routes(Vec<(u8, Vec<Leg>)>),
     /// A message of another switch's [`Output::Peer`].
     Peer(PeerUpdate),
+    /// Something happened to the link of a port. One that takes the link down comes before its [`PortDown`](Input::PortDown),
+    /// while the switch knows who was there.
+    Incident {
+        /// The port.
+        port: u16,
+        /// What happened (see [`link_incident::code`](sanloom_wire::els::link_incident::code)).
+        code: u8,
+    },
+    /// What the fabric configuration server knows from now on.
+    FabricInfo(Arc<FabricInfo>),
     /// The switch has this domain from now on, 1 to 239, or none. Everybody who has an address of the old one is logged
     /// out.
     Domain(Option<u8>),
+    /// These are the effective zones from now on.
+    Zoning(Arc<ZoneSet>),
     /// The time that [`Switch::poll_timeout`] named has come; too early is harmless.
     Timeout,
 }
@@ -158,7 +178,9 @@ pub struct Switch {
     /// Everything that is logged in here.
     logins: BTreeMap<FcId, Login>,
     database: Database,
+    comparisons: Comparisons,
     rscn: RscnQueue,
+    management: Management,
     reachable: DomainSet,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -221,18 +243,21 @@ impl Switch {
             addresses: AddressPool::new(&config.policy),
             logins: BTreeMap::new(),
             database: Database::default(),
+            comparisons: Comparisons::default(),
             rscn: RscnQueue::new(config.rscn_delay, config.e_d_tov, config.r_a_tov),
+            management: Management::new(config.e_d_tov),
             reachable: DomainSet::default(),
             outputs: VecDeque::new(),
             counters: Counters::default(),
             work: Work::default(),
             config,
         };
+        switch.database.index_ports(switch.config.zoning.uses_switch_ports());
         match switch.config.domain {
             Some(_) => switch.set_domain(Instant::ZERO, switch.config.domain),
             None => switch.fib(FibDelta::Domain { domain: None }),
         }
-        if !switch.config.zoning.permits_all() {
+        if switch.zones_hard() {
             switch.fib(FibDelta::ZoningOn);
         }
         switch
@@ -253,9 +278,16 @@ impl Switch {
             Input::Routes(routes) => self.routes(now, routes),
             Input::Peer(update) => self.peer(now, update),
             Input::Domain(domain) => self.set_domain(now, domain),
-            Input::Timeout => self.notifications_due(now),
+            Input::Zoning(zones) => self.set_zoning(now, zones),
+            Input::Incident { port, code } => self.link_incident(now, port, code),
+            Input::FabricInfo(info) => self.management.set_fabric_info(info),
+            Input::Timeout => {
+                self.notifications_due(now);
+                self.reports_due(now);
+            }
         }
         self.rscn.tidy();
+        self.management.tidy();
     }
 
     /// What is to be done next; drained until `None` after every [`handle`](Switch::handle).
@@ -265,7 +297,7 @@ impl Switch {
 
     /// When to come back with [`Input::Timeout`] if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.rscn.next_deadline()
+        self.rscn.next_deadline().into_iter().chain(self.management.next_deadline()).min()
     }
 
     /// Events since the beginning.
@@ -297,6 +329,12 @@ impl Switch {
     /// ([`DuplicateNames::Block`]).
     pub fn blocked_ports(&self) -> impl Iterator<Item = u16> + '_ {
         (0..).zip(&self.ports).filter(|(_, port)| port.blocked).map(|(number, _)| number)
+    }
+
+    /// Zone comparisons so far with N_Port_IDs of this port, by events at other ports; see [`Work::comparisons`], of which
+    /// they are a part.
+    pub fn comparisons_with(&self, port: u16) -> u64 {
+        self.comparisons.with(port)
     }
 
     /// Persistent addresses, those learned among them.
@@ -343,19 +381,21 @@ impl Switch {
             return;
         }
         let message = match frame.payload {
-            Payload::Typed(message) => Ok(message),
-            Payload::Bytes(bytes) => Message::parse(&header, &bytes, None),
+            Payload::Typed(message) => message,
+            Payload::Bytes(bytes) => match Message::parse(&header, &bytes, None) {
+                Ok(message) => message,
+                Err(error) => return self.malformed(port, &header, &bytes, error),
+            },
             Payload::Pattern { .. } => {
                 self.counters.frames_discarded += 1;
                 return;
             }
         };
         match message {
-            Ok(Message::Els(els)) => self.link_service(now, port, &header, *els),
-            Ok(Message::Ct(ct)) => self.common_transport(now, port, &header, *ct),
-            Ok(Message::Bls(bls)) => self.basic_link_service(port, &header, bls),
-            Ok(_) => self.counters.frames_discarded += 1,
-            Err(error) => self.malformed(port, &header, error),
+            Message::Els(els) => self.link_service(now, port, &header, *els),
+            Message::Ct(ct) => self.common_transport(now, port, &header, *ct),
+            Message::Bls(bls) => self.basic_link_service(port, &header, bls),
+            _ => self.counters.frames_discarded += 1,
         }
     }
 

@@ -16,11 +16,11 @@
 
 use crate::time::{Instant, Span};
 use sanloom_wire::FcId;
-use sanloom_wire::els::{AddressFormat, Rscn, RscnPage};
+use sanloom_wire::els::{AddressFormat, Els, LsRjtReason, Rscn, RscnPage};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Pages of one RSCN; with more, a host is better off asking for everything.
-const MAX_PAGES: usize = 32;
+pub(super) const MAX_PAGES: usize = 32;
 /// So often an RSCN is sent E_D_TOV apart; after that R_A_TOV apart.
 const QUICK_ATTEMPTS: u8 = 3;
 
@@ -84,7 +84,7 @@ pub(super) struct Notification {
     pub(super) repeated: bool,
 }
 
-/// How a reply of a recipient ended its RSCN.
+/// How a reply of a recipient ended a notification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ended {
     /// Accepted.
@@ -93,8 +93,19 @@ pub(super) enum Ended {
     Busy,
     /// Rejected otherwise: it does not come again.
     Rejected,
-    /// No such RSCN is on its way.
+    /// No such notification is on its way.
     Unknown,
+}
+
+impl Ended {
+    /// By the reply that came.
+    pub(super) fn of(reply: &Els) -> Ended {
+        match reply {
+            Els::LsRjt(reject) if reject.reason == LsRjtReason::LOGICAL_BUSY => Ended::Busy,
+            Els::LsRjt(_) => Ended::Rejected,
+            _ => Ended::Accepted,
+        }
+    }
 }
 
 impl RscnQueue {
@@ -137,6 +148,16 @@ impl RscnQueue {
             self.open_window(now, id);
         }
         wanted
+    }
+
+    /// Notes that `id`, if registered for changes that the fabric detects, is to be told that anything may have changed.
+    pub(super) fn notify_of_all(&mut self, now: Instant, id: FcId) -> bool {
+        let Some(recipient) = self.recipients.get_mut(&id).filter(|recipient| recipient.interest.fabric) else {
+            return false;
+        };
+        recipient.pages = Pages { ids: Vec::new(), all: Some((AddressFormat::Fabric, FcId::ZERO)) };
+        self.open_window(now, id);
+        true
     }
 
     /// A reply to an RSCN came from `id`.
@@ -230,7 +251,7 @@ impl RscnQueue {
     }
 }
 
-fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
+pub(super) fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
     queue.front().is_some_and(wanted).then(|| queue.pop_front())?
 }
 

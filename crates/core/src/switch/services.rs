@@ -2,10 +2,12 @@
 
 use super::Switch;
 use super::login::{CLASS_3, FC_PH_3, check, extended_name, milliseconds, reject};
+use super::management::block_length;
 use crate::time::Instant;
 use sanloom_wire::bls::{BaAcc, Bls};
-use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
-use sanloom_wire::els::{Adisc, Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rtv};
+use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, PREAMBLE_BYTES, Service};
+use sanloom_wire::els::node_id::{self, SpecificData, TopologyData};
+use sanloom_wire::els::{Adisc, Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, Rnid, Rtv, command};
 use sanloom_wire::login::{ClassParameters, CommonParameters, feature};
 use sanloom_wire::ns::explanation;
 use sanloom_wire::{FcId, FcType, Header, Message, ParseError, RCtl, login};
@@ -17,6 +19,9 @@ impl Switch {
     pub(super) fn link_service(&mut self, now: Instant, port: u16, header: &Header, els: Els) {
         match (header.r_ctl, els.is_reply()) {
             (RCtl::ELS_REQUEST, false) => {}
+            (RCtl::ELS_REPLY, true) if header.d_id == FcId::MANAGEMENT_SERVER => {
+                return self.report_answered(now, header, &els);
+            }
             (RCtl::ELS_REPLY, true) => return self.notification_answered(now, header, &els),
             _ => {
                 self.counters.frames_discarded += 1;
@@ -67,14 +72,20 @@ impl Switch {
                 Err(CtReject { reason: CtReason::UNABLE, explanation: explanation::ACCESS_DENIED, vendor: 0 })
             }
             (FcId::NAME_SERVER, Service::NAME_SERVER, CtBody::Ns(request)) => {
-                self.name_server_request(now, header.s_id, request, ct.max_or_residual_words)
+                let answer = self.name_server_request(now, header.s_id, request, ct.max_or_residual_words);
+                answer.map(|(accept, residual_words)| (CtBody::NsAccept(accept), residual_words))
+            }
+            (FcId::MANAGEMENT_SERVER, _, _) if !logged_in => Err(LOGIN_REQUIRED),
+            (FcId::MANAGEMENT_SERVER, _, request) => {
+                let answer = self.management_request(header.s_id, request);
+                answer.and_then(|accept| fits(&ct, accept)).map(|accept| (accept, 0))
             }
             _ => Err(UNSUPPORTED),
         };
         let reply = match answer {
             Ok((accept, residual_words)) => {
                 self.counters.ct_accepted += 1;
-                Ct { max_or_residual_words: residual_words, ..ct.reply(CtBody::NsAccept(accept)) }
+                Ct { max_or_residual_words: residual_words, ..ct.reply(accept) }
             }
             Err(reject) => {
                 self.counters.ct_rejected += 1;
@@ -99,7 +110,7 @@ impl Switch {
     }
 
     /// Bytes that are no value: a request gets the reject that says what is wrong with it, anything else is discarded.
-    pub(super) fn malformed(&mut self, port: u16, header: &Header, error: ParseError) {
+    pub(super) fn malformed(&mut self, port: u16, header: &Header, bytes: &[u8], error: ParseError) {
         let may_ask = self.knows(port, header.s_id) || (header.s_id == FcId::ZERO && header.d_id == FcId::F_PORT);
         match (header.fc_type, header.r_ctl) {
             (FcType::ELS, RCtl::ELS_REQUEST) if may_ask => {
@@ -121,14 +132,15 @@ impl Switch {
                     ParseError::Unsupported { .. } => CtReason::INVALID_VERSION,
                 };
                 let reject = CtReject { reason, explanation: explanation::NONE, vendor: 0 };
-                let service = Service::new(header.d_id.port(), 0);
-                let ct = Message::Ct(Box::new(Ct {
-                    in_id: 0,
-                    service: if header.d_id == FcId::NAME_SERVER { Service::NAME_SERVER } else { service },
-                    options: 0,
-                    max_or_residual_words: 0,
-                    body: CtBody::Reject(reject),
-                }));
+                let addressed = match header.d_id {
+                    FcId::NAME_SERVER => Service::NAME_SERVER,
+                    other => Service::new(other.port(), 0),
+                };
+                let request = Ct::preamble(bytes).unwrap_or(Ct::request(addressed, CtBody::Reject(reject)));
+                let block = matches!(error, ParseError::Length { .. });
+                let block = block.then(|| block_length(request.service, request.command())).flatten();
+                let reject = block.unwrap_or(reject);
+                let ct = Message::Ct(Box::new(request.reply(CtBody::Reject(reject))));
                 self.reply(port, header, header.s_id, RCtl::SOLICITED_CONTROL, ct);
             }
             _ => self.counters.frames_discarded += 1,
@@ -149,16 +161,29 @@ impl Switch {
             })),
             Els::Rrq(_) => Ok(LsAcc::Empty),
             Els::Rec(_) => Err(reject(LsRjtReason::LOGICAL_ERROR, LsRjtExplanation::INVALID_OX_RX_ID)),
+            Els::Lirr { .. } if to == FcId::MANAGEMENT_SERVER && !self.has_service(id, to) => {
+                Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED))
+            }
+            Els::Lirr { function, format } if to == FcId::MANAGEMENT_SERVER => {
+                self.register_for_incidents(id, *function, *format)
+            }
+            Els::Rnid { format } => self.node_data(id, to, *format),
+            Els::Rpsc if matches!(to, FcId::F_PORT | FcId::FABRIC_CONTROLLER) => {
+                Ok(LsAcc::Rpsc(vec![self.port_speed(self.port_of(id))]))
+            }
+            // There is no loop behind any port.
+            Els::Other { command: command::SRL, .. } => Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::NONE)),
             // The counters of the link are the driver's.
             Els::Rls { .. } => Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::CANNOT_SUPPLY_DATA)),
             Els::Scr { function } if to == FcId::FABRIC_CONTROLLER => self.register_for_changes(id, *function),
             Els::Rscn(rscn) if to == FcId::FABRIC_CONTROLLER => self.reported_change(now, id, rscn),
             Els::Plogi(request) if with_login => check(request).map(|()| {
+                self.end_session(id, to);
                 self.set_service(id, to, true);
                 self.service_parameters(to)
             }),
             Els::Logo(_) if with_login => {
-                self.set_service(id, to, false);
+                self.end_session(id, to);
                 Ok(LsAcc::Empty)
             }
             Els::Pdisc(_) | Els::Adisc(_) if with_login && !self.has_service(id, to) => {
@@ -173,6 +198,38 @@ impl Switch {
             })),
             _ => Err(NOT_SUPPORTED),
         })
+    }
+
+    /// RNID: the switch, as the node of all its services, and the port that the requester is attached to.
+    fn node_data(&self, id: FcId, to: FcId, format: u8) -> Result<LsAcc, LsRjt> {
+        let specific = match format {
+            node_id::COMMON_FORMAT => SpecificData::Other(Box::default()),
+            node_id::TOPOLOGY_FORMAT => SpecificData::Topology(TopologyData {
+                associated_type: node_id::associated_type::SWITCH,
+                physical_port: self.port_of(id).into(),
+                attached_nodes: 1,
+                ..TopologyData::default()
+            }),
+            _ => return Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::NOT_SUPPORTED)),
+        };
+        let port_name = match to {
+            FcId::F_PORT => self.f_port_name(self.port_of(id)),
+            _ => extended_name(self.config.name.0, service_number(to)),
+        };
+        Ok(LsAcc::Rnid(Rnid { format, common: Some((port_name, self.config.name)), specific }))
+    }
+
+    /// The port that a login came in through.
+    fn port_of(&self, id: FcId) -> u16 {
+        self.logins.get(&id).map_or(0, |login| login.port)
+    }
+
+    /// Ends the login of a port with a service, and what lasts as long as it.
+    fn end_session(&mut self, id: FcId, service: FcId) {
+        self.set_service(id, service, false);
+        if service == FcId::MANAGEMENT_SERVER {
+            self.management.end_session(id);
+        }
     }
 
     /// Service parameters of a service (FC-LS, PLOGI accept).
@@ -225,6 +282,20 @@ const RELATIVE_OFFSETS: u32 = 0x1f;
 const NOT_SUPPORTED: LsRjt =
     LsRjt { reason: LsRjtReason::NOT_SUPPORTED, explanation: LsRjtExplanation::NOT_SUPPORTED, vendor: 0 };
 const UNSUPPORTED: CtReject = CtReject { reason: CtReason::NOT_SUPPORTED, explanation: explanation::NONE, vendor: 0 };
+
+const LOGIN_REQUIRED: CtReject = CtReject { reason: CtReason::UNABLE, explanation: explanation::NONE, vendor: 0 };
+
+/// An accept that cannot be shortened, if the requester takes one of its size.
+fn fits(request: &Ct, accept: CtBody) -> Result<CtBody, CtReject> {
+    let max = usize::from(request.max_or_residual_words);
+    let reply = request.reply(accept);
+    match reply.encoded_len().div_ceil(4) - PREAMBLE_BYTES / 4 {
+        words if max != 0 && words > max => {
+            Err(CtReject { reason: CtReason::INVALID_SIZE, explanation: explanation::NONE, vendor: 0 })
+        }
+        _ => Ok(reply.body),
+    }
+}
 
 /// A bit for each service that takes a PLOGI.
 fn service_bit(service: FcId) -> u8 {

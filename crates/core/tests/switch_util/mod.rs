@@ -5,7 +5,7 @@ use sanloom_core::config::{IslChoice, Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::fabric::{Decision, Fib, FibDelta, Leg, ZoneSet};
 use sanloom_core::switch::{Input, Output, PeerUpdate, Policy, PortKind, Switch, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
-use sanloom_wire::ct::{Ct, CtBody};
+use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::els::{Els, LsAcc, LsRjt, Rscn};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
 use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
@@ -169,6 +169,13 @@ impl Rig {
         self.handle(Input::PortUp { port, kind: PortKind::F });
     }
 
+    /// Brings a link up that is down.
+    pub fn up_if_down(&mut self, port: u16) {
+        if self.fib.decide(port, FcId::ZERO, FcId::F_PORT, 0) != Decision::Local {
+            self.up(port);
+        }
+    }
+
     pub fn down(&mut self, port: u16) {
         self.handle(Input::PortDown { port });
     }
@@ -241,6 +248,18 @@ impl Rig {
         }
     }
 
+    /// Asks the management server: an accept, or reason and explanation.
+    pub fn management(&mut self, id: FcId, service: Service, request: CtBody) -> Result<CtBody, (u8, u8)> {
+        let port = self.fib.port_of(id).expect("logged in");
+        match self.ask(port, id, FcId::MANAGEMENT_SERVER, Message::Ct(Box::new(Ct::request(service, request)))) {
+            Message::Ct(ct) => match ct.body {
+                CtBody::Reject(reject) => Err((reject.reason.0, reject.explanation)),
+                accept => Ok(accept),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// FLOGI on a port that comes up for it.
     pub fn flogi(&mut self, port: u16, name: u64) -> FcId {
         self.up(port);
@@ -276,9 +295,13 @@ impl Rig {
 
     /// PLOGI to the name server.
     pub fn plogi(&mut self, id: FcId) {
+        self.plogi_to(id, FcId::NAME_SERVER);
+    }
+
+    pub fn plogi_to(&mut self, id: FcId, service: FcId) {
         let port = self.fib.port_of(id).expect("logged in");
         let name = self.name_of(id);
-        let accept = self.ask_els(port, id, FcId::NAME_SERVER, Els::Plogi(login(name)));
+        let accept = self.ask_els(port, id, service, Els::Plogi(login(name)));
         assert!(matches!(accept, Ok(LsAcc::Login(_))), "{accept:?}");
     }
 
@@ -330,9 +353,13 @@ impl Rig {
 
     /// Answers an RSCN.
     pub fn answer(&mut self, id: FcId, ox_id: u16, reply: Els) {
+        self.answer_to(id, FcId::FABRIC_CONTROLLER, ox_id, reply);
+    }
+
+    pub fn answer_to(&mut self, id: FcId, service: FcId, ox_id: u16, reply: Els) {
         let port = self.fib.port_of(id).expect("logged in");
         let message = els(reply);
-        let mut h = header(id, FcId::FABRIC_CONTROLLER, &message);
+        let mut h = header(id, service, &message);
         h.ox_id = ox_id;
         let frame = Frame { header: h, payload: Payload::Typed(message) };
         assert_eq!(self.offer_frame(port, frame), Decision::Local);

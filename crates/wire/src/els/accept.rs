@@ -1,7 +1,7 @@
 //! LS_ACC (FC-LS): the layout follows from the request, so parsing needs its command code.
 
 use crate::bytes::{Put, fixed};
-use crate::els::{Adisc, LinkErrorStatus, Prli, Prlo, RecAcc, Rtv, command};
+use crate::els::{Adisc, LinkErrorStatus, PortSpeed, Prli, Prlo, RecAcc, Rnid, Rtv, command, speed};
 use crate::error::ParseError;
 use crate::id::FcId;
 use crate::login::{LOGIN_BYTES, Login};
@@ -27,6 +27,10 @@ pub enum LsAcc {
     Echo(Box<[u8]>),
     /// REC.
     Rec(RecAcc),
+    /// RNID.
+    Rnid(Rnid),
+    /// RPSC: one entry for each port.
+    Rpsc(Vec<PortSpeed>),
     /// Anything else, behind the command word's first byte; at least three bytes.
     Other(Box<[u8]>),
 }
@@ -47,7 +51,11 @@ impl LsAcc {
             Some(command::RLS) => LsAcc::Rls(LinkErrorStatus::parse(payload)?),
             Some(command::REC) => LsAcc::Rec(RecAcc::parse(payload)?),
             Some(command::ECHO) => LsAcc::Echo(payload[head.len()..].into()),
-            Some(command::LOGO | command::RRQ | command::RSCN | command::SCR | command::LIRR) => LsAcc::Empty,
+            Some(command::RNID) => LsAcc::Rnid(Rnid::parse(payload)?),
+            Some(command::RPSC) => LsAcc::Rpsc(speed::parse(payload)?),
+            Some(command::LOGO | command::RRQ | command::RSCN | command::SCR | command::LIRR | command::RLIR) => {
+                LsAcc::Empty
+            }
             _ => LsAcc::Other(payload[1..].into()),
         })
     }
@@ -67,6 +75,8 @@ impl LsAcc {
                 out.extend_from_slice(data);
             }
             LsAcc::Rec(rec) => rec.emit(out),
+            LsAcc::Rnid(data) => data.emit(out),
+            LsAcc::Rpsc(speeds) => speed::emit(speeds, out),
             LsAcc::Other(body) => {
                 out.put_u8(command::LS_ACC);
                 out.extend_from_slice(body);
@@ -86,6 +96,8 @@ impl LsAcc {
             LsAcc::Rls(_) => LinkErrorStatus::BYTES,
             LsAcc::Echo(data) => 4 + data.len(),
             LsAcc::Rec(_) => RecAcc::BYTES,
+            LsAcc::Rnid(data) => data.encoded_len(),
+            LsAcc::Rpsc(speeds) => speed::encoded_len(speeds),
             LsAcc::Other(body) => 1 + body.len(),
         }
     }

@@ -2,16 +2,22 @@
 
 mod accept;
 pub mod command;
+pub mod link_incident;
+pub mod node_id;
 pub mod prli;
 mod records;
 mod reject;
 pub mod rscn;
+pub mod speed;
 
 pub use accept::LsAcc;
+pub use link_incident::LinkIncident;
+pub use node_id::Rnid;
 pub use prli::{Prli, PrliPage, Prlo};
 pub use records::{Adisc, ExchangeRef, LinkErrorStatus, Logo, RecAcc, Rtv};
 pub use reject::{LS_RJT_BYTES, LsRjt, LsRjtExplanation, LsRjtReason};
 pub use rscn::{AddressFormat, Rscn, RscnPage};
+pub use speed::PortSpeed;
 
 use crate::bytes::{Put, fixed, id_at};
 use crate::error::ParseError;
@@ -66,11 +72,20 @@ pub enum Els {
     },
     /// Link incident record registration.
     Lirr {
-        /// 1 conditional, 2 unconditional, FF clear.
+        /// See [`link_incident::registration`].
         function: u8,
         /// Format of the records.
         format: u8,
     },
+    /// Registered link incident report.
+    Rlir(LinkIncident),
+    /// Request node identification data.
+    Rnid {
+        /// Format of the data (see [`node_id`]).
+        format: u8,
+    },
+    /// Report port speed capabilities.
+    Rpsc,
     /// Any other request, with its payload behind the command byte.
     Other {
         /// Command code, none of those above.
@@ -120,6 +135,9 @@ impl Els {
                 let b = fixed::<8>("LIRR", payload)?;
                 Els::Lirr { function: b[4], format: b[5] }
             }
+            command::RLIR => Els::Rlir(LinkIncident::parse(payload)?),
+            command::RNID => Els::Rnid { format: fixed::<8>("RNID", payload)?[4] },
+            command::RPSC => Els::Rpsc,
             command => Els::Other { command, body: payload[1..].into() },
         })
     }
@@ -132,7 +150,7 @@ impl Els {
             Els::LsAcc(accept) => accept.emit(out),
             Els::Plogi(login) | Els::Flogi(login) | Els::Fdisc(login) | Els::Pdisc(login) => login.emit(command, out),
             Els::Logo(logo) => logo.emit(out),
-            Els::Rtv => out.put_word(command, FcId::ZERO),
+            Els::Rtv | Els::Rpsc => out.put_word(command, FcId::ZERO),
             Els::Rls { port_id } => {
                 out.put_word(command, FcId::ZERO);
                 out.put_word(0, *port_id);
@@ -154,6 +172,11 @@ impl Els {
                 out.put_word(command, FcId::ZERO);
                 out.extend_from_slice(&[*function, *format, 0, 0]);
             }
+            Els::Rlir(incident) => incident.emit(out),
+            Els::Rnid { format } => {
+                out.put_word(command, FcId::ZERO);
+                out.extend_from_slice(&[*format, 0, 0, 0]);
+            }
             Els::Other { body, .. } => {
                 out.put_u8(command);
                 out.extend_from_slice(body);
@@ -168,8 +191,9 @@ impl Els {
             Els::LsAcc(accept) => accept.encoded_len(),
             Els::Plogi(_) | Els::Flogi(_) | Els::Fdisc(_) | Els::Pdisc(_) => LOGIN_BYTES,
             Els::Logo(_) => Logo::BYTES,
-            Els::Rtv => 4,
-            Els::Rls { .. } | Els::Scr { .. } | Els::Lirr { .. } => 8,
+            Els::Rtv | Els::Rpsc => 4,
+            Els::Rls { .. } | Els::Scr { .. } | Els::Lirr { .. } | Els::Rnid { .. } => 8,
+            Els::Rlir(_) => LinkIncident::BYTES,
             Els::Echo(data) | Els::Test(data) => 4 + data.len(),
             Els::Rrq(_) | Els::Rec(_) => ExchangeRef::BYTES,
             Els::Prli(prli) => prli.encoded_len(),
@@ -202,6 +226,9 @@ impl Els {
             Els::Rscn(_) => command::RSCN,
             Els::Scr { .. } => command::SCR,
             Els::Lirr { .. } => command::LIRR,
+            Els::Rlir(_) => command::RLIR,
+            Els::Rnid { .. } => command::RNID,
+            Els::Rpsc => command::RPSC,
             Els::Other { command, .. } => *command,
         }
     }

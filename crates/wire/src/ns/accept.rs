@@ -2,8 +2,8 @@
 
 use crate::bytes::{Put, fixed, id_at, u32_at, u64_at};
 use crate::error::ParseError;
+use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::ns::{
     Entries, Fc4Types, IpAddress, NsObject, ProcessAssociator, TYPES_BYTES, clip, command, emit_symbolic_name,
     parse_symbolic_name, types_at,

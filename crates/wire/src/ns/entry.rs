@@ -2,8 +2,8 @@
 
 use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
 use crate::error::ParseError;
+use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::ns::{NsObject, types_at};
 use std::any::Any;
 use std::fmt;

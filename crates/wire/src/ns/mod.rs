@@ -3,15 +3,15 @@
 mod accept;
 pub mod command;
 mod entry;
-mod field;
 mod object;
 mod request;
+mod switch_field;
 
 pub use accept::NsAccept;
 pub use entry::{Entries, Entry, EntryFc4, EntrySource};
-pub use field::{FeatureMap, ZoneName};
 pub use object::NsObject;
 pub use request::NsRequest;
+pub use switch_field::{FeatureMap, ZoneName};
 
 use crate::bytes::{slice, u32_at};
 use crate::error::ParseError;
@@ -60,16 +60,16 @@ const fn feature_byte(fc4_type: u8) -> usize {
     4 * word + 3 - nibble / 2
 }
 
-fn types_at(data: &[u8], at: usize) -> Fc4Types {
+pub(crate) fn types_at(data: &[u8], at: usize) -> Fc4Types {
     std::array::from_fn(|word| u32_at(data, at + 4 * word))
 }
 
 /// What of a symbolic name fits behind its length byte.
-fn clip(name: &[u8]) -> &[u8] {
+pub(crate) fn clip(name: &[u8]) -> &[u8] {
     &name[..name.len().min(MAX_SYMBOLIC_NAME_BYTES)]
 }
 
-fn emit_symbolic_name(name: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn emit_symbolic_name(name: &[u8], out: &mut Vec<u8>) {
     let name = clip(name);
     out.push(name.len() as u8);
     out.extend_from_slice(name);

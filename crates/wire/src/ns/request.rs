@@ -1,74 +1,13 @@
-//! Requests to the name server (FC-GS, name server, requests), as one table: command, name, and the fields of the body in
-//! their order, with the reserved bytes before a field and behind the last one.
+//! Requests to the name server (FC-GS, name server, requests).
 
 use crate::error::ParseError;
+use crate::field::{Cursor, Field, requests};
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::field::{Cursor, FeatureMap, Field, ZoneName};
-use crate::ns::{Fc4Descriptors, Fc4Types, IpAddress, ProcessAssociator, command};
-
-macro_rules! requests {
-    ($(
-        $(#[$doc:meta])*
-        $command:ident $name:ident { $($(+ $before:literal,)? $field:ident: $type:ty),* $(; + $behind:literal)? }
-    )*) => {
-        /// A request to the name server. Addresses stand behind a reserved byte.
-        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-        #[allow(missing_docs)] // each field is named after the object that the standard names
-        pub enum NsRequest {
-            $($(#[$doc])* $name { $($field: $type),* },)*
-        }
-
-        impl NsRequest {
-            /// Reads the bytes behind the CT preamble. A command that has no value here is [`ParseError::Unsupported`].
-            pub fn parse(command: u16, body: &[u8]) -> Result<NsRequest, ParseError> {
-                let structure = command::name(command).unwrap_or("name server request");
-                let mut from = Cursor { structure, data: body, at: 0 };
-                let request = match command {
-                    $(command::$command => {
-                        let request = NsRequest::$name { $($field: from.field(0 $(+ $before)?)?),* };
-                        from.take(0 $(+ $behind)?)?;
-                        request
-                    })*
-                    other => {
-                        return Err(ParseError::Unsupported { field: "name server command", got: other.into() });
-                    }
-                };
-                Ok(request)
-            }
-
-            /// Appends the bytes behind the CT preamble. Symbolic names and descriptors are cut at 255 bytes.
-            pub fn emit(&self, out: &mut Vec<u8>) {
-                match self {
-                    $(NsRequest::$name { $($field),* } => {
-                        $(
-                            $(out.resize(out.len() + $before, 0);)?
-                            $field.write(out);
-                        )*
-                        $(out.resize(out.len() + $behind, 0);)?
-                    })*
-                }
-            }
-
-            /// Bytes that [`emit`](Self::emit) appends.
-            pub fn encoded_len(&self) -> usize {
-                match self {
-                    $(NsRequest::$name { $($field),* } => {
-                        0 $($(+ $before)? + $field.encoded_len())* $(+ $behind)?
-                    })*
-                }
-            }
-
-            /// The command code (see [`command`]).
-            pub const fn command(&self) -> u16 {
-                match self {
-                    $(NsRequest::$name { .. } => command::$command,)*
-                }
-            }
-        }
-    };
-}
+use crate::ns::{Fc4Descriptors, Fc4Types, FeatureMap, IpAddress, ProcessAssociator, ZoneName, command};
 
 requests! {
+    /// A request to the name server. Addresses stand behind a reserved byte.
+    NsRequest of "name server"
     /// 0100: the object of the next higher id.
     GA_NXT GaNxt { port_id: FcId }
     /// 0101: the domains in use or, of one domain, the areas in use.

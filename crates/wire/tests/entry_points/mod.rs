@@ -60,13 +60,15 @@ pub fn sw_ils(data: &[u8]) {
     }
 }
 
-/// First two bytes: the command that an accept answers, of the name server and of the zone server.
+/// First two bytes: the command that an accept answers.
 pub fn ct(data: &[u8]) {
     let Some((request, payload)) = data.split_first_chunk() else {
         return;
     };
-    let request = |service| Some(ReplyTo::Ct(service, u16::from_be_bytes(*request)));
-    for reply_to in [None, request(Service::NAME_SERVER), request(Service::FABRIC_ZONE_SERVER)] {
+    let request = u16::from_be_bytes(*request);
+    let services = [Service::NAME_SERVER, Service::FDMI, Service::FABRIC_CONFIGURATION, Service::FABRIC_ZONE_SERVER];
+    let requests = services.map(|service| Some(ReplyTo::Ct(service, request)));
+    for reply_to in [None].into_iter().chain(requests) {
         message(RCtl::SOLICITED_CONTROL, FcType::CT, 0, payload, reply_to);
     }
 }

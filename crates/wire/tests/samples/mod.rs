@@ -1,6 +1,7 @@
 //! One message of every kind, with the request that its reply needs, fields all different.
 
 mod ils;
+mod management;
 mod zoning;
 
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
@@ -34,6 +35,7 @@ pub fn messages() -> Vec<(Message, Option<ReplyTo>)> {
     all.extend(
         ct_replies().into_iter().map(|(request, ct)| (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))),
     );
+    all.extend(management::messages());
     all.extend(ils::messages().into_iter().map(|(ils, request)| (ils.into(), request.map(ReplyTo::SwIls))));
     all.extend(zoning::requests().into_iter().map(|request| (Ct::fzs_request(request).into(), None)));
     let asked = Ct::fzs_request(sanloom_wire::fzs::FzsRequest::Gzc);
@@ -113,6 +115,25 @@ fn els_requests() -> Vec<Els> {
         }),
         Els::Scr { function: scr::FULL },
         Els::Lirr { function: 1, format: 0x18 },
+        Els::Rlir(LinkIncident {
+            format: 0,
+            port_name: Wwpn(0x2004_00c0_ffee_0001),
+            node_name: HOST_NODE,
+            port_type: 0x81,
+            port_id: HOST,
+            attached_port_name: HOST_PORT,
+            attached_node_name: Wwnn(0x2000_0024_ff00_0009),
+            fabric_name: Wwnn(0x1000_00c0_ffee_0001),
+            physical_port: 4,
+            transaction: 77,
+            time_format: 1,
+            time: 0x1122_3344_5566_7788,
+            qualifier: link_incident::qualifier::SWITCH,
+            code: link_incident::code::LOSS_OF_SIGNAL,
+            isl_port: 0x0102,
+        }),
+        Els::Rnid { format: node_id::TOPOLOGY_FORMAT },
+        Els::Rpsc,
         Els::Other { command: command::LKA, body: Box::new([0, 0, 0, 0xdf, 0, 0, 0]) },
     ]
 }
@@ -149,6 +170,34 @@ fn els_replies() -> Vec<(u8, Els)> {
                 e_stat: 0x4000_0000,
             })),
         ),
+        (
+            command::RNID,
+            acc(LsAcc::Rnid(Rnid {
+                format: node_id::TOPOLOGY_FORMAT,
+                common: Some((HOST_PORT, HOST_NODE)),
+                specific: node_id::SpecificData::Topology(node_id::TopologyData {
+                    vendor: *b"vendor unique...",
+                    associated_type: node_id::associated_type::SWITCH,
+                    physical_port: 4,
+                    attached_nodes: 1,
+                    management: 2,
+                    ip_version: 3,
+                    ip_port: 161,
+                    ip: NODE_IP,
+                    vendor_specific: 5,
+                }),
+            })),
+        ),
+        (
+            command::RNID,
+            acc(LsAcc::Rnid(Rnid {
+                format: node_id::COMMON_FORMAT,
+                common: Some((HOST_PORT, HOST_NODE)),
+                specific: node_id::SpecificData::Other(Box::default()),
+            })),
+        ),
+        (command::RPSC, acc(LsAcc::Rpsc(vec![PortSpeed { capabilities: 0xe800, operating: 0x0800 }]))),
+        (command::RLIR, acc(LsAcc::Empty)),
         (command::SCR, acc(LsAcc::Empty)),
         (command::LKA, acc(LsAcc::Other(Box::new([0, 0, 0, 9, 8, 7])))),
         (
@@ -321,13 +370,7 @@ fn others() -> Vec<Message> {
             sense: Some(Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::LBA_OUT_OF_RANGE).to_bytes()),
         }),
         Message::FcpConf,
-        Ct {
-            in_id: 0,
-            service: Service::FDMI,
-            options: 0,
-            max_or_residual_words: 0,
-            body: CtBody::Other { command: 0x0200, body: Box::new([1, 2, 3, 4]) },
-        }
-        .into(),
+        Ct::request(Service::APPLICATION_SERVER, CtBody::Other { command: 0x0200, body: Box::new([1, 2, 3, 4]) })
+            .into(),
     ]
 }

@@ -9,6 +9,7 @@ use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, FS_ACC, FS_RJT, Service};
 use sanloom_wire::els::*;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
+use sanloom_wire::fdmi::{self, FdmiAccept, FdmiRequest};
 use sanloom_wire::link_control::{LinkControl, Reject};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
 use sanloom_wire::ns::{self, NsAccept, NsObject, NsRequest};
@@ -31,6 +32,10 @@ pub fn messages() -> impl Strategy<Value = Sample> {
         4 => (preamble(), ns_accepts()).prop_map(|(ct, (request, accept))| {
             let ct = Ct { service: Service::NAME_SERVER, body: CtBody::NsAccept(accept), ..ct };
             (ct.into(), Some(ReplyTo::Ct(Service::NAME_SERVER, request)))
+        }),
+        2 => fdmi().prop_map(|(body, reply_to)| {
+            let reply_to = reply_to.map(|command| ReplyTo::Ct(Service::FDMI, command));
+            (Ct::request(Service::FDMI, body).into(), reply_to)
         }),
         2 => (preamble(), zoning::requests()).prop_map(|(ct, request)| {
             (Ct { service: Service::FABRIC_ZONE_SERVER, body: CtBody::Fzs(request), ..ct }.into(), None)
@@ -142,6 +147,54 @@ fn rscn() -> impl Strategy<Value = Rscn> {
     vec(page, 0..256).prop_map(|pages| Rscn { pages })
 }
 
+prop_compose! {
+    fn link_incident()(
+        (format, port_type, qualifier, code, time_format, isl_port) in any::<(u8, u8, u8, u8, u8, u16)>(),
+        (port_name, attached_port_name, port_id) in (wwpn(), wwpn(), id()),
+        (node_name, attached_node_name, fabric_name) in (wwnn(), wwnn(), wwnn()),
+        (physical_port, transaction, time) in any::<(u32, u32, u64)>(),
+    ) -> LinkIncident {
+        LinkIncident {
+            format,
+            port_name,
+            node_name,
+            port_type,
+            port_id,
+            attached_port_name,
+            attached_node_name,
+            fabric_name,
+            physical_port,
+            transaction,
+            time_format,
+            time,
+            qualifier,
+            code,
+            isl_port,
+        }
+    }
+}
+
+fn fdmi() -> impl Strategy<Value = (CtBody, Option<u16>)> {
+    use fdmi::command::*;
+    let attributes = || {
+        let attribute =
+            (any::<u16>(), bytes(0..60)).prop_map(|(attribute, value)| fdmi::Attribute { attribute, value });
+        vec(attribute, 0..5)
+    };
+    let ports = || vec(wwpn(), 0..5);
+    prop_oneof![
+        (wwpn(), ports(), attributes())
+            .prop_map(|(hba, ports, attributes)| (CtBody::Fdmi(FdmiRequest::Rhba { hba, ports, attributes }), None)),
+        (wwpn(), attributes())
+            .prop_map(|(port, attributes)| (CtBody::Fdmi(FdmiRequest::Rpa { port, attributes }), None)),
+        (ports(), attributes()).prop_map(|(ports, attributes)| {
+            (CtBody::FdmiAccept(FdmiAccept::Hba { ports, attributes }), Some(GHAT))
+        }),
+        (prop_oneof![Just(GRHL), Just(GRPL)], ports())
+            .prop_map(|(command, names)| (CtBody::FdmiAccept(FdmiAccept::Names(names)), Some(command))),
+    ]
+}
+
 fn els_requests() -> impl Strategy<Value = Els> {
     prop_oneof![
         login().prop_map(Els::Plogi),
@@ -160,8 +213,11 @@ fn els_requests() -> impl Strategy<Value = Els> {
         adisc().prop_map(Els::Adisc),
         rscn().prop_map(Els::Rscn),
         any::<u8>().prop_map(|function| Els::Scr { function }),
+        any::<u8>().prop_map(|format| Els::Rnid { format }),
+        Just(Els::Rpsc),
+        link_incident().prop_map(Els::Rlir),
         any::<(u8, u8)>().prop_map(|(function, format)| Els::Lirr { function, format }),
-        (prop_oneof![Just(command::FPIN), Just(command::RNID), Just(0xee)], bytes(3..300))
+        (prop_oneof![Just(command::FPIN), Just(command::RPL), Just(0xee)], bytes(3..300))
             .prop_map(|(command, body)| Els::Other { command, body }),
     ]
 }
@@ -180,7 +236,7 @@ fn els_replies() -> impl Strategy<Value = (u8, Els)> {
             (Just(PRLO), prlo().prop_map(LsAcc::Prlo)),
             (Just(ADISC), adisc().prop_map(LsAcc::Adisc)),
             (Just(ECHO), bytes(0..2000).prop_map(LsAcc::Echo)),
-            (Just(RNID), bytes(3..300).prop_map(LsAcc::Other)),
+            (Just(RPL), bytes(3..300).prop_map(LsAcc::Other)),
             (prop_oneof![Just(LOGO), Just(RSCN), Just(SCR), Just(RRQ), Just(LIRR)], Just(LsAcc::Empty)),
         ]
         .prop_map(|(request, accept)| (request, Els::LsAcc(accept))),
@@ -224,11 +280,11 @@ fn other_ct() -> impl Strategy<Value = Ct> {
     });
     let other = (any::<u16>().prop_filter("a reject is typed", |&command| command != FS_RJT), bytes(0..100))
         .prop_map(|(command, body)| CtBody::Other { command, body });
-    let of_other_service = (prop_oneof![Just(Service::FDMI), Just(Service::FABRIC_ZONE_SERVER)], other);
+    let of_other_service = (prop_oneof![Just(Service::TIME), Just(Service::APPLICATION_SERVER)], other);
     let of_name_server = (
         Just(Service::NAME_SERVER),
         bytes(0..100).prop_flat_map(|body| {
-            let command = prop_oneof![Just(FS_ACC), Just(ns::command::GE_ID), Just(ns::command::GE_PN), Just(0xbeef)];
+            let command = prop_oneof![Just(FS_ACC), Just(0x0499), Just(0x04f0), Just(0xbeef)];
             command.prop_map(move |command| CtBody::Other { command, body: body.clone() })
         }),
     );

@@ -1,0 +1,142 @@
+//! The fabric configuration server: what the switches of the fabric are, and what is attached to their ports.
+
+use super::super::Switch;
+use super::{ElementInfo, PortInfo, unable};
+use crate::fabric::PortMode;
+use sanloom_wire::ct::CtReject;
+use sanloom_wire::els::PortSpeed;
+use sanloom_wire::els::speed::bits;
+use sanloom_wire::fcs::{AttachedPort, FcsAccept, FcsRequest, PortEntry, element_type, explanation, port_state};
+use sanloom_wire::ns::port_type;
+use sanloom_wire::{FcId, Wwnn, Wwpn};
+
+/// Module and transmitter of a port, which nobody tells a switch.
+const UNKNOWN_TRANSCEIVER: u8 = 1;
+
+impl Switch {
+    pub(super) fn configuration_request(&self, request: &FcsRequest) -> Result<FcsAccept, CtReject> {
+        use explanation::*;
+        let text = |text: &String| Box::from(text.as_bytes());
+        Ok(match *request {
+            FcsRequest::Giel {} => {
+                let others = self.other_elements().map(|(domain, element)| (domain, element.name));
+                let mut all: Vec<_> = others.chain([(self.own_domain(), self.config.name)]).collect();
+                all.sort_unstable();
+                FcsAccept::Elements(all.into_iter().map(|(_, name)| (name, element_type::SWITCH)).collect())
+            }
+            FcsRequest::Giet { element } => {
+                self.element(element)?;
+                FcsAccept::ElementType(element_type::SWITCH)
+            }
+            FcsRequest::Gdid { element } => FcsAccept::DomainId(self.element(element)?.0),
+            FcsRequest::Gmid { element } => FcsAccept::ManagementId(FcId::domain_controller(self.element(element)?.0)),
+            FcsRequest::Gfn { element } => {
+                self.element(element)?;
+                FcsAccept::FabricName(self.config.fabric_name)
+            }
+            FcsRequest::Gieln { element } => match self.element(element)?.1.map(|info| &info.logical_name) {
+                Some(name) if !name.is_empty() => FcsAccept::LogicalName(text(name)),
+                _ => return Err(unable(LOGICAL_NAME)),
+            },
+            FcsRequest::Gmal { element } => match self.element(element)?.1.map(|info| &info.management) {
+                Some(list) if !list.is_empty() => FcsAccept::ManagementAddresses(list.iter().map(text).collect()),
+                _ => return Err(unable(MANAGEMENT_ADDRESS)),
+            },
+            FcsRequest::Gieil { element } => {
+                let (_, info) = self.element(element)?;
+                let info = info.ok_or(unable(ELEMENT_INFORMATION))?;
+                FcsAccept::Information([&info.vendor, &info.model, &info.release].map(text).into())
+            }
+            FcsRequest::Gpl { element } => {
+                let (domain, info) = self.element(element)?;
+                let ports = if domain == self.own_domain() {
+                    (0..self.config.ports).map(|port| self.own_port(port)).collect()
+                } else {
+                    info.map(|info| info.ports.clone()).filter(|ports| !ports.is_empty()).ok_or(unable(PORT_LIST))?
+                };
+                let entry = |port: PortInfo| PortEntry {
+                    name: port.name,
+                    module: UNKNOWN_TRANSCEIVER,
+                    transmitter: UNKNOWN_TRANSCEIVER,
+                    port_type: port.port_type,
+                };
+                FcsAccept::Ports(ports.into_iter().map(entry).collect())
+            }
+            FcsRequest::Gpt { port } => FcsAccept::PortType(self.port_named(port)?.port_type),
+            FcsRequest::Gppn { port } => FcsAccept::PhysicalNumber(self.port_named(port)?.number),
+            FcsRequest::Gapnl { port } => {
+                let attached = self.port_named(port)?.attached;
+                if attached.is_empty() {
+                    return Err(unable(ATTACHED_PORTS));
+                }
+                let entry = |(name, port_type)| AttachedPort { name, flags: 0, port_type };
+                FcsAccept::AttachedPorts(attached.into_iter().map(entry).collect())
+            }
+            FcsRequest::Gps { port } => {
+                let PortInfo { port_type, state, .. } = self.port_named(port)?;
+                FcsAccept::PortState { port_type, state }
+            }
+        })
+    }
+
+    /// Speeds of a port of this switch.
+    pub(in super::super) fn port_speed(&self, port: u16) -> PortSpeed {
+        let unknown = PortSpeed { capabilities: bits::UNKNOWN, operating: bits::UNKNOWN };
+        self.told_of_own_port(port).map_or(unknown, |told| told.speed)
+    }
+
+    /// Zero while there is none; nobody is logged in to ask then.
+    fn own_domain(&self) -> u8 {
+        self.config.domain.unwrap_or(0)
+    }
+
+    fn other_elements(&self) -> impl Iterator<Item = (u8, &ElementInfo)> {
+        let all = self.management.info.elements.iter().map(|(domain, element)| (*domain, element));
+        all.filter(|(domain, _)| *domain != self.own_domain())
+    }
+
+    /// Domain of a switch, and what is known of it.
+    fn element(&self, name: Wwnn) -> Result<(u8, Option<&ElementInfo>), CtReject> {
+        let own = self.own_domain();
+        if name == self.config.name {
+            return Ok((own, self.management.info.elements.get(&own)));
+        }
+        let other = self.other_elements().find(|(_, element)| element.name == name);
+        other.map(|(domain, element)| (domain, Some(element))).ok_or(unable(explanation::INVALID_NAME))
+    }
+
+    fn told_of_own_port(&self, port: u16) -> Option<&PortInfo> {
+        let own = self.management.info.elements.get(&self.own_domain())?;
+        own.ports.iter().find(|told| told.number == u32::from(port))
+    }
+
+    /// A port of this switch. Who is logged in at it is what is attached, and of an E_Port what we were told.
+    fn own_port(&self, port: u16) -> PortInfo {
+        let state = self.ports.get(usize::from(port));
+        let mode = state.map_or(PortMode::Down, |state| state.mode);
+        let attached = match mode {
+            PortMode::F => {
+                let ids = state.into_iter().flat_map(|state| &state.ids);
+                let known = ids.filter_map(|id| self.database.get(*id));
+                known.map(|known| (known.entry.port_name, known.entry.port_type)).collect()
+            }
+            PortMode::E => self.told_of_own_port(port).map(|told| told.attached.clone()).unwrap_or_default(),
+            PortMode::Down => Vec::new(),
+        };
+        let (port_type, state) = match mode {
+            PortMode::F => (port_type::F_PORT, port_state::ONLINE),
+            PortMode::E => (port_type::E_PORT, port_state::ONLINE),
+            PortMode::Down => (port_type::UNKNOWN, port_state::OFFLINE),
+        };
+        let (number, name, speed) = (port.into(), self.f_port_name(port), self.port_speed(port));
+        PortInfo { number, name, port_type, state, attached, speed }
+    }
+
+    fn port_named(&self, name: Wwpn) -> Result<PortInfo, CtReject> {
+        if let Some(port) = (0..self.config.ports).find(|port| self.f_port_name(*port) == name) {
+            return Ok(self.own_port(port));
+        }
+        let mut others = self.other_elements().flat_map(|(_, element)| &element.ports);
+        others.find(|port| port.name == name).cloned().ok_or(unable(explanation::INVALID_NAME))
+    }
+}

@@ -1,0 +1,239 @@
+//! What ports say about the host bus adapters that they belong to: [`Fdmi`] (FC-GS, HBA management service).
+//!
+//! An entry belongs to the port that registered it and goes with that port's fabric login. A port registers for itself, and
+//! for the ports of an adapter that it registered; a virtual port adds itself to the adapter behind its F_Port. So one
+//! adapter has one owner, and nobody changes what another port registered. Adapters of other switches are not known here.
+
+use super::super::Switch;
+use super::unable;
+use sanloom_wire::ct::CtReject;
+use sanloom_wire::fdmi::{Attributes, FdmiAccept, FdmiRequest, explanation};
+use sanloom_wire::{FcId, Wwpn};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Adapters that one port may register.
+const MAX_HBAS: usize = 2;
+/// Ports of an adapter, its own and virtual ones.
+const MAX_PORTS: usize = 256;
+/// Bytes of an attribute block.
+const MAX_ATTRIBUTE_BYTES: usize = 4096;
+
+/// All entries.
+#[derive(Debug, Default)]
+pub(super) struct Fdmi {
+    hbas: BTreeMap<Wwpn, Hba>,
+    ports: BTreeMap<Wwpn, Port>,
+    owned: BTreeMap<FcId, Owned>,
+}
+
+#[derive(Debug)]
+struct Hba {
+    owner: FcId,
+    ports: BTreeSet<Wwpn>,
+    attributes: Attributes,
+}
+
+#[derive(Debug)]
+struct Port {
+    owner: FcId,
+    hba: Wwpn,
+    attributes: Attributes,
+}
+
+/// Names under which a port registered something.
+#[derive(Debug, Default)]
+struct Owned {
+    hbas: BTreeSet<Wwpn>,
+    ports: BTreeSet<Wwpn>,
+}
+
+impl Fdmi {
+    /// Forgets what a port registered.
+    pub(super) fn forget(&mut self, id: FcId) {
+        if let Some(owned) = self.owned.remove(&id) {
+            owned.hbas.into_iter().for_each(|hba| self.remove_hba(hba));
+            owned.ports.into_iter().for_each(|port| _ = self.remove_port(port));
+        }
+    }
+
+    /// The adapter, if it belongs to the port.
+    fn own_hba(&mut self, id: FcId, hba: Wwpn) -> Result<&mut Hba, CtReject> {
+        let found = self.hbas.get_mut(&hba).ok_or(unable(explanation::HBA_NOT_REGISTERED))?;
+        if found.owner == id { Ok(found) } else { Err(unable(explanation::AUTHORIZATION)) }
+    }
+
+    /// The adapter that a port is one of, as far as the port `id` may speak for it: it registered the port, or the adapter.
+    fn hba_of(&self, id: FcId, port: Wwpn) -> Result<Wwpn, CtReject> {
+        let known = self.ports.get(&port);
+        if let Some(known) = known.filter(|known| known.owner == id) {
+            return Ok(known.hba);
+        }
+        let owned = self.owned.get(&id).into_iter().flat_map(|owned| &owned.hbas);
+        let lists = |hba: &&Wwpn| self.hbas.get(*hba).is_some_and(|hba| hba.ports.contains(&port));
+        let why = if known.is_some() { explanation::AUTHORIZATION } else { explanation::PORT_NOT_REGISTERED };
+        owned.copied().find(|hba| lists(&hba)).ok_or(unable(why))
+    }
+
+    /// Registers an adapter, or registers it again. `own_name` is the name of the port that registers.
+    fn register_hba(
+        &mut self,
+        id: FcId,
+        own_name: Option<Wwpn>,
+        hba: Wwpn,
+        ports: &[Wwpn],
+        attributes: &Attributes,
+    ) -> Result<(), CtReject> {
+        check(attributes, explanation::DUPLICATE_HBA_ATTRIBUTE)?;
+        let owned = self.owned.get(&id).map_or(0, |owned| owned.hbas.len());
+        match self.hbas.get(&hba) {
+            // A port has the last word about its own name.
+            Some(known) if known.owner != id && own_name != Some(hba) => {
+                return Err(unable(explanation::AUTHORIZATION));
+            }
+            None if owned >= MAX_HBAS => return Err(unable(explanation::DATABASE_FULL)),
+            _ if ports.len() > MAX_PORTS => return Err(unable(explanation::DATABASE_FULL)),
+            Some(_) => self.remove_hba(hba),
+            None => {}
+        }
+        let entry = Hba { owner: id, ports: ports.iter().copied().collect(), attributes: attributes.clone() };
+        self.hbas.insert(hba, entry);
+        self.owned.entry(id).or_default().hbas.insert(hba);
+        Ok(())
+    }
+
+    /// Puts a port among those of an adapter, with its attributes. `own_name` is the name of the port that registers.
+    fn register_port(
+        &mut self,
+        id: FcId,
+        own_name: Option<Wwpn>,
+        hba: Wwpn,
+        port: Wwpn,
+        attributes: &Attributes,
+    ) -> Result<(), CtReject> {
+        check(attributes, explanation::DUPLICATE_PORT_ATTRIBUTE)?;
+        let entry = self.hbas.get(&hba).ok_or(unable(explanation::HBA_NOT_REGISTERED))?;
+        if own_name != Some(port) && entry.owner != id {
+            return Err(unable(explanation::AUTHORIZATION));
+        }
+        if !entry.ports.contains(&port) && entry.ports.len() >= MAX_PORTS {
+            return Err(unable(explanation::DATABASE_FULL));
+        }
+        match self.ports.get(&port) {
+            Some(known) if known.owner != id && own_name != Some(port) => {
+                return Err(unable(explanation::AUTHORIZATION));
+            }
+            Some(_) => _ = self.remove_port(port),
+            None => {}
+        }
+        self.ports.insert(port, Port { owner: id, hba, attributes: attributes.clone() });
+        self.owned.entry(id).or_default().ports.insert(port);
+        if let Some(entry) = self.hbas.get_mut(&hba) {
+            entry.ports.insert(port);
+        }
+        Ok(())
+    }
+
+    /// Removes an adapter with what is registered of its ports.
+    fn remove_hba(&mut self, hba: Wwpn) {
+        let Some(entry) = self.hbas.remove(&hba) else {
+            return;
+        };
+        self.disown(entry.owner, |owned| owned.hbas.remove(&hba));
+        for port in entry.ports {
+            if self.ports.get(&port).is_some_and(|known| known.hba == hba) {
+                self.remove_port(port);
+            }
+        }
+    }
+
+    /// Removes what is registered of a port. False if that is nothing.
+    fn remove_port(&mut self, port: Wwpn) -> bool {
+        let Some(known) = self.ports.remove(&port) else {
+            return false;
+        };
+        self.disown(known.owner, |owned| owned.ports.remove(&port));
+        if let Some(hba) = self.hbas.get_mut(&known.hba) {
+            hba.ports.remove(&port);
+        }
+        true
+    }
+
+    fn disown(&mut self, owner: FcId, remove: impl FnOnce(&mut Owned) -> bool) {
+        if let Some(owned) = self.owned.get_mut(&owner) {
+            remove(owned);
+            if owned.hbas.is_empty() && owned.ports.is_empty() {
+                self.owned.remove(&owner);
+            }
+        }
+    }
+}
+
+impl Switch {
+    pub(super) fn fdmi_request(&mut self, id: FcId, request: &FdmiRequest) -> Result<FdmiAccept, CtReject> {
+        use explanation::*;
+        let own_name = self.database.get(id).map(|known| known.entry.port_name);
+        let fdmi = &mut self.management.fdmi;
+        match request {
+            FdmiRequest::Grhl {} if fdmi.hbas.is_empty() => return Err(unable(HBA_NOT_REGISTERED)),
+            FdmiRequest::Grhl {} => return Ok(FdmiAccept::Names(fdmi.hbas.keys().copied().collect())),
+            FdmiRequest::Ghat { hba } => {
+                let found = fdmi.hbas.get(hba).ok_or(unable(HBA_NOT_REGISTERED))?;
+                let (ports, attributes) = (found.ports.iter().copied().collect(), found.attributes.clone());
+                return Ok(FdmiAccept::Hba { ports, attributes });
+            }
+            FdmiRequest::Grpl { hba } => {
+                let found = fdmi.hbas.get(hba).ok_or(unable(HBA_NOT_REGISTERED))?;
+                return Ok(FdmiAccept::Names(found.ports.iter().copied().collect()));
+            }
+            FdmiRequest::Gpat { port } => {
+                let found = fdmi.ports.get(port).ok_or(unable(PORT_NOT_REGISTERED))?;
+                return Ok(FdmiAccept::Port(found.attributes.clone()));
+            }
+            FdmiRequest::Rhba { hba, ports, attributes } => fdmi.register_hba(id, own_name, *hba, ports, attributes)?,
+            FdmiRequest::Rhat { hba, attributes } => {
+                check(attributes, DUPLICATE_HBA_ATTRIBUTE)?;
+                fdmi.own_hba(id, *hba)?.attributes.clone_from(attributes);
+            }
+            FdmiRequest::Rprt { hba, port, attributes } => {
+                let at = |id: &FcId| self.logins.get(id).map(|login| login.port);
+                let owner = fdmi.hbas.get(hba).map(|hba| hba.owner);
+                if owner.is_some_and(|owner| at(&owner) != at(&id)) {
+                    return Err(unable(AUTHORIZATION));
+                }
+                fdmi.register_port(id, own_name, *hba, *port, attributes)?;
+            }
+            FdmiRequest::Rpa { port, attributes } => {
+                let hba = fdmi.hba_of(id, *port)?;
+                fdmi.register_port(id, own_name, hba, *port, attributes)?;
+            }
+            FdmiRequest::Dhba { hba } => {
+                fdmi.own_hba(id, *hba)?;
+                fdmi.remove_hba(*hba);
+            }
+            FdmiRequest::Dhat { hba } => fdmi.own_hba(id, *hba)?.attributes.clear(),
+            FdmiRequest::Dprt { port } => {
+                let hba = fdmi.hba_of(id, *port)?;
+                if !fdmi.remove_port(*port) {
+                    fdmi.own_hba(id, hba)?.ports.remove(port);
+                }
+            }
+            FdmiRequest::Dpa { port } => {
+                let hba = fdmi.hba_of(id, *port)?;
+                if fdmi.ports.contains_key(port) {
+                    fdmi.register_port(id, own_name, hba, *port, &Attributes::new())?;
+                }
+            }
+        }
+        Ok(FdmiAccept::Empty)
+    }
+}
+
+/// An attribute block says everything once, and is not too long to keep.
+fn check(attributes: &Attributes, duplicate: u8) -> Result<(), CtReject> {
+    let kinds: BTreeSet<u16> = attributes.iter().map(|attribute| attribute.attribute).collect();
+    if kinds.len() != attributes.len() {
+        return Err(unable(duplicate));
+    }
+    let bytes: usize = attributes.iter().map(|attribute| 4 + attribute.value.len()).sum();
+    if bytes > MAX_ATTRIBUTE_BYTES { Err(unable(explanation::DATABASE_FULL)) } else { Ok(()) }
+}

@@ -1,0 +1,86 @@
+//! The management server, FFFFFA: link incidents, host bus adapters, and the configuration of the fabric (FC-GS, management
+//! service).
+//!
+//! A port logs in with it first (PLOGI). What it asks is not zoned, because whoever manages a fabric must see all of it;
+//! link incidents are, because they come unasked.
+//!
+//! Absent: the unzoned name server and platforms, which are rejected as not supported.
+
+mod configuration;
+mod fabric_info;
+mod fdmi;
+mod incidents;
+
+pub use fabric_info::{ElementInfo, FabricInfo, PortInfo};
+
+use super::Switch;
+use crate::time::{Instant, Span};
+use fdmi::Fdmi;
+use incidents::IncidentQueue;
+use sanloom_wire::FcId;
+use sanloom_wire::ct::{CtBody, CtReason, CtReject, Service};
+use sanloom_wire::fdmi::{command, explanation};
+use std::sync::Arc;
+
+type Answer = Result<CtBody, CtReject>;
+
+/// What the management server remembers.
+#[derive(Debug)]
+pub(super) struct Management {
+    incidents: IncidentQueue,
+    fdmi: Fdmi,
+    info: Arc<FabricInfo>,
+}
+
+impl Management {
+    pub(super) fn new(e_d_tov: Span) -> Management {
+        Management { incidents: IncidentQueue::new(e_d_tov), fdmi: Fdmi::default(), info: Arc::default() }
+    }
+
+    /// Forgets what a port that leaves registered.
+    pub(super) fn forget(&mut self, id: FcId) {
+        self.incidents.forget(id);
+        self.fdmi.forget(id);
+    }
+
+    /// Forgets what lasts as long as the login with the management server.
+    pub(super) fn end_session(&mut self, id: FcId) {
+        self.incidents.forget(id);
+    }
+
+    pub(super) fn set_fabric_info(&mut self, info: Arc<FabricInfo>) {
+        self.info = info;
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.incidents.next_deadline()
+    }
+
+    pub(super) fn tidy(&mut self) {
+        self.incidents.tidy();
+    }
+}
+
+impl Switch {
+    /// Answers a request of the port `id`, which is logged in with the management server.
+    pub(super) fn management_request(&mut self, id: FcId, request: &CtBody) -> Answer {
+        match request {
+            CtBody::Fdmi(request) => self.fdmi_request(id, request).map(CtBody::FdmiAccept),
+            CtBody::Fcs(request) => self.configuration_request(request).map(CtBody::FcsAccept),
+            _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 }),
+        }
+    }
+}
+
+/// Why a request to register attributes does not parse, if it is one.
+pub(super) const fn block_length(service: Service, command: u16) -> Option<CtReject> {
+    match (service, command) {
+        (Service::FDMI, command::RHBA | command::RHAT) => Some(unable(explanation::HBA_BLOCK_LENGTH)),
+        (Service::FDMI, command::RPRT | command::RPA) => Some(unable(explanation::PORT_BLOCK_LENGTH)),
+        _ => None,
+    }
+}
+
+const fn unable(explanation: u8) -> CtReject {
+    CtReject { reason: CtReason::UNABLE, explanation, vendor: 0 }
+}

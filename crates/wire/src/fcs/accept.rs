@@ -1,0 +1,206 @@
+//! Accepts of the fabric configuration server: the layout follows from the request.
+
+use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
+use crate::error::ParseError;
+use crate::fcs::command;
+use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
+use crate::id::{FcId, Wwnn, Wwpn};
+
+/// An accept of the fabric configuration server. Texts are bytes of ASCII, at most 255 where nothing else is said.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum FcsAccept {
+    /// GIEL: name and type (see [`element_type`](crate::fcs::element_type)).
+    Elements(Vec<(Wwnn, u8)>),
+    /// GIET.
+    ElementType(u8),
+    /// GDID.
+    DomainId(u8),
+    /// GMID.
+    ManagementId(FcId),
+    /// GFN.
+    FabricName(Wwnn),
+    /// GIELN.
+    LogicalName(Box<[u8]>),
+    /// GMAL: URLs.
+    ManagementAddresses(Vec<Box<[u8]>>),
+    /// GIEIL: vendor, model and release, and what the vendor adds; no zero bytes, 255 bytes in all with one behind each.
+    Information(Vec<Box<[u8]>>),
+    /// GPL.
+    Ports(Vec<PortEntry>),
+    /// GPT (see [`port_type`](crate::ns::port_type)).
+    PortType(u8),
+    /// GPPN.
+    PhysicalNumber(u32),
+    /// GAPNL.
+    AttachedPorts(Vec<AttachedPort>),
+    /// GPS.
+    PortState {
+        /// See [`port_type`](crate::ns::port_type).
+        port_type: u8,
+        /// See [`port_state`](crate::fcs::port_state).
+        state: u8,
+    },
+}
+
+/// A port of an interconnect element.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PortEntry {
+    /// Its name.
+    pub name: Wwpn,
+    /// Kind of transceiver module, 1 unknown.
+    pub module: u8,
+    /// Kind of transmitter, 1 unknown.
+    pub transmitter: u8,
+    /// See [`port_type`](crate::ns::port_type).
+    pub port_type: u8,
+}
+
+/// A port at the other end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AttachedPort {
+    /// Its name.
+    pub name: Wwpn,
+    /// Flags.
+    pub flags: u8,
+    /// See [`port_type`](crate::ns::port_type).
+    pub port_type: u8,
+}
+
+/// Bytes of a record of a list.
+const RECORD_BYTES: usize = 12;
+/// Longest list of GIEIL, in bytes: its length is one byte.
+const MAX_INFORMATION_BYTES: usize = 255;
+
+impl FcsAccept {
+    /// Reads the bytes behind the CT preamble of the accept of `request`. A request that has no value here is
+    /// [`ParseError::Unsupported`].
+    pub fn parse(request: u16, body: &[u8]) -> Result<FcsAccept, ParseError> {
+        let field = command::name(request).unwrap_or("fabric configuration server accept");
+        let word = || fixed::<4>(field, body);
+        Ok(match request {
+            command::GIEL => FcsAccept::Elements(records(field, body, |b| (Wwnn(u64_at(b, 0)), b[11]))?),
+            command::GIET => FcsAccept::ElementType(word()?[3]),
+            command::GDID => FcsAccept::DomainId(word()?[1]),
+            command::GMID => FcsAccept::ManagementId(id_at(word()?, 1)),
+            command::GFN => FcsAccept::FabricName(Wwnn(u64_at(fixed::<8>(field, body)?, 0))),
+            command::GIELN => FcsAccept::LogicalName(read_descriptor(body)?),
+            command::GMAL => {
+                let text = |at: u32| {
+                    let start = 4 + at as usize * DESCRIPTOR_BYTES;
+                    read_descriptor(slice(field, body, start, DESCRIPTOR_BYTES)?)
+                };
+                FcsAccept::ManagementAddresses((0..u32_at(word()?, 0)).map(text).collect::<Result<_, _>>()?)
+            }
+            command::GIEIL => {
+                let list = slice(field, body, 4, word()?[3].into())?;
+                // What ends the last text begins no other one.
+                let texts = list.split_last().map_or(&[][..], |(_, texts)| texts);
+                let texts = texts.split(|byte| *byte == 0).map(Box::from);
+                FcsAccept::Information(if list.is_empty() { Vec::new() } else { texts.collect() })
+            }
+            command::GPL => FcsAccept::Ports(records(field, body, |b| PortEntry {
+                name: Wwpn(u64_at(b, 0)),
+                module: b[9],
+                transmitter: b[10],
+                port_type: b[11],
+            })?),
+            command::GPT => FcsAccept::PortType(word()?[3]),
+            command::GPPN => FcsAccept::PhysicalNumber(u32_at(word()?, 0)),
+            command::GAPNL => FcsAccept::AttachedPorts(records(field, body, |b| AttachedPort {
+                name: Wwpn(u64_at(b, 0)),
+                flags: b[10],
+                port_type: b[11],
+            })?),
+            command::GPS => {
+                let b = fixed::<8>(field, body)?;
+                FcsAccept::PortState { port_type: b[3], state: b[7] }
+            }
+            other => {
+                let field = "fabric configuration server command";
+                return Err(ParseError::Unsupported { field, got: other.into() });
+            }
+        })
+    }
+
+    /// Appends the bytes behind the CT preamble. Texts that are too long are cut.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            FcsAccept::Elements(list) => {
+                emit_records(list, out, |(name, element_type)| (name.0, [0, 0, 0, *element_type]));
+            }
+            FcsAccept::ElementType(code) | FcsAccept::PortType(code) => out.put_u32((*code).into()),
+            FcsAccept::DomainId(domain) => out.extend_from_slice(&[0, *domain, 0, 0]),
+            FcsAccept::ManagementId(id) => out.put_word(0, *id),
+            FcsAccept::FabricName(name) => out.put_u64(name.0),
+            FcsAccept::LogicalName(name) => write_descriptor(name, out),
+            FcsAccept::ManagementAddresses(list) => {
+                out.put_u32(list.len() as u32);
+                list.iter().for_each(|address| write_descriptor(address, out));
+            }
+            FcsAccept::Information(_) => {
+                let list = self.information();
+                out.put_u32(list.len() as u32);
+                out.extend_from_slice(&list);
+            }
+            FcsAccept::Ports(list) => {
+                emit_records(list, out, |port| (port.name.0, [0, port.module, port.transmitter, port.port_type]))
+            }
+            FcsAccept::PhysicalNumber(number) => out.put_u32(*number),
+            FcsAccept::AttachedPorts(list) => {
+                emit_records(list, out, |port| (port.name.0, [0, 0, port.flags, port.port_type]));
+            }
+            FcsAccept::PortState { port_type, state } => {
+                out.put_u32((*port_type).into());
+                out.put_u32((*state).into());
+            }
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            FcsAccept::Elements(list) => 4 + RECORD_BYTES * list.len(),
+            FcsAccept::Ports(list) => 4 + RECORD_BYTES * list.len(),
+            FcsAccept::AttachedPorts(list) => 4 + RECORD_BYTES * list.len(),
+            FcsAccept::ElementType(_)
+            | FcsAccept::PortType(_)
+            | FcsAccept::DomainId(_)
+            | FcsAccept::ManagementId(_)
+            | FcsAccept::PhysicalNumber(_) => 4,
+            FcsAccept::FabricName(_) | FcsAccept::PortState { .. } => 8,
+            FcsAccept::LogicalName(_) => DESCRIPTOR_BYTES,
+            FcsAccept::ManagementAddresses(list) => 4 + DESCRIPTOR_BYTES * list.len(),
+            FcsAccept::Information(_) => 4 + self.information().len(),
+        }
+    }
+
+    /// The texts of GIEIL with a zero byte behind each.
+    fn information(&self) -> Vec<u8> {
+        let FcsAccept::Information(texts) = self else {
+            return Vec::new();
+        };
+        let mut list: Vec<u8> = texts.iter().flat_map(|text| [text, &[0][..]].concat()).collect();
+        if list.len() > MAX_INFORMATION_BYTES {
+            list.truncate(MAX_INFORMATION_BYTES - 1);
+            list.push(0);
+        }
+        list
+    }
+}
+
+fn records<T>(field: &'static str, body: &[u8], read: impl Fn(&[u8; RECORD_BYTES]) -> T) -> Result<Vec<T>, ParseError> {
+    let count = u32_at(fixed::<4>(field, body)?, 0);
+    let record = |number: u32| {
+        let start = 4 + number as usize * RECORD_BYTES;
+        Ok(read(fixed(field, slice(field, body, start, RECORD_BYTES)?)?))
+    };
+    (0..count).map(record).collect()
+}
+
+fn emit_records<T>(list: &[T], out: &mut Vec<u8>, record: impl Fn(&T) -> (u64, [u8; 4])) {
+    out.put_u32(list.len() as u32);
+    for (name, rest) in list.iter().map(record) {
+        out.put_u64(name);
+        out.extend_from_slice(&rest);
+    }
+}

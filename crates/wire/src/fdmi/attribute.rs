@@ -1,0 +1,109 @@
+//! Attribute blocks of FDMI (FC-GS, HBA and port attributes).
+
+use crate::bytes::Put;
+use crate::error::ParseError;
+use crate::field::{Cursor, Field};
+
+/// The attributes of an HBA or of a port, in the order they were given.
+pub type Attributes = Vec<Attribute>;
+
+/// One attribute.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Attribute {
+    /// What it is (see [`hba_attribute`] and [`port_attribute`]).
+    pub attribute: u16,
+    /// Its value with the fill bytes behind it, at most [`Attribute::MAX_BYTES`]. Texts end with a zero byte.
+    pub value: Box<[u8]>,
+}
+
+/// Bytes of type and length, which the length counts.
+const HEAD_BYTES: usize = 4;
+
+impl Attribute {
+    /// Longest value: its length and that of its head are 16 bits.
+    pub const MAX_BYTES: usize = u16::MAX as usize - HEAD_BYTES;
+
+    fn clipped(&self) -> &[u8] {
+        &self.value[..self.value.len().min(Attribute::MAX_BYTES)]
+    }
+}
+
+/// Number of attributes, then type, length with the head, and value of each.
+impl Field for Attributes {
+    fn read(from: &mut Cursor<'_>) -> Result<Attributes, ParseError> {
+        let count: u32 = from.field(0)?;
+        let one = |_| {
+            let head: u32 = from.field(0)?;
+            let len = (head & 0xffff) as usize;
+            match len.checked_sub(HEAD_BYTES) {
+                Some(bytes) => Ok(Attribute { attribute: (head >> 16) as u16, value: from.take(bytes)?.into() }),
+                None => Err(ParseError::Length { field: "FDMI attribute", got_bytes: len, rule: "at least 4 bytes" }),
+            }
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.len() as u32);
+        for attribute in self {
+            let value = attribute.clipped();
+            out.put_u16(attribute.attribute);
+            out.put_u16((HEAD_BYTES + value.len()) as u16);
+            out.extend_from_slice(value);
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        4 + self.iter().map(|attribute| HEAD_BYTES + attribute.clipped().len()).sum::<usize>()
+    }
+}
+
+/// Attributes of an HBA.
+pub mod hba_attribute {
+    use crate::codes::code_constants;
+
+    code_constants!(u16 {
+        NODE_NAME = 0x0001, "node name";
+        MANUFACTURER = 0x0002, "manufacturer";
+        SERIAL_NUMBER = 0x0003, "serial number";
+        MODEL = 0x0004, "model";
+        MODEL_DESCRIPTION = 0x0005, "model description";
+        HARDWARE_VERSION = 0x0006, "hardware version";
+        DRIVER_VERSION = 0x0007, "driver version";
+        OPTION_ROM_VERSION = 0x0008, "option ROM version";
+        FIRMWARE_VERSION = 0x0009, "firmware version";
+        OS = 0x000a, "operating system";
+        MAX_CT_PAYLOAD = 0x000b, "maximum CT payload";
+        SYMBOLIC_NODE_NAME = 0x000c, "symbolic node name";
+        VENDOR_INFORMATION = 0x000d, "vendor-specific information";
+        PORTS = 0x000e, "number of ports";
+        FABRIC_NAME = 0x000f, "fabric name";
+        BOOT_BIOS_VERSION = 0x0010, "boot BIOS version";
+        BOOT_BIOS_STATE = 0x0011, "boot BIOS state";
+        VENDOR_ID = 0x00e0, "vendor identifier";
+    });
+}
+
+/// Attributes of a port.
+pub mod port_attribute {
+    use crate::codes::code_constants;
+
+    code_constants!(u16 {
+        FC4_TYPES = 0x0001, "supported FC-4 types";
+        SUPPORTED_SPEEDS = 0x0002, "supported speeds";
+        SPEED = 0x0003, "current speed";
+        MAX_FRAME_SIZE = 0x0004, "maximum frame size";
+        OS_DEVICE_NAME = 0x0005, "operating system device name";
+        HOST_NAME = 0x0006, "host name";
+        NODE_NAME = 0x0007, "node name";
+        PORT_NAME = 0x0008, "port name";
+        SYMBOLIC_NAME = 0x0009, "symbolic port name";
+        PORT_TYPE = 0x000a, "port type";
+        CLASSES = 0x000b, "supported classes of service";
+        FABRIC_NAME = 0x000c, "fabric name";
+        ACTIVE_FC4_TYPES = 0x000d, "active FC-4 types";
+        STATE = 0x0101, "port state";
+        DISCOVERED_PORTS = 0x0102, "discovered ports";
+        PORT_ID = 0x0103, "port identifier";
+    });
+}

@@ -1,0 +1,121 @@
+//! FDMI, what host bus adapters tell the fabric about themselves (FC-GS, HBA management service; GS FA/10).
+
+mod attribute;
+pub mod command;
+
+pub use attribute::{Attribute, Attributes, hba_attribute, port_attribute};
+
+use crate::error::ParseError;
+use crate::field::{Cursor, Field, requests};
+use crate::id::Wwpn;
+
+requests! {
+    /// A request to the HBA management service. An HBA is named by one of its port names.
+    FdmiRequest of "FDMI"
+    /// 0100: the registered HBAs.
+    GRHL Grhl {}
+    /// 0101: the ports and attributes of an HBA.
+    GHAT Ghat { hba: Wwpn }
+    /// 0102: the ports of an HBA.
+    GRPL Grpl { hba: Wwpn }
+    /// 0110: the attributes of a port.
+    GPAT Gpat { port: Wwpn }
+    /// 0200
+    RHBA Rhba { hba: Wwpn, ports: Vec<Wwpn>, attributes: Attributes }
+    /// 0201
+    RHAT Rhat { hba: Wwpn, attributes: Attributes }
+    /// 0210
+    RPRT Rprt { hba: Wwpn, port: Wwpn, attributes: Attributes }
+    /// 0211
+    RPA Rpa { port: Wwpn, attributes: Attributes }
+    /// 0300
+    DHBA Dhba { hba: Wwpn }
+    /// 0301
+    DHAT Dhat { hba: Wwpn }
+    /// 0310
+    DPRT Dprt { port: Wwpn }
+    /// 0311
+    DPA Dpa { port: Wwpn }
+}
+
+/// An accept of the HBA management service.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum FdmiAccept {
+    /// Registrations and deregistrations.
+    Empty,
+    /// GRHL: HBAs; GRPL: ports.
+    Names(Vec<Wwpn>),
+    /// GHAT.
+    Hba {
+        /// Its ports.
+        ports: Vec<Wwpn>,
+        /// Its attributes.
+        attributes: Attributes,
+    },
+    /// GPAT.
+    Port(Attributes),
+}
+
+impl FdmiAccept {
+    /// Reads the bytes behind the CT preamble of the accept of `request`. A request that has no value here is
+    /// [`ParseError::Unsupported`].
+    pub fn parse(request: u16, body: &[u8]) -> Result<FdmiAccept, ParseError> {
+        let structure = command::name(request).unwrap_or("FDMI accept");
+        let mut from = Cursor { structure, data: body, at: 0 };
+        Ok(match request {
+            command::GRHL | command::GRPL => FdmiAccept::Names(from.field(0)?),
+            command::GHAT => FdmiAccept::Hba { ports: from.field(0)?, attributes: from.field(0)? },
+            command::GPAT => FdmiAccept::Port(from.field(0)?),
+            command::RHBA
+            | command::RHAT
+            | command::RPRT
+            | command::RPA
+            | command::DHBA
+            | command::DHAT
+            | command::DPRT
+            | command::DPA => FdmiAccept::Empty,
+            other => return Err(ParseError::Unsupported { field: "FDMI command", got: other.into() }),
+        })
+    }
+
+    /// Appends the bytes behind the CT preamble.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            FdmiAccept::Empty => {}
+            FdmiAccept::Names(names) => names.write(out),
+            FdmiAccept::Hba { ports, attributes } => {
+                ports.write(out);
+                attributes.write(out);
+            }
+            FdmiAccept::Port(attributes) => attributes.write(out),
+        }
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            FdmiAccept::Empty => 0,
+            FdmiAccept::Names(names) => names.encoded_len(),
+            FdmiAccept::Hba { ports, attributes } => ports.encoded_len() + attributes.encoded_len(),
+            FdmiAccept::Port(attributes) => attributes.encoded_len(),
+        }
+    }
+}
+
+/// Reject explanations of FDMI.
+pub mod explanation {
+    use crate::codes::code_constants;
+
+    code_constants!(u8 {
+        NONE = 0x00, "no additional explanation";
+        HBA_NOT_REGISTERED = 0x10, "HBA not registered";
+        DUPLICATE_HBA_ATTRIBUTE = 0x11, "HBA attribute given twice";
+        HBA_BLOCK_LENGTH = 0x12, "invalid HBA attribute block length";
+        HBA_ATTRIBUTE_MISSING = 0x13, "HBA attribute missing";
+        PORT_NOT_REGISTERED = 0x20, "port not registered";
+        DUPLICATE_PORT_ATTRIBUTE = 0x21, "port attribute given twice";
+        PORT_BLOCK_LENGTH = 0x22, "invalid port attribute block length";
+        AUTHORIZATION = 0xf0, "authorization exception";
+        DATABASE_FULL = 0xf2, "database full";
+    });
+}

@@ -1,0 +1,208 @@
+//! The fields that bodies of CT requests are made of: [`Field`], [`Cursor`] that walks over them, and [`requests!`] that
+//! makes the type of a service's requests from a table of them.
+
+use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
+use crate::error::ParseError;
+use crate::id::{FcId, Wwnn, Wwpn};
+use crate::ns::{
+    Fc4Descriptors, Fc4Types, IpAddress, MAX_SYMBOLIC_NAME_BYTES, ProcessAssociator, clip, emit_symbolic_name,
+    has_type, one_type, types_at,
+};
+
+/// The requests of a service, as one table: command, name, and the fields of the body in their order, with the reserved
+/// bytes before a field and behind the last one.
+macro_rules! requests {
+    (
+        $(#[$type_doc:meta])*
+        $type:ident of $service:literal
+        $(
+            $(#[$doc:meta])*
+            $command:ident $name:ident { $($(+ $before:literal,)? $field:ident: $field_type:ty),* $(; + $behind:literal)? }
+        )*
+    ) => {
+        $(#[$type_doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        #[allow(missing_docs)] // each field is named after the object that the standard names
+        pub enum $type {
+            $($(#[$doc])* $name { $($field: $field_type),* },)*
+        }
+
+        impl $type {
+            /// Reads the bytes behind the CT preamble. A command that has no value here is [`ParseError::Unsupported`].
+            pub fn parse(command: u16, body: &[u8]) -> Result<$type, ParseError> {
+                let structure = command::name(command).unwrap_or(concat!($service, " request"));
+                let mut from = Cursor { structure, data: body, at: 0 };
+                let request = match command {
+                    $(command::$command => {
+                        let request = $type::$name { $($field: from.field(0 $(+ $before)?)?),* };
+                        from.take(0 $(+ $behind)?)?;
+                        request
+                    })*
+                    other => {
+                        return Err(ParseError::Unsupported { field: concat!($service, " command"), got: other.into() });
+                    }
+                };
+                Ok(request)
+            }
+
+            /// Appends the bytes behind the CT preamble. Texts behind a length byte are cut at 255 bytes.
+            pub fn emit(&self, out: &mut Vec<u8>) {
+                match self {
+                    $($type::$name { $($field),* } => {
+                        $(
+                            $(out.resize(out.len() + $before, 0);)?
+                            $field.write(out);
+                        )*
+                        $(out.resize(out.len() + $behind, 0);)?
+                    })*
+                }
+            }
+
+            /// Bytes that [`emit`](Self::emit) appends.
+            pub fn encoded_len(&self) -> usize {
+                match self {
+                    $($type::$name { $($field),* } => {
+                        0 $($(+ $before)? + $field.encoded_len())* $(+ $behind)?
+                    })*
+                }
+            }
+
+            /// The command code (see [`command`]).
+            pub const fn command(&self) -> u16 {
+                match self {
+                    $($type::$name { .. } => command::$command,)*
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use requests;
+
+/// Bytes being read.
+pub(crate) struct Cursor<'a> {
+    /// What the bytes are, for errors.
+    pub(crate) structure: &'static str,
+    pub(crate) data: &'a [u8],
+    pub(crate) at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<&'a [u8], ParseError> {
+        let taken = slice(self.structure, self.data, self.at, bytes)?;
+        self.at += bytes;
+        Ok(taken)
+    }
+
+    /// A field, behind `reserved` bytes without meaning.
+    pub(crate) fn field<F: Field>(&mut self, reserved: usize) -> Result<F, ParseError> {
+        self.take(reserved)?;
+        F::read(self)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
+        let structure = self.structure;
+        self.take(N).and_then(|bytes| fixed::<N>(structure, bytes)).copied()
+    }
+}
+
+/// A field of a request.
+pub(crate) trait Field: Sized {
+    fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError>;
+    fn write(&self, out: &mut Vec<u8>);
+    fn encoded_len(&self) -> usize;
+}
+
+/// Fields of constant length: type, bytes, from bytes, to bytes.
+macro_rules! plain {
+    ($($type:ty, $len:literal, |$b:ident| $read:expr, |$value:ident, $out:ident| $write:expr;)*) => {$(
+        impl Field for $type {
+            fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
+                let $b = &from.array::<$len>()?;
+                Ok($read)
+            }
+            fn write(&self, $out: &mut Vec<u8>) {
+                let $value = self;
+                $write
+            }
+            fn encoded_len(&self) -> usize {
+                $len
+            }
+        }
+    )*};
+}
+
+plain! {
+    FcId, 4, |b| id_at(b, 1), |id, out| out.put_word(0, *id);
+    u8, 1, |b| b[0], |byte, out| out.put_u8(*byte);
+    u32, 4, |b| u32_at(b, 0), |word, out| out.put_u32(*word);
+    Wwpn, 8, |b| Wwpn(u64_at(b, 0)), |name, out| out.put_u64(name.0);
+    Wwnn, 8, |b| Wwnn(u64_at(b, 0)), |name, out| out.put_u64(name.0);
+    IpAddress, 16, |b| *b, |address, out| out.extend_from_slice(address);
+    ProcessAssociator, 8, |b| *b, |associator, out| out.extend_from_slice(associator);
+    Fc4Types, 32, |b| types_at(b, 0), |types, out| types.iter().for_each(|word| out.put_u32(*word));
+}
+
+/// A symbolic name: a length byte and the text.
+impl Field for Box<[u8]> {
+    fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
+        let [len] = from.array()?;
+        Ok(from.take(len.into())?.into())
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        emit_symbolic_name(self, out);
+    }
+    fn encoded_len(&self) -> usize {
+        1 + clip(self).len()
+    }
+}
+
+/// A list of names: their number, and the names.
+impl Field for Vec<Wwpn> {
+    fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
+        let count: u32 = from.field(0)?;
+        (0..count).map(|_| from.field(0)).collect()
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.len() as u32);
+        self.iter().for_each(|name| name.write(out));
+    }
+    fn encoded_len(&self) -> usize {
+        4 + 8 * self.len()
+    }
+}
+
+/// The bitmap of the types, then a descriptor for each of them.
+impl Field for Fc4Descriptors {
+    fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
+        let types: Fc4Types = from.field(0)?;
+        let wanted = (0..=255).filter(|fc4_type| has_type(&types, *fc4_type));
+        wanted.map(|fc4_type| Ok((fc4_type, read_descriptor(from.take(DESCRIPTOR_BYTES)?)?))).collect()
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut types = [0; 8];
+        for (fc4_type, _) in self {
+            types.iter_mut().zip(one_type(*fc4_type)).for_each(|(all, one)| *all |= one);
+        }
+        types.write(out);
+        self.iter().for_each(|(_, descriptor)| write_descriptor(descriptor, out));
+    }
+    fn encoded_len(&self) -> usize {
+        size_of::<Fc4Types>() + self.len() * DESCRIPTOR_BYTES
+    }
+}
+
+/// Bytes of an FC-4 descriptor: its length, and room for the longest.
+pub(crate) const DESCRIPTOR_BYTES: usize = 1 + MAX_SYMBOLIC_NAME_BYTES;
+
+/// Reads a descriptor of [`DESCRIPTOR_BYTES`].
+pub(crate) fn read_descriptor(data: &[u8]) -> Result<Box<[u8]>, ParseError> {
+    let b = fixed::<DESCRIPTOR_BYTES>("FC-4 descriptor", data)?;
+    Ok(b[1..=usize::from(b[0])].into())
+}
+
+/// Appends a descriptor, cut at 255 bytes.
+pub(crate) fn write_descriptor(descriptor: &[u8], out: &mut Vec<u8>) {
+    emit_symbolic_name(descriptor, out);
+    out.put_zeros(MAX_SYMBOLIC_NAME_BYTES - clip(descriptor).len());
+}
