@@ -1,9 +1,8 @@
 //! Fields that only requests between switches have: [`ZoneName`], [`FeatureMap`].
 
-use crate::bytes::Put;
 use crate::error::ParseError;
 use crate::field::{Cursor, Field};
-use crate::ns::clip;
+use crate::zone_name;
 
 /// FC-4 features, one nibble for each type.
 pub type FeatureMap = Box<[u8; 128]>;
@@ -32,12 +31,9 @@ impl Field for ZoneName {
         Ok(ZoneName(name))
     }
     fn write(&self, out: &mut Vec<u8>) {
-        let name = clip(&self.0);
-        out.extend_from_slice(&[name.len() as u8, 0, 0, 0]);
-        out.extend_from_slice(name);
-        out.put_zeros(name.len().wrapping_neg() & 3);
+        zone_name::emit(&self.0, out);
     }
     fn encoded_len(&self) -> usize {
-        4 + clip(&self.0).len().next_multiple_of(4)
+        zone_name::encoded_len(&self.0)
     }
 }
