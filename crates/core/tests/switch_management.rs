@@ -11,6 +11,7 @@ use sanloom_wire::els::node_id::{SpecificData, TopologyData};
 use sanloom_wire::els::{Els, LinkIncident, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason, PortSpeed, Rnid, command};
 use sanloom_wire::fcs::{AttachedPort, FcsAccept, FcsRequest, PortEntry};
 use sanloom_wire::fdmi::{Attribute, FdmiAccept, FdmiRequest};
+use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
 use sanloom_wire::{FcId, Frame, Message, Payload, Wwnn, Wwpn};
 use switch_util::*;
 
@@ -27,6 +28,27 @@ fn watcher(rig: &mut Rig, port: u16, name: u64, function: u8) -> FcId {
     rig.plogi_to(id, SERVER);
     assert_eq!(lirr(rig, id, function), Ok(LsAcc::Empty));
     id
+}
+
+/// Document 000 (NPIV), Figure 6: what a virtual machine does before it may talk to its storage.
+#[test]
+fn a_virtual_port_goes_through_the_sequence_of_a_hypervisor() {
+    let zones = zone_set(&[&[0x220, 0x550]], ZoneDefault::Closed);
+    let mut rig = Rig::new(config(1, zones));
+    let storage = rig.join(5, 0x550, 1);
+    rig.flogi(1, 0x110);
+    let id = rig.fdisc(1, 0x220).unwrap();
+    assert_eq!(rig.ask_els(1, id, FcId::FABRIC_CONTROLLER, Els::Scr { function: 3 }), Ok(LsAcc::Empty));
+    rig.plogi_to(id, SERVER);
+    assert_eq!(lirr(&mut rig, id, registration::CONDITIONAL), Ok(LsAcc::Empty));
+    let logo = sanloom_wire::els::Logo { port_id: id, port_name: Wwpn(0x220) };
+    assert_eq!(rig.ask_els(1, id, SERVER, Els::Logo(logo)), Ok(LsAcc::Empty));
+    rig.plogi(id);
+    let rft = NsRequest::RftId { port_id: id, types: one_type(8) };
+    assert_eq!(rig.ns(id, rft), Ok(NsAccept::Empty));
+    let seen = rig.ns(id, NsRequest::GidFt { domain: 0, area: 0, fc4_type: 8 });
+    assert_eq!(seen, Ok(NsAccept::PortIds(vec![id, storage])));
+    assert!(rig.fib.permits(id, storage) && rig.fib.permits(storage, id) && !rig.fib.permits(id, FcId::new(0x010100)));
 }
 
 /// The reports sent since the last time.

@@ -52,7 +52,7 @@ fn explains_why_ports_can_and_cannot_talk() {
 #[test]
 fn explains_the_default_zone_and_asks_for_ports_that_there_are() {
     let bench = bench("zone-default");
-    assert_snapshot!(bench.run("zone explain tiny.toml server1 disk1").snapshot());
+    assert_snapshot!(bench.run("zone explain tiny.toml h1 d1").snapshot());
     assert_snapshot!("unknown_port", bench.run("zone explain peer.toml server9 tape").snapshot());
     let json = bench.run("zone explain peer.toml server8 tape --json");
     let answer: ZoneExplanation = serde_json::from_str(&json.stdout).expect("JSON");

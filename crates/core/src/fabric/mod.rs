@@ -11,7 +11,7 @@
 
 mod delta;
 mod fib;
-mod hash;
+pub(crate) mod hash;
 mod key_set;
 pub mod routes;
 mod zone_place;

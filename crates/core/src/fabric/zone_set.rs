@@ -161,6 +161,11 @@ impl ZoneSet {
         !self.keys.node_names.is_empty()
     }
 
+    /// Some zone knows a port by the number of its switch port.
+    pub fn uses_switch_ports(&self) -> bool {
+        !self.keys.domain_ports.is_empty()
+    }
+
     /// The port is in a zone.
     pub fn is_zoned(&self, port: &PortIdentity) -> bool {
         port.keys().into_iter().any(|key| self.keys.index(key).is_some())
@@ -286,7 +291,7 @@ fn meet(mut a: &[u32], mut b: &[u32]) -> bool {
 }
 
 /// A place that is a list and not one key.
-pub(super) type Items = Arc<[u32]>;
+pub(super) type Items = Arc<Vec<u32>>;
 
 #[cfg(test)]
 mod tests;

@@ -134,7 +134,7 @@ impl Switch {
         let moved = old.filter(|old| old.entry.identity() != entry.identity());
         if let Some(moved) = &moved {
             self.database.remove(id);
-            self.revoke(id, &moved.place);
+            self.revoke(id, &moved.place, None);
         }
         let permit = moved.is_some() || self.database.get(id).is_none();
         self.database.insert(Known { entry, place: place.clone() });
@@ -187,7 +187,7 @@ impl Switch {
 
     fn take_remote(&mut self, now: Instant, id: FcId) -> Option<Arc<NsEntry>> {
         let Known { entry, place } = self.database.remove(id)?;
-        self.revoke(id, &place);
+        self.revoke(id, &place, None);
         self.notify(now, id, &place, false);
         Some(entry)
     }

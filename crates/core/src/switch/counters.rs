@@ -60,8 +60,34 @@ pub struct Work {
     pub objects: u64,
     /// Of the name server's objects, those looked at for a port name that is in use.
     pub names_searched: u64,
+    /// Zone comparisons between N_Port_IDs of two ports of this switch ([`super::HardZoning::Standard`], `Modified`). What
+    /// document 000 counts; it leaves out those with the storage port, see [`super::Switch::comparisons_with`].
+    pub comparisons: u64,
+    /// The same between N_Port_IDs of one port.
+    pub own_port_comparisons: u64,
+    /// The same with N_Port_IDs of other switches.
+    pub remote_comparisons: u64,
+    /// Entries that a logout took away although [`super::HardZoning::Modified`], as document 000 has it, would leave them.
+    pub gap_entries: u64,
     /// Permissions put into or taken out of the forwarding table.
     pub permissions: u64,
     /// RSCN pages noted for a recipient.
     pub notifications: u64,
+}
+
+impl Work {
+    /// What was done since `before`.
+    pub fn since(&self, before: Work) -> Work {
+        Work {
+            zone_members: self.zone_members - before.zone_members,
+            objects: self.objects - before.objects,
+            names_searched: self.names_searched - before.names_searched,
+            comparisons: self.comparisons - before.comparisons,
+            own_port_comparisons: self.own_port_comparisons - before.own_port_comparisons,
+            remote_comparisons: self.remote_comparisons - before.remote_comparisons,
+            gap_entries: self.gap_entries - before.gap_entries,
+            permissions: self.permissions - before.permissions,
+            notifications: self.notifications - before.notifications,
+        }
+    }
 }

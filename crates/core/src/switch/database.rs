@@ -1,23 +1,29 @@
 //! All objects of the fabric that a switch knows, local and remote: [`Database`].
 
 use super::entry::NsEntry;
+use super::name_index::NameIndex;
+use super::sorted::SortedMap;
 use crate::config::ZoneMember;
 use crate::fabric::ZonePlace;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Objects by id, with indices by port name, node name and FCP target.
+/// Objects by id, with indices by port name, node name and FCP target, and by switch port where zones name ports so.
 ///
 /// No index by FC-4 type: nearly every port registers FCP, so it would be a copy of the table. Targets are few among many
-/// initiators, and every initiator asks for them after every RSCN.
+/// initiators, and every initiator asks for them after every RSCN. An object takes about 50 bytes beside what it shares
+/// with the other switches of the process.
 #[derive(Debug, Default)]
 pub(super) struct Database {
-    entries: BTreeMap<FcId, Known>,
-    by_name: BTreeMap<Wwpn, FcId>,
-    by_node: BTreeSet<(Wwnn, FcId)>,
-    targets: BTreeSet<FcId>,
+    entries: SortedMap<FcId, Known>,
+    by_name: NameIndex,
+    /// Node name and id, as bytes.
+    by_node: SortedMap<[u8; 11], ()>,
+    /// Domain, switch port and id, as bytes, while zones name switch ports.
+    by_port: Option<SortedMap<[u8; 6], ()>>,
+    targets: SortedMap<FcId, ()>,
     /// Remote objects whose name a later login uses. They are as good as absent until that login goes; normally their
     /// own switch takes them away first, because it hears of the later login, too.
     shadows: BTreeMap<FcId, Arc<NsEntry>>,
@@ -44,28 +50,77 @@ impl Database {
         self.entries.get(&id)
     }
 
+    /// Number of objects.
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
     pub(super) fn id_of(&self, name: Wwpn) -> Option<FcId> {
-        self.by_name.get(&name).copied()
+        self.by_name.get(name, |id| self.name_of(id))
     }
 
     /// Adds an object, or replaces the one with its id. The port name must be free, or be that of the id.
     pub(super) fn insert(&mut self, known: Known) {
-        let id = known.entry.port_id;
-        self.remove(id);
-        self.by_name.insert(known.entry.port_name, id);
-        self.by_node.insert((known.entry.node_name, id));
-        if known.entry.is_target() {
-            self.targets.insert(id);
+        let entry = known.entry.clone();
+        let id = entry.port_id;
+        if self.name_of(id).is_some_and(|name| name != entry.port_name) {
+            self.remove(id);
         }
-        self.entries.insert(id, known);
+        match self.entries.insert(id, known) {
+            Some(old) => self.remove_indices(&old.entry),
+            None => {
+                let name_of = |id| self.entries.get(&id).map(|known| known.entry.port_name);
+                self.by_name.insert(entry.port_name, id, name_of);
+            }
+        }
+        self.by_node.insert(node_key(entry.node_name, id), ());
+        if let Some(by_port) = &mut self.by_port {
+            by_port.insert(port_key(entry.identity().port, id), ());
+        }
+        if entry.is_target() {
+            self.targets.insert(id, ());
+        }
     }
 
     pub(super) fn remove(&mut self, id: FcId) -> Option<Known> {
+        let name = self.name_of(id)?;
+        self.by_name.remove(name, |id| self.entries.get(&id).map(|known| known.entry.port_name));
         let known = self.entries.remove(&id)?;
-        self.by_name.remove(&known.entry.port_name);
-        self.by_node.remove(&(known.entry.node_name, id));
-        self.targets.remove(&id);
+        self.remove_indices(&known.entry);
         Some(known)
+    }
+
+    /// Takes an object out of the indices other than that by name.
+    fn remove_indices(&mut self, entry: &NsEntry) {
+        let id = entry.port_id;
+        self.by_node.remove(&node_key(entry.node_name, id));
+        if let Some(by_port) = &mut self.by_port {
+            by_port.remove(&port_key(entry.identity().port, id));
+        }
+        self.targets.remove(&id);
+    }
+
+    fn name_of(&self, id: FcId) -> Option<Wwpn> {
+        self.entries.get(&id).map(|known| known.entry.port_name)
+    }
+
+    /// Finds the place of every object anew.
+    pub(super) fn set_places(&mut self, place: impl Fn(&NsEntry) -> ZonePlace) {
+        for known in self.entries.values_mut() {
+            known.place = place(&known.entry);
+        }
+    }
+
+    /// Keeps an index of switch ports from now on, or none.
+    pub(super) fn index_ports(&mut self, wanted: bool) {
+        if self.by_port.is_some() != wanted {
+            self.by_port = wanted.then(SortedMap::default);
+            if let Some(by_port) = &mut self.by_port {
+                for (id, known) in self.entries.range(scope(0, 0)) {
+                    by_port.insert(port_key(known.entry.identity().port, id), ());
+                }
+            }
+        }
     }
 
     /// Puts a remote object aside.
@@ -96,18 +151,21 @@ impl Database {
 
     /// Objects in a range of ids, sorted by id.
     pub(super) fn range(&self, ids: RangeInclusive<FcId>) -> impl Iterator<Item = (FcId, &Known)> {
-        self.entries.range(ids).map(|(id, known)| (*id, known))
+        self.entries.range(ids)
     }
 
     /// FCP targets in a range of ids, sorted by id.
     pub(super) fn targets(&self, ids: RangeInclusive<FcId>) -> impl Iterator<Item = (FcId, &Known)> {
-        self.targets.range(ids).filter_map(|id| Some((*id, self.get(*id)?)))
+        self.targets.range(ids).filter_map(|(id, ())| Some((id, self.get(id)?)))
     }
 
     /// Objects of a node, sorted by id.
     pub(super) fn of_node(&self, node: Wwnn) -> impl Iterator<Item = (FcId, &Known)> {
-        let ids = self.by_node.range((node, FcId::ZERO)..=(node, FcId::BROADCAST));
-        ids.filter_map(|(_, id)| Some((*id, self.get(*id)?)))
+        let keys = self.by_node.range(node_key(node, FcId::ZERO)..=node_key(node, FcId::BROADCAST));
+        keys.filter_map(|([.., d, a, p], ())| {
+            let id = FcId::from_parts(d, a, p);
+            Some((id, self.get(id)?))
+        })
     }
 
     /// Ids of the ports that the keys of zones mean, sorted, each once.
@@ -118,9 +176,12 @@ impl Database {
                 ZoneMember::PortName(name) => ids.extend(self.id_of(name)),
                 ZoneMember::NodeName(name) => ids.extend(self.of_node(name).map(|(id, _)| id)),
                 ZoneMember::PortId(id) => ids.extend(self.get(id).map(|_| id)),
-                ZoneMember::DomainPort { domain, .. } => {
-                    let behind = self.range(scope(domain, 0)).filter(|(_, known)| known.entry.identity().is(key));
-                    ids.extend(behind.map(|(id, _)| id));
+                ZoneMember::DomainPort { domain, port } => {
+                    let of_port = |id| port_key(port, id);
+                    let scope = scope(domain, 0);
+                    let keys = of_port(*scope.start())..=of_port(*scope.end());
+                    let found = self.by_port.iter().flat_map(|by_port| by_port.range(keys.clone()));
+                    ids.extend(found.map(|([.., d, a, p], ())| FcId::from_parts(d, a, p)));
                 }
             }
         }
@@ -128,4 +189,17 @@ impl Database {
         ids.dedup();
         ids
     }
+}
+
+fn node_key(node: Wwnn, id: FcId) -> [u8; 11] {
+    let mut key = [0; 11];
+    key[..8].copy_from_slice(&node.0.to_be_bytes());
+    key[8..].copy_from_slice(&id.to_bytes());
+    key
+}
+
+/// The domain is that of the id.
+fn port_key(port: u16, id: FcId) -> [u8; 6] {
+    let ([high, low], [d, a, p]) = (port.to_be_bytes(), id.to_bytes());
+    [d, high, low, d, a, p]
 }

@@ -219,8 +219,9 @@ impl Switch {
 
     /// Takes away everything that an id had.
     pub(super) fn log_out(&mut self, now: Instant, id: FcId) {
-        if let Some(login) = self.logins.remove(&id) {
-            let state = &mut self.ports[usize::from(login.port)];
+        let port = self.logins.remove(&id).map(|login| login.port);
+        if let Some(port) = port {
+            let state = &mut self.ports[usize::from(port)];
             state.ids.remove(&id);
             state.base.take_if(|base| *base == id);
             self.addresses.release(id);
@@ -230,7 +231,7 @@ impl Switch {
         self.fib(FibDelta::RemoveId { id });
         let known = self.database.remove(id);
         if let Some(known) = &known {
-            self.revoke(id, &known.place);
+            self.revoke(id, &known.place, port);
             self.notify(now, id, &known.place, false);
         }
         self.outputs.push_back(Output::Peer(PeerUpdate::Removed { port_id: id }));

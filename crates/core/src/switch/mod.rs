@@ -34,19 +34,23 @@ mod domain;
 mod entry;
 mod login;
 mod management;
+mod name_index;
 mod name_server;
 mod peer;
 mod policy;
 mod query;
 mod rscn;
 mod services;
+mod sorted;
+mod zone_change;
+mod zone_compare;
 mod zoning;
 
 pub use counters::{Counters, Work};
 pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
 pub use management::{ElementInfo, FabricInfo, PortInfo};
 pub use peer::PeerUpdate;
-pub use policy::{Addressing, DuplicateNames, LoginLimits, NameLookup, Policy};
+pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup, Policy};
 
 use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};
 use crate::time::{Instant, Span};
@@ -58,6 +62,7 @@ use rscn::RscnQueue;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use zone_compare::Comparisons;
 
 /// What a switch is told at its beginning.
 #[derive(Clone, Debug)]
@@ -134,6 +139,8 @@ pub enum Input {
     /// The switch has this domain from now on, 1 to 239, or none. Everybody who has an address of the old one is logged
     /// out.
     Domain(Option<u8>),
+    /// These are the effective zones from now on.
+    Zoning(Arc<ZoneSet>),
     /// The time that [`Switch::poll_timeout`] named has come; too early is harmless.
     Timeout,
 }
@@ -171,6 +178,7 @@ pub struct Switch {
     /// Everything that is logged in here.
     logins: BTreeMap<FcId, Login>,
     database: Database,
+    comparisons: Comparisons,
     rscn: RscnQueue,
     management: Management,
     reachable: DomainSet,
@@ -235,6 +243,7 @@ impl Switch {
             addresses: AddressPool::new(&config.policy),
             logins: BTreeMap::new(),
             database: Database::default(),
+            comparisons: Comparisons::default(),
             rscn: RscnQueue::new(config.rscn_delay, config.e_d_tov, config.r_a_tov),
             management: Management::new(config.e_d_tov),
             reachable: DomainSet::default(),
@@ -243,11 +252,12 @@ impl Switch {
             work: Work::default(),
             config,
         };
+        switch.database.index_ports(switch.config.zoning.uses_switch_ports());
         match switch.config.domain {
             Some(_) => switch.set_domain(Instant::ZERO, switch.config.domain),
             None => switch.fib(FibDelta::Domain { domain: None }),
         }
-        if !switch.config.zoning.permits_all() {
+        if switch.zones_hard() {
             switch.fib(FibDelta::ZoningOn);
         }
         switch
@@ -268,6 +278,7 @@ impl Switch {
             Input::Routes(routes) => self.routes(now, routes),
             Input::Peer(update) => self.peer(now, update),
             Input::Domain(domain) => self.set_domain(now, domain),
+            Input::Zoning(zones) => self.set_zoning(now, zones),
             Input::Incident { port, code } => self.link_incident(now, port, code),
             Input::FabricInfo(info) => self.management.set_fabric_info(info),
             Input::Timeout => {
@@ -318,6 +329,12 @@ impl Switch {
     /// ([`DuplicateNames::Block`]).
     pub fn blocked_ports(&self) -> impl Iterator<Item = u16> + '_ {
         (0..).zip(&self.ports).filter(|(_, port)| port.blocked).map(|(number, _)| number)
+    }
+
+    /// Zone comparisons so far with N_Port_IDs of this port, by events at other ports; see [`Work::comparisons`], of which
+    /// they are a part.
+    pub fn comparisons_with(&self, port: u16) -> u64 {
+        self.comparisons.with(port)
     }
 
     /// Persistent addresses, those learned among them.

@@ -17,6 +17,8 @@ pub struct Policy {
     pub learn_addresses: bool,
     /// What happens to a login with a port name that is in use.
     pub duplicate_names: DuplicateNames,
+    /// How the permissions of hard zoning are found.
+    pub hard_zoning: HardZoning,
     /// How a port name that is in use is found.
     pub name_lookup: NameLookup,
 }
@@ -62,6 +64,23 @@ pub enum DuplicateNames {
     /// As `OldWins`, and the port where it was tried takes no more logins until its link has been down; see
     /// [`super::Switch::blocked_ports`]. What is logged in there stays.
     Block,
+}
+
+/// How the permissions of hard zoning are found. All ways give the same ones; they differ in work and memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HardZoning {
+    /// Every N_Port_ID of the port that changed is compared with every one of all other ports, at each login and logout,
+    /// and the entries of the port are made anew (document 000, section V-IV).
+    Standard,
+    /// Only the new N_Port_ID is compared with those of all other ports (document 000, section V-V). The document does
+    /// nothing at a logout: the entries of the N_Port_ID that left stay, and whoever gets that N_Port_ID next has the
+    /// permissions of its predecessor. Here a logout removes exactly those; [`super::Work::gap_entries`] counts them.
+    Modified,
+    /// Only the zone-mates of the port that changed are looked at, and nothing is remembered beside the table.
+    #[default]
+    ZoneMates,
+    /// None: the name server hides ports, but every frame passes.
+    Off,
 }
 
 /// How a port name that is in use is found at a login.

@@ -17,6 +17,9 @@ pub(super) struct Filter {
     pub(super) targets_only: bool,
 }
 
+/// Looks at objects in their order that take as long as one search by name.
+const SEARCH_COST: usize = 8;
+
 impl Switch {
     /// The object of an id, if it is listed and `viewer` may see it.
     pub(super) fn visible(&mut self, viewer: FcId, id: FcId) -> Option<&Known> {
@@ -38,7 +41,9 @@ impl Switch {
         let Some(me) = self.database.get(viewer) else {
             return Vec::new();
         };
-        if me.place.is_zoned() {
+        // A port that may see nearly all is served faster by a look at each than by a search for each.
+        let few = self.config.zoning.mates_bound(&me.place) <= self.database.len() / SEARCH_COST;
+        if me.place.is_zoned() && few {
             let (mates, looked_at) = self.config.zoning.mates(&me.place);
             self.work.zone_members += looked_at as u64;
             let mut seen = self.database.ids_of(&mates);

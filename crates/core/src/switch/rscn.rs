@@ -20,7 +20,7 @@ use sanloom_wire::els::{AddressFormat, Els, LsRjtReason, Rscn, RscnPage};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Pages of one RSCN; with more, a host is better off asking for everything.
-const MAX_PAGES: usize = 32;
+pub(super) const MAX_PAGES: usize = 32;
 /// So often an RSCN is sent E_D_TOV apart; after that R_A_TOV apart.
 const QUICK_ATTEMPTS: u8 = 3;
 
@@ -148,6 +148,16 @@ impl RscnQueue {
             self.open_window(now, id);
         }
         wanted
+    }
+
+    /// Notes that `id`, if registered for changes that the fabric detects, is to be told that anything may have changed.
+    pub(super) fn notify_of_all(&mut self, now: Instant, id: FcId) -> bool {
+        let Some(recipient) = self.recipients.get_mut(&id).filter(|recipient| recipient.interest.fabric) else {
+            return false;
+        };
+        recipient.pages = Pages { ids: Vec::new(), all: Some((AddressFormat::Fabric, FcId::ZERO)) };
+        self.open_window(now, id);
+        true
     }
 
     /// A reply to an RSCN came from `id`.

@@ -5,50 +5,73 @@
 
 use super::Switch;
 use super::database::scope;
+use super::policy::HardZoning;
 use crate::fabric::{FibDelta, ZonePlace};
 use sanloom_wire::FcId;
 
 impl Switch {
+    /// The forwarding table checks zones.
+    pub(super) fn zones_hard(&self) -> bool {
+        !self.config.zoning.permits_all() && self.config.policy.hard_zoning != HardZoning::Off
+    }
+
     /// Lets a port reach and be reached by its zone-mates. It must be in the database.
     pub(super) fn permit(&mut self, id: FcId, place: &ZonePlace) {
-        self.set_permissions(id, place, true);
-    }
-
-    /// Takes away everything that [`permit`](Switch::permit) gave and later ports added.
-    pub(super) fn revoke(&mut self, id: FcId, place: &ZonePlace) {
-        self.set_permissions(id, place, false);
-    }
-
-    fn set_permissions(&mut self, id: FcId, place: &ZonePlace, permitted: bool) {
-        let zones = self.config.zoning.clone();
-        if zones.permits_all() {
+        if !self.zones_hard() {
             return;
         }
+        if !place.is_zoned() && self.config.zoning.open_default() {
+            self.permission(FibDelta::JoinDefaultZone { id });
+        }
+        match self.config.policy.hard_zoning {
+            HardZoning::Standard | HardZoning::Modified => self.compare_arrived(id, place),
+            HardZoning::ZoneMates => self.change_pairs(id, place, true),
+            HardZoning::Off => {}
+        }
+    }
+
+    /// Takes away everything that [`permit`](Switch::permit) gave and later ports added. `port` is where it was logged in,
+    /// nothing for a port of another switch.
+    pub(super) fn revoke(&mut self, id: FcId, place: &ZonePlace, port: Option<u16>) {
+        if !self.zones_hard() {
+            return;
+        }
+        if !place.is_zoned() && self.config.zoning.open_default() {
+            self.permission(FibDelta::LeaveDefaultZone { id });
+        }
+        match self.config.policy.hard_zoning {
+            HardZoning::Standard | HardZoning::Modified => self.compare_departed(id, port),
+            HardZoning::ZoneMates => self.change_pairs(id, place, false),
+            HardZoning::Off => {}
+        }
+    }
+
+    /// Gives or takes what the zone-mates of this moment say.
+    fn change_pairs(&mut self, id: FcId, place: &ZonePlace, permitted: bool) {
         if !place.is_zoned() {
-            if zones.open_default() {
-                self.permission(match permitted {
-                    true => FibDelta::JoinDefaultZone { id },
-                    false => FibDelta::LeaveDefaultZone { id },
-                });
-            }
             return;
         }
-        let change = |s, d| match permitted {
-            true => FibDelta::Permit { s, d },
-            false => FibDelta::Revoke { s, d },
-        };
         if Some(id.domain()) != self.domain {
             for mate in self.local_mates(id, place) {
-                self.permission(change(id, mate));
+                self.change_pair(mate, id, permitted);
             }
             return;
         }
-        let (mates, looked_at) = zones.mates(place);
+        let (mates, looked_at) = self.config.zoning.mates(place);
         self.work.zone_members += looked_at as u64;
         for mate in self.database.ids_of(&mates).into_iter().filter(|mate| *mate != id) {
-            self.permission(change(mate, id));
-            if Some(mate.domain()) == self.domain {
-                self.permission(change(id, mate));
+            self.change_pair(id, mate, permitted);
+        }
+    }
+
+    /// Gives or takes the permissions between two ports, where they are logged in here.
+    pub(super) fn change_pair(&mut self, a: FcId, b: FcId, permitted: bool) {
+        for (s, d) in [(b, a), (a, b)] {
+            if Some(d.domain()) == self.domain {
+                self.permission(match permitted {
+                    true => FibDelta::Permit { s, d },
+                    false => FibDelta::Revoke { s, d },
+                });
             }
         }
     }
@@ -92,7 +115,7 @@ impl Switch {
         asked.filter(|mate| *mate != id && may(mate)).collect()
     }
 
-    fn permission(&mut self, delta: FibDelta) {
+    pub(super) fn permission(&mut self, delta: FibDelta) {
         self.work.permissions += 1;
         self.fib(delta);
     }

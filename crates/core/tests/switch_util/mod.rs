@@ -169,6 +169,13 @@ impl Rig {
         self.handle(Input::PortUp { port, kind: PortKind::F });
     }
 
+    /// Brings a link up that is down.
+    pub fn up_if_down(&mut self, port: u16) {
+        if self.fib.decide(port, FcId::ZERO, FcId::F_PORT, 0) != Decision::Local {
+            self.up(port);
+        }
+    }
+
     pub fn down(&mut self, port: u16) {
         self.handle(Input::PortDown { port });
     }

@@ -1,6 +1,9 @@
 //! Sections of the fabric: timers, switches, links.
 
-use super::{ARBITRATION, FORWARDING, Fallback, Form, ISL_CHOICE, Key, Kind, QUEUEING, SPREAD, SectionDef};
+use super::{
+    ADDRESSING, ARBITRATION, DUPLICATE_NAMES, FORWARDING, Fallback, Form, HARD_ZONING, ISL_CHOICE, Key, Kind,
+    NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef,
+};
 
 pub(super) const TIMERS: SectionDef = SectionDef {
     name: "timers",
@@ -112,6 +115,102 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             meaning: "How one of several equally short ways is chosen.",
             example: "\"spray\"",
             also: &["routing", "load_balancing", "path_choice"],
+        },
+        Key {
+            path: "hard_zoning",
+            kind: Kind::Choice(HARD_ZONING),
+            fallback: Fallback::Value("\"zone-mates\""),
+            meaning: "How the permissions in the forwarding table are found. All ways give the same; they differ in the comparisons that a login takes.",
+            example: "\"standard\"",
+            also: &["zoning", "zoning_algorithm"],
+        },
+        Key {
+            path: "name_lookup",
+            kind: Kind::Choice(NAME_LOOKUP),
+            fallback: Fallback::Value("\"indexed\""),
+            meaning: "How a login finds out whether its port name is in use.",
+            example: "\"linear\"",
+            also: &["name_search"],
+        },
+        Key {
+            path: "addressing",
+            kind: Kind::Choice(ADDRESSING),
+            fallback: Fallback::Value("\"area-per-port\""),
+            meaning: "Which addresses N_Ports get.",
+            example: "\"flat\"",
+            also: &["addresses", "area_mode"],
+        },
+        Key {
+            path: "duplicate_names",
+            kind: Kind::Choice(DUPLICATE_NAMES),
+            fallback: Fallback::Value("\"new-wins\""),
+            meaning: "What happens to a login with a port name that is in use. All switches of a fabric must have the same rule.",
+            example: "\"old-wins\"",
+            also: &["duplicates", "duplicate_wwn"],
+        },
+        Key {
+            path: "logins_per_port",
+            kind: Kind::IntegerOr { word: "unlimited", min: 1, max: 65_536 },
+            fallback: Fallback::Value("\"unlimited\""),
+            meaning: "Addresses that may be logged in at one port at once, virtual ones included; more logins are rejected.",
+            example: "256",
+            also: &["max_npiv", "npiv_limit", "max_logins_per_port"],
+        },
+        Key {
+            path: "logins_per_switch",
+            kind: Kind::IntegerOr { word: "unlimited", min: 1, max: 65_536 },
+            fallback: Fallback::Value("\"unlimited\""),
+            meaning: "Addresses that may be logged in at the switch at once.",
+            example: "1000",
+            also: &["max_logins"],
+        },
+        Key {
+            path: "processor",
+            kind: Kind::Table,
+            fallback: Fallback::Absent("logins and requests to the services are answered at once"),
+            meaning: "The processor that serves logins and requests to the services, and what they cost it. The tables of the switch change when the service of a request begins, its answer leaves when that is over.",
+            example: "{ sharing = \"per-port\", per_comparison = \"9.4us\" }",
+            also: &["cpu", "cpus"],
+        },
+        Key {
+            path: "processor.sharing",
+            kind: Kind::Choice(PROCESSOR_SHARING),
+            fallback: Fallback::Value("\"one\""),
+            meaning: "How many processors there are.",
+            example: "\"per-port\"",
+            also: &["cpus", "count"],
+        },
+        Key {
+            path: "processor.per_command",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"1ms\""),
+            meaning: "Time of any request. Our estimate for the switch of document 000, whose figure 8 shows a few milliseconds.",
+            example: "\"1ms\"",
+            also: &["command"],
+        },
+        Key {
+            path: "processor.per_login",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"0s\""),
+            meaning: "Time of a fabric login, in addition.",
+            example: "\"30ms\"",
+            also: &["login"],
+        },
+        Key {
+            path: "processor.per_name_search",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"19.7us\""),
+            meaning: "Time for each object that the name server holds when a port logs in: the search for another port of its name. Document 000: 5 ms for 255.",
+            example: "\"19.7us\"",
+            also: &["name_search", "search"],
+        },
+        Key {
+            path: "processor.per_comparison",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"9.4us\""),
+            meaning: "Time for each comparison of two addresses that hard zoning makes. Document 000: 600 ms for 65,536 and 1,300 ms for 131,072.",
+            example: "\"9.4us\"",
+            also: &["comparison"],
         },
     ],
 };

@@ -104,7 +104,7 @@ fn no_zones_and_an_open_default_permit_all() {
 
 #[test]
 fn the_place_of_a_port_that_is_named_in_one_way_is_small() {
-    assert!(size_of::<ZonePlace>() <= 24);
+    assert!(size_of::<ZonePlace>() <= 16);
     let ports = ports();
     let name = |n: usize| ZoneMember::PortName(ports[n].port_name);
     let zone = Zone { name: "zone".into(), members: vec![name(0), name(1)], principals: Vec::new() };
