@@ -1,6 +1,8 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{bench, check, completions, reference, reproduce, show, sim, sweep, whatif};
+use crate::commands::{
+    bench, check, completions, fabric, reference, reproduce, show, sim, sweep, whatif, zone,
+};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and study storage area networks.
@@ -32,6 +34,10 @@ pub enum Command {
     Sweep(sweep::Args),
     /// Simulate a lab once for every single failure, without its own faults, and rank the failures
     Whatif(whatif::Args),
+    /// Ask about the zones of a lab
+    Zone(zone::Args),
+    /// Ask about fabrics as a whole
+    Fabric(fabric::Args),
     /// Repeat what a paper measured and hold the results against it
     Reproduce(reproduce::Args),
     /// Measure how fast sanloom is

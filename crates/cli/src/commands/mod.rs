@@ -3,12 +3,14 @@
 pub mod bench;
 pub mod check;
 pub mod completions;
+pub mod fabric;
 pub mod reference;
 pub mod reproduce;
 pub mod show;
 pub mod sim;
 pub mod sweep;
 pub mod whatif;
+pub mod zone;
 
 use crate::args::Command;
 use crate::exit::Failure;
@@ -24,6 +26,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Show(args) => show::run(args),
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
+        Command::Zone(args) => zone::run(args),
+        Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Reference(args) => reference::run(args),

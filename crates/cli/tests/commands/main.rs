@@ -10,3 +10,4 @@ mod sweep;
 mod tool;
 mod usage;
 mod whatif;
+mod zones;

@@ -116,8 +116,8 @@ impl ZoneDatabase {
         let members = |list: &[ZoneMember]| list.iter().copied().map(MemberRef::Member).collect();
         let definition =
             |zone: &Zone| ZoneDefinition { members: members(&zone.members), principals: members(&zone.principals) };
-        let mut defined = DefinedZones::default();
-        defined.zones = zoning.zones.iter().map(|zone| (zone.name.clone(), definition(zone))).collect();
+        let zones = zoning.zones.iter().map(|zone| (zone.name.clone(), definition(zone))).collect();
+        let mut defined = DefinedZones { zones, ..DefinedZones::default() };
         if !zoning.zones.is_empty() {
             let names = zoning.zones.iter().map(|zone| zone.name.clone()).collect();
             defined.configs.insert(config.to_owned(), names);

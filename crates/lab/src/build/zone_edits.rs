@@ -227,7 +227,9 @@ impl Editor<'_> {
             if matches!(edit, ZoneEdit::Enable(_)) {
                 self.apply_in_force(edit, element);
             } else {
-                self.apply(edit, origin, Some((kind, name)));
+                let to = element.origin("to");
+                let is_known = action == EditAction::Rename && self.transaction.defined().has(kind, name);
+                self.apply(edit, if is_known { &to } else { origin }, Some((kind, name)));
             }
             self.touched.insert(name.clone(), element.header.clone());
             if let Some(to) = element.text("to") {
@@ -275,14 +277,16 @@ impl Editor<'_> {
             return self.transaction;
         }
         for problem in self.transaction.outcome().1 {
-            let name = match &problem {
-                ZoneProblem::UnknownAlias { zone, .. } | ZoneProblem::OnlyPrincipals { zone } => zone,
-                ZoneProblem::UnknownZone { config, .. } => config,
-                ZoneProblem::Empty { name, .. } | ZoneProblem::TooManyMembers { name, .. } => name,
-                ZoneProblem::NotFound { name, .. } => name,
-                _ => "",
+            let names: [&str; 2] = match &problem {
+                ZoneProblem::UnknownAlias { zone, alias } => [alias, zone],
+                ZoneProblem::UnknownZone { config, zone } => [zone, config],
+                ZoneProblem::OnlyPrincipals { zone } => [zone, ""],
+                ZoneProblem::Empty { name, .. }
+                | ZoneProblem::TooManyMembers { name, .. }
+                | ZoneProblem::NotFound { name, .. } => [name, ""],
+                _ => ["", ""],
             };
-            let origin = self.touched.get(name).unwrap_or(&Origin::File(0, 0));
+            let origin = names.iter().find_map(|name| self.touched.get(*name)).unwrap_or(&Origin::File(0, 0));
             self.sink.error(BAD_EDIT, origin, problem.to_string(), "mend it by a further edit");
         }
         self.transaction

@@ -1,0 +1,174 @@
+//! Answers about zoning: why two ports can or cannot talk, what an edit changes, what a merge would do.
+//!
+//! `sanloom zone explain`, `sanloom zone preview` and `sanloom fabric merge-preview` print these values with `--json`.
+//! World-wide names are text with colons, addresses six hex digits; lists keep the order of the lab.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the schema of this module. It grows when a field changes its meaning or goes away; new fields may appear
+/// without a new version.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A port of a host or storage system, as zones can name it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZonePort {
+    /// Node and number of the port, such as `server1:0`.
+    pub name: String,
+    /// Port name.
+    pub port_name: String,
+    /// Node name.
+    pub node_name: String,
+    /// Address that the port gets at its fabric login, addresses being given out by area.
+    pub port_id: String,
+    /// The switch that it is linked to.
+    pub switch: String,
+    /// Domain of that switch.
+    pub domain: u8,
+    /// Port of that switch.
+    pub switch_port: u16,
+}
+
+/// Whether and why the ports of two nodes may talk.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneExplanation {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Name of the lab.
+    pub lab: String,
+    /// The configuration in force; nothing: no zones.
+    pub effective: Option<String>,
+    /// Ports in no zone may talk to each other.
+    pub default_open: bool,
+    /// Some pair may talk.
+    pub allowed: bool,
+    /// Every pair of a port of the first and a port of the second.
+    pub pairs: Vec<PairExplanation>,
+}
+
+/// Whether and why two ports may talk.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PairExplanation {
+    /// The first port.
+    pub first: ZonePort,
+    /// The second port.
+    pub second: ZonePort,
+    /// They may talk.
+    pub allowed: bool,
+    /// `same-port`, `common-zone`, `default-open`, `default-closed`, `one-unzoned`, `no-common-zone`, `peer-roles` or
+    /// `different-fabrics`.
+    pub reason: String,
+    /// The reason in a sentence.
+    pub text: String,
+    /// The zones that decide: those that let the two talk, or the peer zones that do not.
+    pub zones: Vec<String>,
+    /// The effective zones of the first port.
+    pub first_zones: Vec<ZoneMembership>,
+    /// The effective zones of the second port.
+    pub second_zones: Vec<ZoneMembership>,
+}
+
+/// A zone that a port is in, and by what.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneMembership {
+    /// The zone.
+    pub zone: String,
+    /// It has principals.
+    pub peer_zone: bool,
+    /// Members that mean the port.
+    pub as_member: Vec<String>,
+    /// Principals that mean the port.
+    pub as_principal: Vec<String>,
+}
+
+/// What zone edits change for the ports of a lab.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZonePreview {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Name of the lab.
+    pub lab: String,
+    /// What is in force before.
+    pub before: ZoneState,
+    /// What is in force afterwards.
+    pub after: ZoneState,
+    /// Pairs that may talk afterwards and may not before.
+    pub gains: Vec<PortPair>,
+    /// Pairs that may talk before and may not afterwards.
+    pub loses: Vec<PortPair>,
+    /// Number of pairs that may talk before and afterwards.
+    pub unchanged_pairs: u64,
+    /// Number of ports that neither gain nor lose.
+    pub unaffected_ports: u64,
+}
+
+/// What is in force.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneState {
+    /// Name of the configuration; nothing: no zones.
+    pub effective: Option<String>,
+    /// Its zones.
+    pub zones: Vec<String>,
+    /// Ports in no zone may talk to each other.
+    pub default_open: bool,
+    /// A number that differs between databases that differ, as 16 hex digits.
+    pub generation: String,
+    /// Size of the database in bytes.
+    pub database_bytes: u64,
+}
+
+/// Two ports by name, such as `server1:0` and `disk1:0`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct PortPair(pub String, pub String);
+
+/// What would become of two fabrics if an ISL joined them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MergePreview {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Name of the first lab.
+    pub first: String,
+    /// Name of the second lab.
+    pub second: String,
+    /// The fabrics would join. Otherwise the ISL would be isolated.
+    pub joins: bool,
+    /// Everything that would isolate the ISL, in the order in which the switches would find it.
+    pub isolation: Vec<IsolationCause>,
+    /// What would be in force in the joined fabric; nothing if the zones cannot be merged.
+    pub merged: Option<ZoneState>,
+    /// The zone database of the first fabric would change.
+    pub changes_first: bool,
+    /// The zone database of the second fabric would change.
+    pub changes_second: bool,
+    /// Pairs, a port of the first fabric and one of the second, that may talk in the joined fabric.
+    pub gains_between: Vec<PortPair>,
+    /// Pairs within one fabric that may talk in the joined fabric and may not before.
+    pub gains_within: Vec<PortPair>,
+    /// Pairs within one fabric that may talk before and may not in the joined fabric.
+    pub loses_within: Vec<PortPair>,
+    /// Port names that both fabrics have: of two ports with one name only one can stay logged in.
+    pub duplicate_port_names: Vec<String>,
+}
+
+/// One reason why an ISL would be isolated.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IsolationCause {
+    /// The reason as isolated ports show it: `timer-mismatch`, `domain-overlap` or `zone-merge-failure`.
+    pub reason: String,
+    /// With `zone-merge-failure` the class: `configuration mismatch`, `type mismatch`, `content mismatch`,
+    /// `default zone mismatch`, `merge control restrict` or `limit exceeded`.
+    pub class: Option<String>,
+    /// The sort of the object that is in the way: `alias`, `zone` or `configuration`.
+    pub object: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// The cause in a sentence.
+    pub text: String,
+}

@@ -1,0 +1,193 @@
+//! `sanloom zone explain`: why two ports can or cannot talk.
+
+use super::ports;
+use crate::exit::Failure;
+use crate::input::{self, LabFile};
+use crate::output;
+use crate::report::terminal::grid::{Column, Grid};
+use crate::report::{file, json};
+use sanloom_api::zoning::{PairExplanation, SCHEMA_VERSION, ZoneExplanation, ZoneMembership};
+use sanloom_core::config::{AttachedPort, Lab, ZoneMember};
+use sanloom_core::zoning::{Explanation, Membership, Verdict, explain};
+use sanloom_lab::Override;
+
+/// Options of `sanloom zone explain`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    file: LabFile,
+    /// A host or storage system (all its ports), a port of it (`server1:0`), or a port as zones name it: port name,
+    /// `wwnn:` and node name, domain and port (`3,7`), address (`0x030700`)
+    #[arg(value_name = "A")]
+    first: String,
+    /// The other one
+    #[arg(value_name = "B")]
+    second: String,
+    /// Set a value of the lab from outside, for example `zoning.default=closed`
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
+    set: Vec<Override>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let lab = input::load(&args.file, &args.set)?.lab;
+    let all = lab.attached_ports();
+    let (first, second) = (find(&lab, &all, &args.first)?, find(&lab, &all, &args.second)?);
+    let pairs: Vec<PairExplanation> =
+        first.iter().flat_map(|a| second.iter().map(|b| pair(&lab, a, b)).collect::<Vec<_>>()).collect();
+    let state = ports::state(&lab.zone_database);
+    let answer = ZoneExplanation {
+        schema_version: SCHEMA_VERSION,
+        lab: lab.name.clone(),
+        effective: state.effective.clone(),
+        default_open: state.default_open,
+        allowed: pairs.iter().any(|pair| pair.allowed),
+        pairs,
+    };
+    if args.json {
+        return output::written(file::stdout(|out| json::write_value(out, &answer)));
+    }
+    output::print(&text(&answer, &ports::state_line(&state)))
+}
+
+/// The linked ports that an argument means.
+fn find(lab: &Lab, all: &[AttachedPort], wanted: &str) -> Result<Vec<AttachedPort>, Failure> {
+    let (node, number) = match wanted.split_once(':') {
+        Some((node, number)) => (node, number.parse::<u16>().ok()),
+        None => (wanted, None),
+    };
+    let is_node = |port: &&AttachedPort| ports::node_name(lab, port.node) == node;
+    let of_node: Vec<AttachedPort> = match number.is_some() || node == wanted {
+        true => all.iter().filter(is_node).filter(|p| number.is_none_or(|n| p.port == n)).copied().collect(),
+        false => Vec::new(),
+    };
+    if !of_node.is_empty() {
+        return Ok(of_node);
+    }
+    let member = wanted.parse::<ZoneMember>();
+    let found: Vec<AttachedPort> = match &member {
+        Ok(member) => all.iter().filter(|port| port.identity.is(member)).copied().collect(),
+        Err(_) => Vec::new(),
+    };
+    if found.is_empty() {
+        let help = "name a host or storage system that is linked to a switch, or a port of one, such as server1:0";
+        return Err(Failure::usage(format_args!("no port of the lab is `{wanted}`: {help}")));
+    }
+    Ok(found)
+}
+
+fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
+    let Explanation { verdict, first, second } = explain(&lab.zoning, &a.identity, &b.identity);
+    let zone = |index: usize| lab.zoning.zones[index].name.clone();
+    let memberships = |list: &[Membership]| -> Vec<ZoneMembership> {
+        let view = |of: &Membership| ZoneMembership {
+            zone: zone(of.zone),
+            peer_zone: lab.zoning.zones[of.zone].is_peer(),
+            as_member: of.as_member.iter().map(ToString::to_string).collect(),
+            as_principal: of.as_principal.iter().map(ToString::to_string).collect(),
+        };
+        list.iter().map(view).collect()
+    };
+    let (first_name, second_name) = (ports::name(lab, a), ports::name(lab, b));
+    let (reason, text, zones) = match &verdict {
+        _ if a.fabric != b.fabric => {
+            ("different-fabrics", "they are linked to two fabrics that nothing joins".to_owned(), vec![])
+        }
+        Verdict::SamePort => ("same-port", "it is one port".to_owned(), vec![]),
+        Verdict::Zones(zones) => {
+            let names: Vec<String> = zones.iter().map(|index| zone(*index)).collect();
+            let (noun, verb) = if names.len() == 1 { ("zone", "lets") } else { ("zones", "let") };
+            ("common-zone", format!("{noun} {} {verb} them", quoted(&names)), names)
+        }
+        Verdict::DefaultOpen => {
+            ("default-open", "neither is in a zone, and the default zone is open".to_owned(), vec![])
+        }
+        Verdict::DefaultClosed => {
+            ("default-closed", "neither is in a zone, and the default zone is closed".to_owned(), vec![])
+        }
+        Verdict::OneUnzoned { first } => {
+            let (out, inside) = if *first { (&first_name, &second_name) } else { (&second_name, &first_name) };
+            ("one-unzoned", format!("{inside} is in a zone and {out} is in none"), vec![])
+        }
+        Verdict::NoCommonZone => {
+            let names = |list: &[Membership]| quoted(&list.iter().map(|of| zone(of.zone)).collect::<Vec<_>>());
+            let text = format!(
+                "{first_name} is in {}, {second_name} in {}, and none is common",
+                names(&first),
+                names(&second)
+            );
+            ("no-common-zone", text, vec![])
+        }
+        Verdict::PeerRoles(zones) => {
+            let names: Vec<String> = zones.iter().map(|index| zone(*index)).collect();
+            let text = format!("in peer zone {} both are members or both are principals", quoted(&names));
+            ("peer-roles", text, names)
+        }
+    };
+    PairExplanation {
+        first: ports::view(lab, a),
+        second: ports::view(lab, b),
+        allowed: verdict.permits() && a.fabric == b.fabric,
+        reason: reason.to_owned(),
+        text,
+        zones,
+        first_zones: memberships(&first),
+        second_zones: memberships(&second),
+    }
+}
+
+/// "`a`, `b`"; of many the first few.
+fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 6;
+    let mut text = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+fn text(answer: &ZoneExplanation, state: &str) -> String {
+    let mut text = format!("{}: {state}\n", answer.lab);
+    for pair in &answer.pairs {
+        let verdict = if pair.allowed { "can talk" } else { "cannot talk" };
+        text.push_str(&format!("\n{} and {} {verdict}: {}\n", pair.first.name, pair.second.name, pair.text));
+        let mut grid = Grid::new(vec![
+            Column::left("port"),
+            Column::left("port name").rank(2),
+            Column::left("address"),
+            Column::left("switch port").rank(3),
+            Column::left("zone"),
+            Column::left("role"),
+            Column::left("named as"),
+        ]);
+        for (port, zones) in [(&pair.first, &pair.first_zones), (&pair.second, &pair.second_zones)] {
+            let mut head = vec![
+                port.name.clone(),
+                port.port_name.clone(),
+                port.port_id.clone(),
+                format!("{} {}", port.switch, port.switch_port),
+            ];
+            if zones.is_empty() {
+                head.extend(["in no zone".to_owned(), String::new(), String::new()]);
+                grid.row(head);
+                continue;
+            }
+            for of in zones {
+                let role = match (of.peer_zone, of.as_principal.is_empty(), of.as_member.is_empty()) {
+                    (false, ..) | (true, true, _) => "member",
+                    (true, false, true) => "principal",
+                    (true, false, false) => "principal, member",
+                };
+                let keys: Vec<&str> = of.as_principal.iter().chain(&of.as_member).map(String::as_str).collect();
+                let mut row = head.clone();
+                row.extend([of.zone.clone(), role.to_owned(), keys.join(" ")]);
+                grid.row(row);
+                head = vec![String::new(); 4];
+            }
+        }
+        text.push_str(&grid.render(output::width()));
+    }
+    text
+}

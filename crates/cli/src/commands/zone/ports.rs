@@ -1,0 +1,56 @@
+//! The ports of a lab for answers about zones, and the state of its zone database.
+
+use sanloom_api::zoning::{ZonePort, ZoneState};
+use sanloom_core::config::{AttachedPort, Lab, Node, ZoneDefault};
+use sanloom_core::zoning::ZoneDatabase;
+
+/// The name of a port, such as `server1:0`.
+pub fn name(lab: &Lab, port: &AttachedPort) -> String {
+    format!("{}:{}", node_name(lab, port.node), port.port)
+}
+
+/// The name of a node.
+pub fn node_name(lab: &Lab, node: Node) -> &str {
+    match node {
+        Node::Switch(n) => &lab.switches[usize::from(n)].name,
+        Node::Host(n) => &lab.hosts[usize::from(n)].name,
+        Node::Storage(n) => &lab.storage[usize::from(n)].name,
+    }
+}
+
+/// A port as answers show it.
+pub fn view(lab: &Lab, port: &AttachedPort) -> ZonePort {
+    let switch = &lab.switches[usize::from(port.switch)];
+    ZonePort {
+        name: name(lab, port),
+        port_name: port.identity.port_name.to_string(),
+        node_name: port.identity.node_name.to_string(),
+        port_id: port.identity.port_id.to_string(),
+        switch: switch.name.clone(),
+        domain: switch.domain,
+        switch_port: port.identity.port,
+    }
+}
+
+/// What is in force.
+pub fn state(database: &ZoneDatabase) -> ZoneState {
+    let effective = database.effective.as_deref();
+    let zones = effective.map_or(&[][..], |effective| &effective.zones);
+    ZoneState {
+        effective: effective.map(|effective| effective.name.clone()),
+        zones: zones.iter().map(|zone| zone.name.clone()).collect(),
+        default_open: database.default_zone == ZoneDefault::Open,
+        generation: format!("{:016x}", database.generation()),
+        database_bytes: database.size().database_bytes as u64,
+    }
+}
+
+/// A line such as "configuration `day` (2 zones), default zone closed".
+pub fn state_line(state: &ZoneState) -> String {
+    let plural = if state.zones.len() == 1 { "" } else { "s" };
+    let zones = match &state.effective {
+        Some(name) => format!("configuration `{name}` ({} zone{plural})", state.zones.len()),
+        None => "no configuration in force".to_owned(),
+    };
+    format!("{zones}, default zone {}", if state.default_open { "open" } else { "closed" })
+}

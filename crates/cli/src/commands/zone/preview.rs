@@ -1,0 +1,106 @@
+//! `sanloom zone preview`: who gains and who loses sight of whom.
+
+use super::ports;
+use crate::exit::Failure;
+use crate::input::{self, LabFile};
+use crate::output;
+use crate::report::terminal::grid::{Column, Grid};
+use crate::report::{file, json};
+use sanloom_api::zoning::{PortPair, SCHEMA_VERSION, ZonePreview};
+use sanloom_core::config::{AttachedPort, Lab};
+use sanloom_core::fabric::PortIdentity;
+use sanloom_core::zoning::Preview;
+use sanloom_lab::Override;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Options of `sanloom zone preview`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    file: LabFile,
+    /// File of zone edits, described in the reference of the lab file; `-` reads it from standard input
+    #[arg(long, value_name = "FILE")]
+    edit: PathBuf,
+    /// Set a value of the lab from outside, for example `zoning.default=closed`
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
+    set: Vec<Override>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Pairs that a table shows; JSON has all.
+const TABLE_ROWS: usize = 60;
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let lab = input::load(&args.file, &args.set)?.lab;
+    let edits = LabFile { path: args.edit.clone() };
+    let transaction = sanloom_lab::edit_zones(&edits.label(), &edits.text()?, &lab)?;
+    let outcome = transaction
+        .commit()
+        .map_err(|problems| Failure::bug(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
+    let mut answer = ZonePreview {
+        schema_version: SCHEMA_VERSION,
+        lab: lab.name.clone(),
+        before: ports::state(&lab.zone_database),
+        after: ports::state(&outcome),
+        ..ZonePreview::default()
+    };
+    let after = outcome.zoning();
+    for ports in by_fabric(&lab).values() {
+        let identities: Vec<PortIdentity> = ports.iter().map(|port| port.identity).collect();
+        let preview = Preview::between(&lab.zoning, &after, &identities);
+        answer.gains.extend(names(&lab, ports, &preview.gains));
+        answer.loses.extend(names(&lab, ports, &preview.loses));
+        answer.unchanged_pairs += preview.unchanged;
+        answer.unaffected_ports += preview.unaffected_ports as u64;
+    }
+    if args.json {
+        return output::written(file::stdout(|out| json::write_value(out, &answer)));
+    }
+    output::print(&text(&answer))
+}
+
+/// The linked ports of each fabric.
+pub(crate) fn by_fabric(lab: &Lab) -> BTreeMap<u16, Vec<AttachedPort>> {
+    let mut fabrics: BTreeMap<u16, Vec<AttachedPort>> = BTreeMap::new();
+    for port in lab.attached_ports() {
+        fabrics.entry(port.fabric).or_default().push(port);
+    }
+    fabrics
+}
+
+fn names(lab: &Lab, all: &[AttachedPort], pairs: &[(u32, u32)]) -> Vec<PortPair> {
+    let name = |index: u32| ports::name(lab, &all[index as usize]);
+    pairs.iter().map(|(a, b)| PortPair(name(*a), name(*b))).collect()
+}
+
+fn text(answer: &ZonePreview) -> String {
+    let mut text = format!(
+        "{}\nbefore  {}\nafter   {}\n\n",
+        answer.lab,
+        ports::state_line(&answer.before),
+        ports::state_line(&answer.after)
+    );
+    let mut grid = Grid::new(vec![Column::left("change"), Column::left("port"), Column::left("port")]);
+    let gains = answer.gains.iter().map(|pair| ("gains", pair));
+    let all: Vec<_> = gains.chain(answer.loses.iter().map(|pair| ("loses", pair))).collect();
+    for (change, PortPair(a, b)) in all.iter().take(TABLE_ROWS) {
+        grid.row(vec![(*change).to_owned(), a.clone(), b.clone()]);
+    }
+    grid.more(all.len().saturating_sub(TABLE_ROWS));
+    text.push_str(&grid.render(output::width()));
+    if !all.is_empty() {
+        text.push('\n');
+    }
+    let count = |n: usize| format!("{n} pair{}", if n == 1 { "" } else { "s" });
+    text.push_str(&format!(
+        "{} gained, {} lost, {} unchanged; {} ports unaffected\n",
+        count(answer.gains.len()),
+        count(answer.loses.len()),
+        answer.unchanged_pairs,
+        answer.unaffected_ports
+    ));
+    text
+}

@@ -1,0 +1,96 @@
+//! `sanloom zone` and `sanloom fabric`, as a user meets them.
+
+use crate::tool::Bench;
+use insta::assert_snapshot;
+use sanloom_api::zoning::{MergePreview, ZoneExplanation, ZonePreview};
+
+const EXAMPLES: [(&str, &str); 4] = [
+    ("peer.toml", include_str!("../../../../examples/zoning-peer.toml")),
+    ("a.toml", include_str!("../../../../examples/merge-a.toml")),
+    ("b.toml", include_str!("../../../../examples/merge-b.toml")),
+    ("conflict.toml", include_str!("../../../../examples/merge-conflict.toml")),
+];
+
+const EDITS: &str = r#"
+[[edit]]
+action = "remove"
+zone = "storage1"
+members = "blade1"
+
+[[edit]]
+action = "create"
+zone = "pair"
+members = ["server1", "server2"]
+
+[[edit]]
+action = "add"
+config = "production"
+zones = "pair"
+"#;
+
+fn bench(name: &str) -> Bench {
+    let bench = Bench::new(name);
+    for (file, text) in EXAMPLES {
+        bench.write(file, text);
+    }
+    bench.write("edits.toml", EDITS);
+    bench
+}
+
+#[test]
+fn explains_why_ports_can_and_cannot_talk() {
+    let bench = bench("zone-explain");
+    let mut all = String::new();
+    for question in ["server1 array1", "server5 server6", "1,7 tape", "server1 0x020400", "server3 server3"] {
+        let ran = bench.run(&format!("zone explain peer.toml {question}"));
+        assert_eq!(ran.code, 0);
+        all.push_str(&format!("$ sanloom zone explain peer.toml {question}\n{}\n", ran.stdout));
+    }
+    assert_snapshot!(all);
+}
+
+#[test]
+fn explains_the_default_zone_and_asks_for_ports_that_there_are() {
+    let bench = bench("zone-default");
+    assert_snapshot!(bench.run("zone explain tiny.toml h1 d1").snapshot());
+    assert_snapshot!("unknown_port", bench.run("zone explain peer.toml server9 tape").snapshot());
+    let json = bench.run("zone explain peer.toml server8 tape --json");
+    let answer: ZoneExplanation = serde_json::from_str(&json.stdout).expect("JSON");
+    assert!(answer.allowed);
+    assert_eq!((answer.pairs[0].reason.as_str(), &answer.pairs[0].zones), ("common-zone", &vec!["backup".to_owned()]));
+}
+
+#[test]
+fn previews_what_edits_change() {
+    let bench = bench("zone-preview");
+    assert_snapshot!(bench.run("zone preview peer.toml --edit edits.toml").snapshot());
+    let json = bench.run("zone preview peer.toml --edit edits.toml --json");
+    let answer: ZonePreview = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!((answer.gains.len(), answer.loses.len()), (1, 4));
+    assert_ne!(answer.before.generation, answer.after.generation);
+    bench.write("bad.toml", "[[edit]]\naction = \"delete\"\nzone = \"storage1\"\n");
+    assert_snapshot!("refused_edit", bench.run("zone preview peer.toml --edit bad.toml").snapshot());
+}
+
+#[test]
+fn previews_a_merge_that_succeeds() {
+    let bench = bench("merge-good");
+    assert_snapshot!(bench.run("fabric merge-preview a.toml b.toml").snapshot());
+    let json = bench.run("fabric merge-preview a.toml b.toml --json");
+    let answer: MergePreview = serde_json::from_str(&json.stdout).expect("JSON");
+    assert!(answer.joins && json.code == 0);
+    assert_eq!(answer.merged.expect("merged").zones, ["a-zone1", "a-zone2", "b-zone1", "b-zone2"]);
+}
+
+#[test]
+fn names_the_zone_that_is_in_the_way_of_a_merge() {
+    let bench = bench("merge-bad");
+    assert_snapshot!(bench.run("fabric merge-preview a.toml conflict.toml").snapshot());
+    let json = bench.run("fabric merge-preview a.toml conflict.toml --json");
+    let answer: MergePreview = serde_json::from_str(&json.stdout).expect("JSON");
+    assert!(!answer.joins && json.code == 1);
+    assert_eq!(answer.isolation[0].name.as_deref(), Some("a-zone1"));
+    let timers = EXAMPLES[1].1.replace("[zoning]", "[timers]\ne_d_tov = \"3s\"\n\n[zoning]");
+    bench.write("same.toml", &timers);
+    assert_snapshot!("domains_and_timers", bench.run("fabric merge-preview a.toml same.toml").snapshot());
+}
