@@ -14,6 +14,7 @@
 
 mod alarms;
 pub mod config;
+pub mod domain;
 pub mod eport;
 pub mod exchange;
 pub mod fabric;
@@ -21,6 +22,7 @@ pub mod fcp;
 pub mod fspf;
 pub mod ils;
 pub mod isolation;
+pub mod names;
 pub mod nport;
 pub mod scsi;
 pub mod switch;

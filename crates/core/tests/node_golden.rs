@@ -62,6 +62,7 @@ fn logs_in_and_registers_with_the_bytes_of_a_linux_host() {
         e_d_tov: Span::from_secs(2),
         r_a_tov: Span::from_secs(10),
         seed: 0,
+        virtual_port: None,
     });
     port.handle(Instant::ZERO, Input::LinkUp);
     let flogi = sent(&mut port);

@@ -155,6 +155,7 @@ fn config(at: usize) -> NPortConfig {
         e_d_tov: Span::from_secs(2),
         r_a_tov: Span::from_secs(10),
         seed: at as u64,
+        virtual_port: None,
     }
 }
 

@@ -36,6 +36,7 @@ impl Bench {
             e_d_tov: Span::from_secs(2),
             r_a_tov: Span::from_secs(10),
             seed: 1,
+            virtual_port: None,
         });
         Bench { now: Instant::ZERO, port, request: None, said: Vec::new() }
     }

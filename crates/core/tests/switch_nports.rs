@@ -77,6 +77,7 @@ impl World {
                 e_d_tov: Span::from_secs(2),
                 r_a_tov: Span::from_secs(10),
                 seed: seed ^ n as u64,
+                virtual_port: None,
             }),
             switch: *switch,
             port: n as u16,

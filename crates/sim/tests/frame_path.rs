@@ -165,6 +165,8 @@ fn build(case: &Case) -> Both {
             arbitration: case_switch.arbitration,
             latency: Picos::from_ns(case_switch.latency_ns),
             isl_choice: case.isl_choice,
+            processor: None,
+            policy: Default::default(),
         };
         bundle_of[number].resize(usize::from(config.ports), None);
         let first_of = |bundle: u16| bundle_of[number].iter().position(|&b| b == Some(bundle)).unwrap();

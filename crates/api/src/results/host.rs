@@ -36,6 +36,10 @@ pub struct HostResult {
     pub bus_utilisation: f64,
     /// Interrupts raised.
     pub interrupts: u64,
+    /// Fabric logins of its HBAs (FLOGI, or FDISC of a virtual machine), over the whole run.
+    pub logins: u64,
+    /// Requests of its HBAs, logins and those to the services of the fabric, that nobody answered in time, over the whole run.
+    pub requests_unanswered: u64,
     /// Paths to storage.
     pub paths: Vec<PathResult>,
 }

@@ -2,9 +2,11 @@
 
 use super::{Lab, Node};
 use crate::fabric::PortIdentity;
+use crate::switch::Addressing;
 use sanloom_wire::FcId;
+use std::collections::BTreeMap;
 
-/// A port of a host or a storage system that is linked to a switch.
+/// A port of a host or a storage system that is linked to a switch, or a virtual port on one that is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AttachedPort {
     /// The host or the storage system.
@@ -15,13 +17,14 @@ pub struct AttachedPort {
     pub switch: u16,
     /// Number of the fabric that the switch belongs to: the smallest index of a switch in it.
     pub fabric: u16,
-    /// Names, switch port, and the address that the port gets at its fabric login.
+    /// Names, switch port, and the address that the port gets at its fabric login; zero where that depends on the order of
+    /// the logins: virtual ports, and flat addressing.
     pub identity: PortIdentity,
 }
 
 impl Lab {
-    /// Every linked port of a host or storage system, in the order of the links. Links that name what does not exist are
-    /// left out.
+    /// Every linked port of a host or storage system, in the order of the links, then the ports of virtual machines where
+    /// these are at first. Links that name what does not exist are left out.
     pub fn attached_ports(&self) -> Vec<AttachedPort> {
         let fabrics = self.fabrics();
         let attached = |link: &super::Link| {
@@ -43,9 +46,10 @@ impl Lab {
                 }
                 Node::Switch(_) => return None,
             };
-            let domain = self.switches.get(usize::from(switch))?.domain;
+            let config = self.switches.get(usize::from(switch))?;
             // The area of an F_Port is its number; a switch has no address for a port without an area.
-            let port_id = u8::try_from(at).map_or(FcId::ZERO, |area| FcId::from_parts(domain, area, 0));
+            let area = u8::try_from(at).ok().filter(|_| config.policy.addressing == Addressing::AreaPerPort);
+            let port_id = area.map_or(FcId::ZERO, |area| FcId::from_parts(config.domain, area, 0));
             Some(AttachedPort {
                 node: end.node,
                 port: end.port,
@@ -54,7 +58,28 @@ impl Lab {
                 identity: PortIdentity { port_id, port_name, node_name, port: at },
             })
         };
-        self.links.iter().filter_map(attached).collect()
+        let mut ports: Vec<AttachedPort> = self.links.iter().filter_map(attached).collect();
+        self.attach_virtual(&mut ports);
+        ports
+    }
+
+    /// Adds the ports of virtual machines to those of their hypervisors.
+    fn attach_virtual(&self, ports: &mut Vec<AttachedPort>) {
+        let of_host = |port: &AttachedPort| match port.node {
+            Node::Host(host) => Some(((host, port.port), *port)),
+            Node::Storage(_) | Node::Switch(_) => None,
+        };
+        let carriers: BTreeMap<(u16, u16), AttachedPort> = ports.iter().filter_map(of_host).collect();
+        for (host, number) in self.hosts.iter().zip(0..) {
+            let Some(vm) = host.virtual_machine else { continue };
+            let hbas = self.hosts.get(usize::from(vm.on)).map_or(0, |hypervisor| hypervisor.hbas.len());
+            for (hba, port) in host.hbas.iter().zip(0..) {
+                let Some(carrier) = carriers.get(&(vm.on, vm.carrier(port, hbas))) else { continue };
+                let identity =
+                    PortIdentity { port_id: FcId::ZERO, port_name: hba.wwpn, node_name: host.wwnn, ..carrier.identity };
+                ports.push(AttachedPort { node: Node::Host(number), port, identity, ..*carrier });
+            }
+        }
     }
 
     /// For each switch the number of the fabric that it belongs to: the smallest index of a switch in it.

@@ -1,6 +1,7 @@
 //! Switches, links and timers.
 
 use super::units::{LineRate, Picos};
+use crate::switch::Policy;
 
 /// A node of the lab, by index into [`super::Lab`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -32,6 +33,34 @@ pub struct Switch {
     pub latency: Picos,
     /// How one of several equal paths is chosen.
     pub isl_choice: IslChoice,
+    /// The processor that serves logins and requests to the services; `None`: they are answered at once.
+    pub processor: Option<Processor>,
+    /// What an administrator decides about logins and zoning.
+    pub policy: Policy,
+}
+
+/// What the services of a switch cost its processor. A request takes the sum of what was counted for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Processor {
+    /// One processor for the whole switch, or one for each port.
+    pub sharing: ProcessorSharing,
+    /// Any request.
+    pub per_command: Picos,
+    /// A fabric login (FLOGI or FDISC), in addition.
+    pub per_login: Picos,
+    /// Each object of the name server, at a fabric login: the search for a port of the same name.
+    pub per_name_search: Picos,
+    /// Each comparison of two addresses when the permissions of hard zoning are worked out.
+    pub per_comparison: Picos,
+}
+
+/// How many processors a switch has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ProcessorSharing {
+    /// One; requests wait for each other.
+    One,
+    /// One at each port; only requests through the same port wait for each other.
+    PerPort,
 }
 
 /// How a frame crosses a switch.

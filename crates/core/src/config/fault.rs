@@ -81,6 +81,19 @@ pub enum FaultKind {
         /// Probability for each, 0 to 1.
         probability: f64,
     },
+    /// A virtual machine goes on under another hypervisor, at once or at `until`: its port names log in there while their old
+    /// logins stand.
+    VmMove {
+        /// Index into `hosts`: the virtual machine.
+        host: u16,
+        /// Index into `hosts`: the hypervisor it moves to.
+        to: u16,
+    },
+    /// A virtual machine stops: no more requests, and when the last has ended its ports log out.
+    VmStop {
+        /// Index into `hosts`: the virtual machine.
+        host: u16,
+    },
 }
 
 /// A direction of a link.

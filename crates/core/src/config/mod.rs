@@ -14,10 +14,13 @@ mod workload;
 mod zoning;
 
 pub use attached::AttachedPort;
-pub use fabric::{Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Queueing, Switch, Timers};
+pub use fabric::{
+    Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
+};
 pub use fault::{Direction, Fault, FaultKind};
 pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage, StoragePort,
+    VirtualMachine,
 };
 pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};

@@ -1,6 +1,7 @@
 //! Hosts and storage.
 
 use super::units::Picos;
+use crate::nport::LoginScript;
 use sanloom_wire::{Wwnn, Wwpn};
 
 /// A host: HBAs, and what stands between an application's request and the HBA (document 001, section 2.2).
@@ -26,6 +27,31 @@ pub struct Host {
     pub command_timeout: Picos,
     /// How often a command is tried again before the request fails.
     pub retries: u8,
+    /// Its HBAs look for storage and log in to it; otherwise they only log in to the fabric.
+    pub discovery: bool,
+    /// Set for a virtual machine.
+    pub virtual_machine: Option<VirtualMachine>,
+}
+
+/// What makes a host a virtual machine: its HBAs are virtual ports (N_Port_ID virtualisation) on those of another host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VirtualMachine {
+    /// Index into `hosts`: the hypervisor that it is on at first.
+    pub on: u16,
+    /// Its number among the virtual machines of that hypervisor. Its first virtual port is on the HBA of this number, the next
+    /// on the next, counted round.
+    pub number: u16,
+    /// When it is created, counted from the start of the workloads; `None`: before, as soon as its hypervisor is logged in.
+    pub start: Option<Picos>,
+    /// The steps of its logins.
+    pub script: LoginScript,
+}
+
+impl VirtualMachine {
+    /// The HBA, of the `hbas` that a hypervisor has, that carries a virtual port.
+    pub fn carrier(&self, port: u16, hbas: usize) -> u16 {
+        ((usize::from(self.number) + usize::from(port)) % hbas.max(1)) as u16
+    }
 }
 
 /// A host bus adapter with one port.

@@ -83,6 +83,8 @@ problem_kinds! {
     PortUsedTwice = "port-used-twice",
     /// A link ends at a port that its node does not have.
     NoSuchPort = "no-such-port",
+    /// A virtual machine on what is no host that could carry it.
+    BadHypervisor = "bad-hypervisor",
     /// A link that joins what cannot be joined.
     BadLink = "bad-link",
     /// Links of one bundle that differ in rate or ends.

@@ -1,5 +1,6 @@
 //! Requests of other ports, and our answers.
 
+use super::fabric::FabricState;
 use super::remote::{RemoteState, flag};
 use super::{NPort, Output};
 use crate::time::Instant;
@@ -195,6 +196,8 @@ impl NPort {
 
     fn on_logo(&mut self, now: Instant, port_id: FcId) {
         match port_id {
+            _ if self.state == FabricState::Logo && port_id != FcId::F_PORT => {}
+            FcId::F_PORT if self.state == FabricState::Logo => self.go_offline(),
             FcId::F_PORT => self.start_over(now),
             FcId::NAME_SERVER => self.register_again(now),
             _ => self.lose(now, port_id),

@@ -61,8 +61,10 @@ impl NPort {
                 }
                 self.advance(now);
             }
-            (Flight::Fabric, LsAcc::Login(_)) if self.state == FabricState::Plogi => self.advance(now),
-            (Flight::Fabric, LsAcc::Empty) if self.state == FabricState::Scr => self.advance(now),
+            (Flight::Fabric, LsAcc::Login(_)) if self.state.is_service_login() => self.advance(now),
+            (Flight::Fabric, LsAcc::Empty) if self.state == FabricState::Logo => self.go_offline(),
+            (Flight::Fabric, LsAcc::Empty) if self.state.has_empty_accept() => self.advance(now),
+            (Flight::Farewell, _) => self.farewell_over(now),
             (Flight::Plogi(port_id), LsAcc::Login(login)) => {
                 return self.on_plogi_accept(now, port_id, login);
             }
@@ -109,6 +111,7 @@ impl NPort {
                 self.lose(now, port_id);
             }
             Flight::Verify(port_id) => self.on_verify_error(now, port_id, failure),
+            Flight::Farewell => self.farewell_over(now),
         }
     }
 
@@ -121,8 +124,16 @@ impl NPort {
             self.counters.registrations_refused += 1;
             return self.advance(now);
         }
+        if matches!(failure, Failure::LsRjt(_)) && self.state.is_dispensable() {
+            self.counters.registrations_refused += 1;
+            return self.advance(now);
+        }
         self.fabric_tries = self.fabric_tries.saturating_add(1);
         match (self.state, failure) {
+            // A fabric that refuses to let us go, or says nothing, has forgotten us.
+            (FabricState::Logo, failure) if failure != Failure::Timeout || self.fabric_tries >= MAX_TRIES => {
+                self.go_offline();
+            }
             // The timeout was the back-off, as long as it is not the rule.
             (_, Failure::Timeout) if self.fabric_tries <= MAX_TRIES => self.enter(now, self.state),
             (FabricState::Flogi, _) => self.retry_later(now),

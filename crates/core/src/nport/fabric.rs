@@ -2,21 +2,27 @@
 
 use super::flight::Flight;
 use super::{NPort, Output};
-use crate::exchange::usable_frame_size;
+use crate::exchange::{CONTROL_OX_IDS, usable_frame_size};
 use crate::time::{Instant, Span};
-use sanloom_wire::els::Els;
+use sanloom_wire::els::{Els, Logo};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login, feature};
 use sanloom_wire::ns::{Fc4Types, NsRequest, fcp_feature};
-use sanloom_wire::{FcId, FcType, Header};
+use sanloom_wire::{FcId, FcType, Header, Message};
 
 /// Where the fabric login of a node port stands. In every state but `Offline` and `Ready` one request is open, or is going
 /// to be repeated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FabricState {
-    /// No link.
+    /// No link, or for a virtual port: the physical port is not logged in.
     Offline,
-    /// Fabric login at FFFFFE.
+    /// Fabric login at FFFFFE: FLOGI, or FDISC of a virtual port.
     Flogi,
+    /// N_Port login at the management server FFFFFA.
+    ManagementPlogi,
+    /// Registering for link incident records at the management server.
+    Lirr,
+    /// Logout from the management server.
+    ManagementLogo,
     /// N_Port login at the name server FFFFFC.
     Plogi,
     /// Registering the node name.
@@ -31,32 +37,106 @@ pub enum FabricState {
     RffId,
     /// Registering for RSCN at the fabric controller FFFFFD.
     Scr,
+    /// Logout from the name server.
+    NameServerLogo,
+    /// N_Port login at the name server again, to ask it for targets.
+    DiscoveryPlogi,
     /// Registered; discovery and logins go on from here.
     Ready,
+    /// Logout from the fabric.
+    Logo,
 }
 
 impl FabricState {
-    fn next(self) -> FabricState {
-        match self {
-            FabricState::Offline | FabricState::Flogi => FabricState::Plogi,
-            FabricState::Plogi => FabricState::RnnId,
-            FabricState::RnnId => FabricState::RsnnNn,
-            FabricState::RsnnNn => FabricState::RspnId,
-            FabricState::RspnId => FabricState::RftId,
-            FabricState::RftId => FabricState::RffId,
-            FabricState::RffId => FabricState::Scr,
-            FabricState::Scr | FabricState::Ready => FabricState::Ready,
-        }
-    }
-
     /// A registration with the name server.
     pub(super) fn is_registration(self) -> bool {
         (FabricState::RnnId..=FabricState::RffId).contains(&self)
+    }
+
+    /// A login with a service of the fabric.
+    pub(super) fn is_service_login(self) -> bool {
+        matches!(self, FabricState::ManagementPlogi | FabricState::Plogi | FabricState::DiscoveryPlogi)
+    }
+
+    /// A link service whose accept has no parameters.
+    pub(super) fn has_empty_accept(self) -> bool {
+        matches!(self, FabricState::Scr | FabricState::Lirr | FabricState::ManagementLogo | FabricState::NameServerLogo)
+    }
+
+    /// A step of [`LoginScript::Npiv`] that the port can do without.
+    pub(super) fn is_dispensable(self) -> bool {
+        matches!(
+            self,
+            FabricState::ManagementPlogi
+                | FabricState::Lirr
+                | FabricState::ManagementLogo
+                | FabricState::NameServerLogo
+        )
+    }
+}
+
+/// The steps between the fabric login and [`FabricState::Ready`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum LoginScript {
+    /// Those of Linux (libfc). An FDISC waits 2 × R_A_TOV for its answer.
+    #[default]
+    Standard,
+    /// Those of document 000, figure 6: FDISC, SCR, a session with the management server for LIRR, one with the name server
+    /// for RFT_ID. An FDISC waits E_D_TOV, which that document says a hypervisor must not exceed. An initiator goes on with
+    /// a session at the name server, to find its targets.
+    Npiv,
+}
+
+impl LoginScript {
+    const fn steps(self) -> &'static [FabricState] {
+        match self {
+            LoginScript::Standard => &[
+                FabricState::Flogi,
+                FabricState::Plogi,
+                FabricState::RnnId,
+                FabricState::RsnnNn,
+                FabricState::RspnId,
+                FabricState::RftId,
+                FabricState::RffId,
+                FabricState::Scr,
+            ],
+            LoginScript::Npiv => &[
+                FabricState::Flogi,
+                FabricState::Scr,
+                FabricState::ManagementPlogi,
+                FabricState::Lirr,
+                FabricState::ManagementLogo,
+                FabricState::Plogi,
+                FabricState::RftId,
+                FabricState::NameServerLogo,
+                FabricState::DiscoveryPlogi,
+            ],
+        }
+    }
+}
+
+/// What makes a node port a virtual one (FC-LS, N_Port_ID virtualisation).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct VirtualPort {
+    /// Its number among the virtual ports of its physical port, 1 to 4094. All FDISCs of a physical port have S_ID 0, so it
+    /// keeps their exchange numbers apart.
+    pub number: u16,
+    /// How it logs in.
+    pub script: LoginScript,
+}
+
+impl VirtualPort {
+    /// Exchange number of FDISC number `attempt`: eight for each port, so that a late answer meets no younger exchange.
+    fn fdisc_ox_id(self, attempt: u8) -> u16 {
+        *CONTROL_OX_IDS.start() + (self.number % 4095) * 8 + u16::from(attempt % 8)
     }
 }
 
 /// SCR: changes that the fabric and that N_Ports detect.
 const SCR_FULL: u8 = 3;
+/// LIRR: all link incident records, in the common format.
+const LIRR_UNCONDITIONAL: u8 = 2;
+const LIRR_COMMON_FORMAT: u8 = 0;
 /// FC-PH version that today's ports give as highest and lowest.
 const FC_PH_3: u8 = 0x20;
 /// PLOGI: 255 concurrent sequences in all, relative offset for all information categories.
@@ -74,17 +154,22 @@ impl NPort {
         };
         let registration = match state {
             FabricState::Offline => return,
-            FabricState::Flogi => {
-                let flogi = Els::Flogi(self.flogi_parameters());
-                return self.request(now, FcId::F_PORT, self.config.e_d_tov, Flight::Fabric, flogi);
+            FabricState::Flogi => return self.enter_flogi(now),
+            FabricState::Plogi | FabricState::DiscoveryPlogi => {
+                return self.ask_service(now, FcId::NAME_SERVER, Els::Plogi(self.plogi_parameters()));
             }
-            FabricState::Plogi => {
-                let plogi = Els::Plogi(self.plogi_parameters());
-                return self.request(now, FcId::NAME_SERVER, self.request_timeout(), Flight::Fabric, plogi);
+            FabricState::ManagementPlogi => {
+                return self.ask_service(now, FcId::MANAGEMENT_SERVER, Els::Plogi(self.plogi_parameters()));
             }
+            FabricState::Lirr => {
+                let lirr = Els::Lirr { function: LIRR_UNCONDITIONAL, format: LIRR_COMMON_FORMAT };
+                return self.ask_service(now, FcId::MANAGEMENT_SERVER, lirr);
+            }
+            FabricState::ManagementLogo => return self.ask_service(now, FcId::MANAGEMENT_SERVER, self.logo()),
+            FabricState::NameServerLogo => return self.ask_service(now, FcId::NAME_SERVER, self.logo()),
+            FabricState::Logo => return self.ask_service(now, FcId::F_PORT, self.logo()),
             FabricState::Scr => {
-                let scr = Els::Scr { function: SCR_FULL };
-                return self.request(now, FcId::FABRIC_CONTROLLER, self.request_timeout(), Flight::Fabric, scr);
+                return self.ask_service(now, FcId::FABRIC_CONTROLLER, Els::Scr { function: SCR_FULL });
             }
             FabricState::Ready => {
                 if self.config.initiator {
@@ -105,10 +190,60 @@ impl NPort {
         self.ask_name_server(now, Flight::Fabric, registration);
     }
 
+    fn enter_flogi(&mut self, now: Instant) {
+        let parameters = self.flogi_parameters();
+        let Some(virtual_port) = self.config.virtual_port else {
+            return self.request(now, FcId::F_PORT, self.config.e_d_tov, Flight::Fabric, Els::Flogi(parameters));
+        };
+        let timeout = match virtual_port.script {
+            LoginScript::Standard => self.request_timeout(),
+            LoginScript::Npiv => self.config.e_d_tov,
+        };
+        let ox_id = virtual_port.fdisc_ox_id(self.fdiscs);
+        self.fdiscs = self.fdiscs.wrapping_add(1);
+        self.flights.open_as(ox_id, now + timeout, FcId::F_PORT, Flight::Fabric);
+        self.send(FcId::F_PORT, ox_id, Message::from(Els::Fdisc(parameters)));
+    }
+
+    fn ask_service(&mut self, now: Instant, service: FcId, els: Els) {
+        self.request(now, service, self.request_timeout(), Flight::Fabric, els);
+    }
+
+    fn logo(&self) -> Els {
+        Els::Logo(Logo { port_id: self.port_id, port_name: self.config.wwpn })
+    }
+
     /// The request of the present state was answered, or can be done without.
     pub(super) fn advance(&mut self, now: Instant) {
         self.fabric_tries = 0;
-        self.enter(now, self.state.next());
+        let script = self.config.virtual_port.map_or(LoginScript::Standard, |port| port.script);
+        let mut after = script.steps().iter().skip_while(|step| **step != self.state).skip(1);
+        let wanted = |step: &&FabricState| **step != FabricState::DiscoveryPlogi || self.config.initiator;
+        let next = after.find(wanted).copied().unwrap_or(FabricState::Ready);
+        self.enter(now, next);
+    }
+
+    /// Says goodbye to every port that we are logged in with, then to the fabric.
+    pub(super) fn log_out_of_fabric(&mut self, now: Instant) {
+        if self.port_id == FcId::ZERO {
+            return self.go_offline();
+        }
+        if self.state == FabricState::Logo {
+            return;
+        }
+        for remote in self.lose_remotes().iter().filter(|remote| remote.state.is_logged_in()) {
+            self.request(now, remote.port_id, self.config.e_d_tov, Flight::Farewell, self.logo());
+        }
+        self.state = FabricState::Logo;
+        self.farewell_over(now);
+    }
+
+    /// A port that we said goodbye to has answered, or will not: after the last, the fabric's turn has come. Were it before,
+    /// the answers could not reach us any more.
+    pub(super) fn farewell_over(&mut self, now: Instant) {
+        if self.state == FabricState::Logo && self.flights.is_empty() {
+            self.enter(now, FabricState::Logo);
+        }
     }
 
     /// FLOGI was accepted; the D_ID of the accept is our address. False if the accept makes no sense.
@@ -145,9 +280,17 @@ impl NPort {
     /// The name server has logged us out: the logins with other ports stand, but they are looked up again after the
     /// registrations.
     pub(super) fn register_again(&mut self, now: Instant) {
+        let npiv = self.config.virtual_port.is_some_and(|port| port.script == LoginScript::Npiv);
+        let resume = match self.state {
+            _ if !npiv => FabricState::Plogi,
+            FabricState::Ready if self.config.initiator => FabricState::DiscoveryPlogi,
+            FabricState::Plogi | FabricState::RftId | FabricState::DiscoveryPlogi => FabricState::Plogi,
+            // There is no session that could end.
+            _ => return,
+        };
         self.flights.forget_services();
         self.discovery.open = false;
-        self.state = FabricState::Plogi;
+        self.state = resume;
         self.fabric_tries = 1;
         self.fabric_retry_at = Some(now + self.back_off(1));
     }

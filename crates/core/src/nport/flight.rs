@@ -23,11 +23,13 @@ pub(super) enum Flight {
     Adisc(FcId),
     /// Is a port still in the name server?
     Verify(FcId),
+    /// We log out from a port, whatever it says.
+    Farewell,
 }
 
 impl Flight {
     fn is_about_remote(self) -> bool {
-        !matches!(self, Flight::Fabric | Flight::Discovery)
+        !matches!(self, Flight::Fabric | Flight::Discovery | Flight::Farewell)
     }
 }
 
@@ -60,8 +62,13 @@ impl Flights {
         }
         let ox_id = self.next_ox_id;
         self.advance();
-        self.open.push(Open { deadline, ox_id, d_id, flight });
+        self.open_as(ox_id, deadline, d_id, flight);
         ox_id
+    }
+
+    /// Opens an exchange with an OX_ID of the caller's choice.
+    pub(super) fn open_as(&mut self, ox_id: u16, deadline: Instant, d_id: FcId, flight: Flight) {
+        self.open.push(Open { deadline, ox_id, d_id, flight });
     }
 
     fn advance(&mut self) {
@@ -69,9 +76,18 @@ impl Flights {
             if self.next_ox_id >= *CONTROL_OX_IDS.end() { *CONTROL_OX_IDS.start() } else { self.next_ox_id + 1 };
     }
 
+    fn find(&self, reply: &Header) -> Option<usize> {
+        self.open.iter().position(|open| open.ox_id == reply.ox_id && open.d_id == reply.s_id)
+    }
+
+    /// A reply belongs to an open exchange.
+    pub(super) fn is_open(&self, reply: &Header) -> bool {
+        self.find(reply).is_some()
+    }
+
     /// Closes the exchange that a reply belongs to.
     pub(super) fn close(&mut self, reply: &Header) -> Option<Flight> {
-        let at = self.open.iter().position(|open| open.ox_id == reply.ox_id && open.d_id == reply.s_id)?;
+        let at = self.find(reply)?;
         Some(self.open.remove(at).flight)
     }
 
@@ -85,13 +101,18 @@ impl Flights {
     pub(super) fn forget_remote(&mut self, port_id: FcId) {
         self.open.retain(|open| match open.flight {
             Flight::Plogi(id) | Flight::Prli(id) | Flight::Adisc(id) | Flight::Verify(id) => id != port_id,
-            Flight::Fabric | Flight::Discovery => true,
+            Flight::Fabric | Flight::Discovery | Flight::Farewell => true,
         });
     }
 
     /// Closes everything that is about the fabric's services.
     pub(super) fn forget_services(&mut self) {
         self.open.retain(|open| open.flight.is_about_remote());
+    }
+
+    /// Nothing waits for a reply.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
     }
 
     pub(super) fn clear(&mut self) {

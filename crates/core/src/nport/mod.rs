@@ -6,6 +6,17 @@
 //!      | LinkDown         +---- three requests in a row without an answer, LOGO from the fabric ------+
 //! ```
 //!
+//! A virtual port (N_Port_ID virtualisation) lives on a physical one: its "link" is the fabric login of that port, and it
+//! sends FDISC where the physical port sends FLOGI. With [`LoginScript::Npiv`] it takes the steps of document 000,
+//! figure 6:
+//!
+//! ```text
+//!   offline --LinkUp--> flogi --> scr --> management_plogi --> lirr --> management_logo      (FDISC, FFFFFD, FFFFFA)
+//!      ^                                                                      |
+//!      |                  ready <-- discovery_plogi <-- name_server_logo <-- rft_id <-- plogi         (FFFFFC)
+//!      +--- logo <---------+ LogOut           (an initiator only)
+//! ```
+//!
 //! The order of the registrations is the one of libfc. When ready, an initiator asks the name server for the targets it
 //! may see (GID_FF; GPN_FT where that is not supported) and logs in to each, a bounded number at a time. A target waits
 //! to be logged in to. Changes come as RSCN: an initiator asks again, one question at a time, and verifies the ports in
@@ -27,7 +38,7 @@ mod login;
 mod remote;
 mod rscn;
 
-pub use fabric::FabricState;
+pub use fabric::{FabricState, LoginScript, VirtualPort};
 pub use remote::RemoteState;
 
 use crate::time::{Instant, Span};
@@ -64,15 +75,20 @@ pub struct NPortConfig {
     pub r_a_tov: Span,
     /// Seed of the jitter in back-offs.
     pub seed: u64,
+    /// Set for a virtual port.
+    pub virtual_port: Option<VirtualPort>,
 }
 
 /// What happens to a node port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// The link is up; nothing if it was up before.
+    /// The link is up, or for a virtual port: the physical port has its fabric login. Nothing if it was so before.
     LinkUp,
-    /// The link is down: all logins are gone.
+    /// The link is down, or the fabric login of the physical port is gone: all logins are gone, without a word to anybody.
     LinkDown,
+    /// Log out: LOGO to every remote port and to the F_Port; offline when the fabric has answered or has been asked three
+    /// times. [`Input::LinkUp`] starts again.
+    LogOut,
     /// An ELS or CT message for us.
     Frame(Frame),
     /// Time has passed.
@@ -157,6 +173,8 @@ pub struct NPort {
     /// The step of `state` is tried again then; nothing while its request is open.
     fabric_retry_at: Option<Instant>,
     fabric_tries: u8,
+    /// FDISCs sent so far.
+    fdiscs: u8,
     discovery: Discovery,
     remotes: Remotes,
     /// Remote ports that something is to be done about, and when.
@@ -177,6 +195,7 @@ impl NPort {
             fabric_receive_size_bytes: config.receive_size_bytes,
             fabric_retry_at: None,
             fabric_tries: 0,
+            fdiscs: 0,
             discovery: Discovery::default(),
             remotes: Remotes::default(),
             due: BTreeSet::new(),
@@ -196,6 +215,7 @@ impl NPort {
             Input::LinkUp if self.state == FabricState::Offline => self.enter(now, FabricState::Flogi),
             Input::LinkUp => {}
             Input::LinkDown => self.go_offline(),
+            Input::LogOut => self.log_out_of_fabric(now),
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Timeout => self.on_timeout(now),
         }
@@ -234,6 +254,12 @@ impl NPort {
     /// Our address; [`FcId::ZERO`] without a fabric login.
     pub fn port_id(&self) -> FcId {
         self.port_id
+    }
+
+    /// The frame answers a login of ours that asks for an address: its D_ID is new or zero, so the driver of a physical
+    /// port with virtual ports cannot know by it whom the frame is for.
+    pub fn expects(&self, reply: &Header) -> bool {
+        self.port_id == FcId::ZERO && self.flights.is_open(reply)
     }
 
     /// E_D_TOV in force.
@@ -320,21 +346,25 @@ impl NPort {
 
     /// Every login is gone, without a word to anybody.
     fn lose_fabric(&mut self) {
+        self.lose_remotes();
+        if self.port_id != FcId::ZERO {
+            self.port_id = FcId::ZERO;
+            self.outputs.push_back(Output::FabricDown);
+        }
+    }
+
+    /// Every login with another port is gone, and everything that was under way; what was known of the ports is returned.
+    fn lose_remotes(&mut self) -> Remotes {
         self.flights.clear();
         self.due.clear();
         self.discovery = Discovery::default();
         self.fabric_retry_at = None;
         self.fabric_tries = 0;
-        for remote in std::mem::take(&mut self.remotes).iter() {
-            if remote.state.is_up() {
-                let down = Output::RemoteDown { port_id: remote.port_id, wwpn: remote.wwpn };
-                self.outputs.push_back(down);
-            }
+        let remotes = std::mem::take(&mut self.remotes);
+        for remote in remotes.iter().filter(|remote| remote.state.is_up()) {
+            self.outputs.push_back(Output::RemoteDown { port_id: remote.port_id, wwpn: remote.wwpn });
         }
-        if self.port_id != FcId::ZERO {
-            self.port_id = FcId::ZERO;
-            self.outputs.push_back(Output::FabricDown);
-        }
+        remotes
     }
 
     /// Sends an ELS request and opens its exchange.

@@ -74,3 +74,20 @@ pub struct Work {
     /// RSCN pages noted for a recipient.
     pub notifications: u64,
 }
+
+impl Work {
+    /// What was done since `before`.
+    pub fn since(&self, before: Work) -> Work {
+        Work {
+            zone_members: self.zone_members - before.zone_members,
+            objects: self.objects - before.objects,
+            names_searched: self.names_searched - before.names_searched,
+            comparisons: self.comparisons - before.comparisons,
+            own_port_comparisons: self.own_port_comparisons - before.own_port_comparisons,
+            remote_comparisons: self.remote_comparisons - before.remote_comparisons,
+            gap_entries: self.gap_entries - before.gap_entries,
+            permissions: self.permissions - before.permissions,
+            notifications: self.notifications - before.notifications,
+        }
+    }
+}

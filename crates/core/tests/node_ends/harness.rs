@@ -214,6 +214,7 @@ impl World {
             e_d_tov: E_D_TOV,
             r_a_tov: R_A_TOV,
             seed: at as u64,
+            virtual_port: None,
         });
         self.nodes.push(Node {
             nport,

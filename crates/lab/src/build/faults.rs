@@ -82,6 +82,8 @@ fn keys_of(trouble: Trouble) -> &'static [&'static str] {
         Trouble::SlowReceiver => &["port", "link", "end", "delay", "until", "for"],
         Trouble::WithheldCredits => &["port", "link", "end", "until", "for"],
         Trouble::LostRRdy => &["port", "link", "end", "probability", "until", "for"],
+        Trouble::VmMove => &["vm", "to", "until", "for"],
+        Trouble::VmStop => &["vm"],
     }
 }
 
@@ -160,6 +162,11 @@ impl Finder<'_, '_> {
             Trouble::LostRRdy => {
                 (self.ends().into_iter()).map(|(link, end)| FaultKind::LostRRdy { link, end, probability }).collect()
             }
+            Trouble::VmMove => match self.destination() {
+                Some(to) => self.machines().into_iter().map(|host| FaultKind::VmMove { host, to }).collect(),
+                None => Vec::new(),
+            },
+            Trouble::VmStop => self.machines().into_iter().map(|host| FaultKind::VmStop { host }).collect(),
         }
     }
 
@@ -314,19 +321,37 @@ impl Finder<'_, '_> {
     }
 
     fn switches(&mut self) -> Vec<u16> {
-        self.need("switch");
-        let mut switches = Vec::new();
-        for (text, origin) in self.element.patterns("switch") {
+        let switches = self.nodes("switch", "switch", |node| matches!(node, Node::Switch(_)));
+        switches.into_iter().filter_map(|node| if let Node::Switch(i) = node { Some(i) } else { None }).collect()
+    }
+
+    /// The virtual machines that `vm` names.
+    fn machines(&mut self) -> Vec<u16> {
+        let hosts = self.nodes("vm", "host", |node| matches!(node, Node::Host(_)));
+        hosts.into_iter().filter_map(|node| if let Node::Host(i) = node { Some(i) } else { None }).collect()
+    }
+
+    /// The nodes that a key names.
+    fn nodes(&mut self, key: &str, wanted: &str, accept: fn(Node) -> bool) -> Vec<Node> {
+        self.need(key);
+        let mut nodes = Vec::new();
+        for (text, origin) in self.element.patterns(key) {
             let Some(names) = self.budget.expand(text, origin, self.sink) else {
                 continue;
             };
-            for name in names.iter() {
-                let accept = |node| matches!(node, Node::Switch(_));
-                if let Some(Node::Switch(i)) = self.names.find(name, "switch", accept, origin, self.sink) {
-                    switches.push(i);
-                }
-            }
+            nodes.extend(names.iter().filter_map(|name| self.names.find(name, wanted, accept, origin, self.sink)));
         }
-        switches
+        nodes
+    }
+
+    /// The hypervisor that `to` names.
+    fn destination(&mut self) -> Option<u16> {
+        self.need("to");
+        let name = self.element.text("to")?;
+        let origin = self.element.origin("to");
+        match self.names.find(name, "host", |node| matches!(node, Node::Host(_)), &origin, self.sink)? {
+            Node::Host(to) => Some(to),
+            Node::Switch(_) | Node::Storage(_) => None,
+        }
     }
 }

@@ -6,6 +6,7 @@ mod holes;
 mod links;
 mod nodes;
 mod ports;
+mod vms;
 mod workloads;
 mod zones;
 
@@ -79,6 +80,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         expectations: Vec::new(),
     };
     let names = nodes::Names::of(&lab);
+    vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
     let zone_places = zones::build(document, &mut lab, &names, &mut budget, sink);

@@ -10,8 +10,9 @@ use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_core::config::{
     Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Lab, Lun, MAX_NODES,
-    Multipath, Node, PathPolicy, Picos, Queueing, Service, Storage, StoragePort, Switch,
+    Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
 };
+use sanloom_core::switch::{LoginLimits, Policy};
 use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,9 +119,33 @@ pub(super) fn switches<'d>(
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
             latency: element.time("latency").unwrap_or_default(),
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
+            policy: policy(element),
+            processor: has_table(element, "processor").then(|| Processor {
+                sharing: element
+                    .choice("processor.sharing", schema::PROCESSOR_SHARINGS)
+                    .unwrap_or(ProcessorSharing::One),
+                per_command: element.time("processor.per_command").unwrap_or_default(),
+                per_login: element.time("processor.per_login").unwrap_or_default(),
+                per_name_search: element.time("processor.per_name_search").unwrap_or_default(),
+                per_comparison: element.time("processor.per_comparison").unwrap_or_default(),
+            }),
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
+}
+
+fn policy(element: &Element<'_>) -> Policy {
+    Policy {
+        addressing: element.choice("addressing", schema::ADDRESSINGS).unwrap_or_default(),
+        limits: LoginLimits {
+            per_port: element.integer("logins_per_port").unwrap_or(u32::MAX),
+            per_switch: element.integer("logins_per_switch").unwrap_or(u32::MAX),
+        },
+        duplicate_names: element.choice("duplicate_names", schema::DUPLICATE_NAMES_CHOICES).unwrap_or_default(),
+        hard_zoning: element.choice("hard_zoning", schema::HARD_ZONINGS).unwrap_or_default(),
+        name_lookup: element.choice("name_lookup", schema::NAME_LOOKUPS).unwrap_or_default(),
+        ..Policy::default()
+    }
 }
 
 pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut Sink) -> (Vec<Host>, Vec<Where<'d>>) {
@@ -174,6 +199,9 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                 },
                 command_timeout: e.time("command_timeout").unwrap_or(Picos::from_secs(5)),
                 retries: e.integer("retries").unwrap_or(5),
+                discovery: e.flag("discovery"),
+                // Filled in when the names of all hosts are known.
+                virtual_machine: None,
             }
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Sections of hosts and storage.
 
-use super::{Fallback, Form, Key, Kind, PATH_POLICY, SCHEDULER, SectionDef};
+use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
 const WWNN: Key = Key {
     path: "wwnn",
@@ -224,6 +224,46 @@ pub(super) const HOST: SectionDef = SectionDef {
             meaning: "How often a command is tried again before its request fails.",
             example: "5",
             also: &["retry"],
+        },
+        Key {
+            path: "discovery",
+            kind: Kind::Flag,
+            fallback: Fallback::Value("true"),
+            meaning: "The HBAs look for storage and log in to it; `false`: they log in to the fabric only.",
+            example: "false",
+            also: &["discover", "initiator"],
+        },
+        Key {
+            path: "on",
+            kind: Kind::Pattern,
+            fallback: Fallback::Absent("the host is a machine with links of its own"),
+            meaning: "Makes the host a virtual machine: its HBAs are virtual ports (NPIV) on those of this host, its hypervisor. Of a range of hypervisors, the virtual machines of a range take one after the other in turn; on a hypervisor, they take its HBAs in turn.",
+            example: "\"hypervisor{1..4}\"",
+            also: &["hypervisor", "vm_on", "parent"],
+        },
+        Key {
+            path: "start",
+            kind: Kind::Time,
+            fallback: Fallback::Absent("before the workloads, when its hypervisor has logged in"),
+            meaning: "When a virtual machine is created and its ports log in (FDISC), counted from the start of the workloads.",
+            example: "\"100ms\"",
+            also: &["created", "create_at", "at"],
+        },
+        Key {
+            path: "interval",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"0s\""),
+            meaning: "Time between the creations of the virtual machines of a range, from `start` on.",
+            example: "\"1ms\"",
+            also: &["every", "spacing"],
+        },
+        Key {
+            path: "login",
+            kind: Kind::Choice(LOGIN_SCRIPT),
+            fallback: Fallback::Value("\"standard\""),
+            meaning: "Steps by which a virtual machine logs in.",
+            example: "\"npiv\"",
+            also: &["script", "login_script"],
         },
     ],
 };

@@ -257,7 +257,7 @@ pub(super) const FAULT: SectionDef = SectionDef {
             fallback: Fallback::Absent("it stays, or is a single event"),
             meaning: "When it ends by itself.",
             example: "\"1.5s\"",
-            also: &["end", "stop", "to"],
+            also: &["end", "stop"],
         },
         Key {
             path: "for",
@@ -298,6 +298,22 @@ pub(super) const FAULT: SectionDef = SectionDef {
             meaning: "The switch, or a range of switches.",
             example: "\"core\"",
             also: &["switches"],
+        },
+        Key {
+            path: "vm",
+            kind: Kind::Pattern,
+            fallback: Fallback::Absent("needed by `vm-move` and `vm-stop` only"),
+            meaning: "The virtual machine, or a range of them.",
+            example: "\"vm3\"",
+            also: &["host", "vms", "machine"],
+        },
+        Key {
+            path: "to",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("needed by `vm-move` only"),
+            meaning: "The hypervisor that the virtual machine moves to.",
+            example: "\"hypervisor2\"",
+            also: &["on", "hypervisor", "destination"],
         },
         Key {
             path: "end",

@@ -2,8 +2,10 @@
 
 use super::Word;
 use sanloom_core::config::{
-    Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, Queueing, ZoneDefault,
+    Arbitration, Direction, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing, Queueing, ZoneDefault,
 };
+use sanloom_core::nport::LoginScript;
+use sanloom_core::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
 
 /// Two tables of equal length: the words with their meanings, and the values.
 macro_rules! words {
@@ -46,6 +48,39 @@ words!(PATH_POLICY, PATH_POLICIES: PathPolicy {
     "least-queue" => PathPolicy::LeastQueue, "the path with the fewest commands outstanding";
     "service-time" => PathPolicy::ServiceTime, "the path with the least outstanding bytes per recent throughput";
     "failover" => PathPolicy::Failover, "the first usable path only";
+});
+
+words!(PROCESSOR_SHARING, PROCESSOR_SHARINGS: ProcessorSharing {
+    "one" => ProcessorSharing::One, "one for the whole switch; requests wait for each other";
+    "per-port" => ProcessorSharing::PerPort, "one at each port; only requests through the same port wait for each other";
+});
+
+words!(ADDRESSING, ADDRESSINGS: Addressing {
+    "area-per-port" => Addressing::AreaPerPort, "port p gives out the area p: up to 256 logins, virtual ones included, and no logins beyond port 255";
+    "flat" => Addressing::Flat, "every port gives out any of the 65,536 addresses of the domain";
+});
+
+words!(DUPLICATE_NAMES, DUPLICATE_NAMES_CHOICES: DuplicateNames {
+    "new-wins" => DuplicateNames::NewWins, "the port that has the name is logged out";
+    "old-wins" => DuplicateNames::OldWins, "the new login is rejected";
+    "block" => DuplicateNames::Block, "as `old-wins`, and the port where it was tried takes no more logins until its link has been down";
+});
+
+words!(HARD_ZONING, HARD_ZONINGS: HardZoning {
+    "zone-mates" => HardZoning::ZoneMates, "only the zone-mates of the port that logs in or out are looked at";
+    "standard" => HardZoning::Standard, "all addresses behind its switch port are compared with all behind the others (document 000, section V-IV)";
+    "modified" => HardZoning::Modified, "the new address is compared with all behind the other ports (document 000, section V-V)";
+    "off" => HardZoning::Off, "the name server hides ports, but every frame passes";
+});
+
+words!(NAME_LOOKUP, NAME_LOOKUPS: NameLookup {
+    "indexed" => NameLookup::Indexed, "in an index";
+    "linear" => NameLookup::Linear, "entry by entry, as the switch of document 000 does";
+});
+
+words!(LOGIN_SCRIPT, LOGIN_SCRIPTS: LoginScript {
+    "standard" => LoginScript::Standard, "those of Linux; an FDISC waits twice R_A_TOV for its answer";
+    "npiv" => LoginScript::Npiv, "FDISC, SCR, LIRR and RFT_ID in sessions of their own (document 000, figure 6); an FDISC waits E_D_TOV";
 });
 
 words!(ZONE_DEFAULT, ZONE_DEFAULTS: ZoneDefault {
@@ -97,6 +132,8 @@ pub(crate) enum Trouble {
     SlowReceiver,
     WithheldCredits,
     LostRRdy,
+    VmMove,
+    VmStop,
 }
 
 words!(TROUBLE, TROUBLES: Trouble {
@@ -109,4 +146,6 @@ words!(TROUBLE, TROUBLES: Trouble {
     "slow-receiver" => Trouble::SlowReceiver, "`port` (or the `end` of `link`) gives each credit back `delay` later";
     "withheld-credits" => Trouble::WithheldCredits, "`port` (or the `end` of `link`) gives no credits back";
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
+    "vm-move" => Trouble::VmMove, "`vm` goes on under the hypervisor `to`: its port names log in there while their old logins stand; with `until` or `for` it is away in between";
+    "vm-stop" => Trouble::VmStop, "`vm` makes no more requests, and when the last has ended, logs out";
 });

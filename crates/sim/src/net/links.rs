@@ -138,17 +138,21 @@ impl Net {
         }
     }
 
-    /// Data of an exchange that an N_Port has not sent yet will not be sent; `originator` tells whose OX_ID it is.
-    pub fn forget_exchange(&mut self, nport: u16, ox_id: u16, rx_id: u16, from_responder: bool) {
+    /// Data of an exchange that an N_Port has not sent yet will not be sent; `from_responder` tells whose number counts.
+    /// `s_id`: the address whose exchange it is, where several send through the N_Port.
+    pub fn forget_exchange(&mut self, nport: u16, s_id: Option<FcId>, ox_id: u16, rx_id: u16, from_responder: bool) {
+        let other = |of: FcId| s_id.is_some_and(|s_id| s_id != of);
         let plane = &mut self.nports[usize::from(nport)];
         let before = plane.waiting.len();
         plane.waiting.retain(|item| match item {
             Tx::Data(seq) => {
                 seq.from_responder != from_responder
+                    || other(seq.s_id)
                     || if from_responder { seq.rx_id != rx_id } else { seq.ox_id != ox_id }
             }
             Tx::Frame(frame) => {
                 frame.from_responder() != from_responder
+                    || other(frame.s_id())
                     || if from_responder { frame.rx_id() != rx_id } else { frame.ox_id() != ox_id }
             }
             Tx::Message(_) => true,

@@ -49,7 +49,7 @@ fn frames(world: &World) -> Option<String> {
     if net.frames_under_way() > 0 {
         return Some(format!("{} frames are under way: {}", net.frames_under_way(), whereabouts(world)));
     }
-    let waiting = (0..world.nodes.len() as u16).find(|&nport| net.waiting(nport) > 0);
+    let waiting = world.nodes.iter().map(|node| node.plane).find(|&plane| net.waiting(plane) > 0);
     if let Some(nport) = waiting {
         return Some(format!("N_Port {nport} has {} items to send", net.waiting(nport)));
     }

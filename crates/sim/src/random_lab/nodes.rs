@@ -111,6 +111,8 @@ impl Swarm {
             },
             command_timeout: Picos::from_us(dice.spread(5_000, 300_000)),
             retries: dice.range(0, 6) as u8,
+            discovery: true,
+            virtual_machine: None,
         }
     }
 

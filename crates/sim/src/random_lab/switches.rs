@@ -154,6 +154,8 @@ impl Kinds {
             arbitration: dice.weighted(&self.arbitration),
             latency: Picos::from_ns(if dice.chance(1, 2) { 0 } else { dice.spread(100, 5_000) }),
             isl_choice: dice.weighted(&self.isl_choice),
+            processor: None,
+            policy: Default::default(),
         });
         number
     }

@@ -69,6 +69,14 @@ pub(super) fn fault_text(view: &View<'_>, fault: &Fault) -> FaultText {
         FaultKind::LostRRdy { link, end, probability } => {
             on_link(link, format!("{} of the R_RDYs of {} get lost", percent(probability), end_name(link, end)))
         }
+        FaultKind::VmMove { host, to } => {
+            let (name, to) = (view.names.node(Node::Host(host)).to_owned(), view.names.node(Node::Host(to)));
+            FaultText { what: format!("virtual machine {name} moves to {to}"), link: None, node: Some(name) }
+        }
+        FaultKind::VmStop { host } => {
+            let name = view.names.node(Node::Host(host)).to_owned();
+            FaultText { what: format!("virtual machine {name} stops"), link: None, node: Some(name) }
+        }
     }
 }
 

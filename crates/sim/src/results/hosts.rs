@@ -7,6 +7,7 @@ use crate::stats::LatencyHistogram;
 use crate::world::{HostNode, WorkloadMeasure};
 use sanloom_api::results::measure::{mean_us, per_s, s_of_ps};
 use sanloom_api::results::{HostResult, IoStats, PathResult, StreamHostResult, StreamResult, Totals};
+use sanloom_core::nport;
 
 /// Sums that make an [`IoStats`].
 #[derive(Clone, Copy, Default)]
@@ -89,10 +90,18 @@ pub(super) fn hosts(view: &View<'_>) -> Vec<HostResult> {
                 cpu_utilisation: host.cpu.utilisation(now).clamp(0.0, 1.0),
                 bus_utilisation: host.buses.iter().map(|bus| bus.utilisation(now)).fold(0.0, f64::max).min(1.0),
                 interrupts: host.interrupts.iter().map(|interrupts| interrupts.raised()).sum(),
+                logins: login_count(view, host, |counters| counters.fabric_logins),
+                requests_unanswered: login_count(view, host, |counters| counters.timeouts),
                 paths: paths(view, host),
             }
         })
         .collect()
+}
+
+/// A count of the login machines of a host.
+fn login_count(view: &View<'_>, host: &HostNode, count: fn(&nport::Counters) -> u64) -> u64 {
+    let ports = host.nports.iter().map(|&nport| &view.world.nodes[usize::from(nport)]);
+    ports.map(|node| count(node.login.counters())).sum()
 }
 
 fn paths(view: &View<'_>, host: &HostNode) -> Vec<PathResult> {

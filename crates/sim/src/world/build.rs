@@ -5,6 +5,7 @@ use super::host::{HostNode, HostPlan};
 use super::ledger::{Ledger, WorkloadMeasure};
 use super::node::{NodePort, Owner};
 use super::path::{PathTable, Paths};
+use super::processor::SwitchProcessor;
 use super::storage::Controller;
 use super::{FramePool, StorageNode, Timers, World};
 use crate::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
@@ -16,15 +17,18 @@ use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node};
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
-use sanloom_core::nport::{NPort, NPortConfig};
+use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_core::scsi::{Identity, LunConfig};
-use sanloom_core::switch::{Policy, Switch, SwitchConfig};
+use sanloom_core::switch::{Switch, SwitchConfig};
 use sanloom_wire::{FcId, Wwnn};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Exchanges that a port keeps at once, beyond what its queue may have outstanding.
 const SPARE_EXCHANGES: u32 = 64;
+
+/// Virtual ports are numbered from 1 to this, then from 1 again: no physical port carries more.
+const MAX_VIRTUAL_NUMBER: u16 = 4094;
 
 /// Name of every simulated fabric.
 const FABRIC_NAME: Wwnn = Wwnn(0x1000_0053_414e_4c4d);
@@ -37,7 +41,8 @@ impl World {
         let measure = |hosts: &[u16]| WorkloadMeasure::new(hosts, lab.hosts.len(), workload_digits);
         let nports = owners.len() as u32;
         let timers = timers(&lab, nports);
-        let net = Net::new(net_plan(&lab, &owners, timers.all));
+        let physical = owners.len() - virtual_owners(&lab).count();
+        let net = Net::new(net_plan(&lab, &owners[..physical], timers.all));
         let zones = Arc::new(ZoneSet::new(&lab.zoning));
         let mut world = World {
             nodes: Vec::new(),
@@ -53,6 +58,7 @@ impl World {
             mail: Default::default(),
             faults: Default::default(),
             dma: FramePool::default(),
+            command_log: None,
             ended: Default::default(),
             follow: Vec::new(),
             control_frames: 0,
@@ -61,10 +67,16 @@ impl World {
             net,
             lab,
         };
-        world.nodes = owners.iter().zip(0..).map(|(&owner, nport)| world.node(owner, nport)).collect();
+        let nodes = owners.iter().zip(0..).map(|(&owner, nport)| {
+            let virtual_number = (nport as usize).checked_sub(physical);
+            let carrier = virtual_number.and_then(|_| carrier(&world.lab, &owners, owner));
+            world.node(owner, nport, carrier.unwrap_or(nport as u16), virtual_number)
+        });
+        world.nodes = nodes.collect();
         world.switches = (0..world.lab.switches.len() as u16)
             .map(|switch| SwitchNode {
                 machine: Switch::new(world.switch_config(switch)),
+                processor: world.lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new),
                 up: true,
                 forgotten: Default::default(),
             })
@@ -74,10 +86,11 @@ impl World {
         world
     }
 
-    fn node(&self, owner: Owner, nport: u32) -> NodePort {
+    /// An N_Port that sends through `plane`; `virtual_number` counts the virtual ones.
+    fn node(&self, owner: Owner, nport: u32, plane: u16, virtual_number: Option<usize>) -> NodePort {
         let timers = &self.lab.timers;
         let (e_d_tov, r_a_tov) = (timers.e_d_tov.to_span(), timers.r_a_tov.to_span());
-        let rx = self.net.lanes().get(self.net.rx_lane(nport as u16) as usize);
+        let rx = self.net.lanes().get(self.net.rx_lane(plane) as usize);
         let bb_credit = rx.map_or(1, |lane| lane.bb_credit as u16);
         let seed = stream_rng(self.lab.run.seed, Purpose::Jitter, nport, 0).next_u64();
         let in_order = !self.lab.switches.iter().any(|switch| switch.isl_choice == IslChoice::Spray);
@@ -92,6 +105,7 @@ impl World {
             e_d_tov,
             r_a_tov,
             seed,
+            virtual_port: None,
         };
         let (mut initiator, mut target) = (None, None);
         match owner {
@@ -101,7 +115,11 @@ impl World {
                 config.wwpn = hba.wwpn;
                 config.wwnn = host.wwnn;
                 config.receive_size_bytes = hba.receive_size_bytes;
-                config.initiator = true;
+                config.initiator = host.discovery;
+                config.virtual_port = host.virtual_machine.zip(virtual_number).map(|(vm, number)| VirtualPort {
+                    number: (number % usize::from(MAX_VIRTUAL_NUMBER)) as u16 + 1,
+                    script: vm.script,
+                });
                 config.symbolic_name = host.name.clone();
                 let max = (host.queue.max_outstanding + SPARE_EXCHANGES).min(0x4000);
                 initiator = Some(FcpInitiator::new(FcpInitiatorConfig {
@@ -133,7 +151,17 @@ impl World {
             }
         }
         let login = NPort::new(config);
-        NodePort { owner, login, initiator, target, port_id: FcId::ZERO, unexpected_frames: 0 }
+        NodePort {
+            owner,
+            login,
+            initiator,
+            target,
+            port_id: FcId::ZERO,
+            plane,
+            is_virtual: virtual_number.is_some(),
+            carried: Default::default(),
+            unexpected_frames: 0,
+        }
     }
 
     /// Configuration of a switch's machine.
@@ -159,7 +187,7 @@ impl World {
             bb_credit,
             receive_size_bytes: 2048,
             zoning: self.zones.clone(),
-            policy: Policy::default(),
+            policy: config.policy.clone(),
         }
     }
 
@@ -176,7 +204,11 @@ impl World {
                     self.lab.storage[usize::from(t.storage)].luns[usize::from(t.lun)]
                 };
                 let luns: Vec<Lun> = workload.targets.iter().map(lun).collect();
-                let mut stream = Stream::new(workload, number as u32, host as u32, &luns, self.lab.run.seed);
+                // The stream of a virtual machine does not begin before it.
+                let created = config.virtual_machine.and_then(|vm| vm.start).unwrap_or_default();
+                let mut workload = workload.clone();
+                workload.start = workload.start.max(created);
+                let mut stream = Stream::new(&workload, number as u32, host as u32, &luns, self.lab.run.seed);
                 if let Some(stop) = self.lab.run.stop_issuing {
                     stream.stop_at(stop.0);
                 }
@@ -222,24 +254,40 @@ fn digits(nodes: usize) -> u8 {
     }
 }
 
+/// All N_Ports: those with a link, then the virtual ones.
 fn owners(lab: &Lab) -> Vec<Owner> {
     let mut owners = Vec::new();
-    for (host, config) in lab.hosts.iter().enumerate() {
+    for (host, config) in lab.hosts.iter().enumerate().filter(|(_, host)| host.virtual_machine.is_none()) {
         owners.extend((0..config.hbas.len()).map(|hba| Owner::Host { host: host as u16, hba: hba as u16 }));
     }
     for (storage, config) in lab.storage.iter().enumerate() {
         owners
             .extend((0..config.ports.len()).map(|port| Owner::Storage { storage: storage as u16, port: port as u16 }));
     }
+    owners.extend(virtual_owners(lab));
     owners
+}
+
+fn virtual_owners(lab: &Lab) -> impl Iterator<Item = Owner> + '_ {
+    let machines = lab.hosts.iter().zip(0..).filter(|(host, _)| host.virtual_machine.is_some());
+    machines.flat_map(|(config, host)| (0..config.hbas.len() as u16).map(move |hba| Owner::Host { host, hba }))
+}
+
+/// The HBA that carries a virtual port at first.
+fn carrier(lab: &Lab, owners: &[Owner], owner: Owner) -> Option<u16> {
+    let Owner::Host { host, hba } = owner else { return None };
+    let vm = lab.hosts[usize::from(host)].virtual_machine?;
+    let carrier = vm.carrier(hba, lab.hosts[usize::from(vm.on)].hbas.len());
+    Some(position(owners, Owner::Host { host: vm.on, hba: carrier }))
 }
 
 fn timers(lab: &Lab, nports: u32) -> Timers {
     let switch = nports;
     let host = switch + lab.switches.len() as u32;
     let storage = host + lab.hosts.len() as u32;
-    let mail = storage + lab.storage.len() as u32;
-    Timers { switch, host, storage, mail, fault: mail + 1, sample: mail + 2, all: mail + 3 }
+    let processor = storage + lab.storage.len() as u32;
+    let mail = processor + lab.switches.len() as u32;
+    Timers { switch, host, storage, processor, mail, fault: mail + 1, sample: mail + 2, all: mail + 3 }
 }
 
 fn net_plan(lab: &Lab, owners: &[Owner], timers: u32) -> NetPlan {

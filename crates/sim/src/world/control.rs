@@ -2,16 +2,20 @@
 
 use super::World;
 use super::node::ps_of;
+use super::processor::{Held, SwitchProcessor, is_request};
 use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric::routes::{Isl, IslEnd, cost_of, routes};
-use sanloom_core::switch::{self, PeerUpdate, PortKind, Switch};
+use sanloom_core::switch::{self, PeerUpdate, PortKind, Switch, Work};
 use sanloom_core::time::Instant;
+use sanloom_wire::Frame;
 use std::collections::VecDeque;
 
 /// The machine of one switch.
 pub struct SwitchNode {
     /// Login server, name server, fabric controller.
     pub machine: Switch,
+    /// What serves its requests; `None`: they are served at once.
+    pub(super) processor: Option<SwitchProcessor>,
     /// It runs: not in the middle of a restart.
     pub up: bool,
     /// What its machine had counted before its last restart.
@@ -55,12 +59,36 @@ impl World {
         let Some(message) = frame.message() else { return };
         self.control_frames += 1;
         let Some(whole) = self.net.messages.deliver(message) else { return };
-        let now = Instant::from_ns(self.net.now() / 1_000);
-        let node = &mut self.switches[usize::from(switch)];
-        if node.up {
-            node.machine.handle(now, switch::Input::Frame { port, frame: whole });
-            self.drain_switch(switch);
+        let now = self.net.now();
+        if !self.switches[usize::from(switch)].up {
+            return;
         }
+        if let Some(log) = &mut self.command_log {
+            log.request(now, switch, port, &whole);
+        }
+        match &mut self.switches[usize::from(switch)].processor {
+            Some(processor) if is_request(&whole.header) => {
+                processor.arrive(port, whole);
+                self.run_processor(switch);
+            }
+            _ => {
+                self.serve(switch, port, whole, None);
+            }
+        }
+    }
+
+    /// The services of a switch deal with a message; what they send is put into `held`, or sent at once. Returns the work.
+    pub(super) fn serve(&mut self, switch: u16, port: u16, frame: Frame, held: Option<&mut Held>) -> Work {
+        let now = Instant::from_ns(self.net.now() / 1_000);
+        let machine = &mut self.switches[usize::from(switch)].machine;
+        let (before, header) = (machine.work(), frame.header);
+        machine.handle(now, switch::Input::Frame { port, frame });
+        let work = machine.work().since(before);
+        if let Some(log) = &mut self.command_log {
+            log.served(switch, port, &header, work);
+        }
+        self.drain_switch(switch, held);
+        work
     }
 
     /// The timer of a switch has run out.
@@ -79,13 +107,16 @@ impl World {
 
     fn switch_input(&mut self, switch: u16, now: Instant, input: switch::Input) {
         self.switches[usize::from(switch)].machine.handle(now, input);
-        self.drain_switch(switch);
+        self.drain_switch(switch, None);
     }
 
-    fn drain_switch(&mut self, switch: u16) {
+    fn drain_switch(&mut self, switch: u16, mut held: Option<&mut Held>) {
         while let Some(output) = self.switches[usize::from(switch)].machine.poll_output() {
             match output {
-                switch::Output::Send { port, frame } => self.net.send_from_switch(switch, port, frame),
+                switch::Output::Send { port, frame } => match &mut held {
+                    Some(held) => held.push((port, frame)),
+                    None => self.send_from_switch(switch, port, frame),
+                },
                 switch::Output::Fib(delta) => self.net.fib_mut(switch).apply(&delta),
                 switch::Output::Peer(update) => self.post(switch, update),
                 // Every run begins with the lab's addresses.
@@ -95,6 +126,14 @@ impl World {
         if let Some(at) = self.switches[usize::from(switch)].machine.poll_timeout() {
             self.net.set_timer_earlier(self.timers.switch + u32::from(switch), ps_of(at));
         }
+    }
+
+    /// A message of a switch's services leaves.
+    pub(super) fn send_from_switch(&mut self, switch: u16, port: u16, frame: Frame) {
+        if let Some(log) = &mut self.command_log {
+            log.answer(self.net.now(), switch, port, &frame);
+        }
+        self.net.send_from_switch(switch, port, frame);
     }
 
     fn post(&mut self, from: u16, update: PeerUpdate) {

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::ledger::NoteKind;
+use super::processor::SwitchProcessor;
 use crate::net::{End, NEVER};
 use crate::rng::{Purpose, stream_rng};
 use sanloom_core::config::{Direction, Fault, FaultKind, Node};
@@ -10,21 +11,34 @@ use sanloom_core::switch::Switch;
 /// What is still to come.
 #[derive(Default)]
 pub(super) struct Schedule {
-    /// Time, number of the fault, and whether it ends; the next one last.
-    steps: Vec<(u64, usize, bool)>,
+    /// What is to be done and when; the next one last.
+    steps: Vec<(u64, Step)>,
     /// How many faults keep a link down.
     down: Vec<u32>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// A virtual machine is created.
+    Create(u16),
+    /// A fault begins (`false`) or ends.
+    Fault(usize, bool),
+}
+
 impl World {
-    /// Plans the beginning and the end of each fault.
+    /// Plans the beginning and the end of each fault, and the creation of each virtual machine.
     pub(super) fn schedule_faults(&mut self) {
         let start = self.start_ps;
         let mut steps = Vec::new();
         for (number, fault) in self.lab.faults.iter().enumerate() {
-            steps.push((start + fault.at.0, number, false));
+            steps.push((start + fault.at.0, Step::Fault(number, false)));
             if let Some(until) = fault.until {
-                steps.push((start + until.0, number, true));
+                steps.push((start + until.0, Step::Fault(number, true)));
+            }
+        }
+        for (host, number) in self.lab.hosts.iter().zip(0..) {
+            if let Some(at) = host.virtual_machine.and_then(|vm| vm.start) {
+                steps.push((start.saturating_add(at.0), Step::Create(number)));
             }
         }
         steps.sort_by(|a, b| b.cmp(a));
@@ -40,21 +54,26 @@ impl World {
     /// Faults begin or end.
     pub(super) fn apply_faults(&mut self) {
         let now = self.net.now();
-        while let Some(&(at, number, ends)) = self.faults.steps.last()
+        while let Some(&(at, step)) = self.faults.steps.last()
             && at <= now
         {
             self.faults.steps.pop();
-            let fault = self.lab.faults[number];
-            self.apply(&fault, ends);
+            match step {
+                Step::Create(host) => self.create_machine(host),
+                Step::Fault(number, ends) => {
+                    let fault = self.lab.faults[number];
+                    self.apply(&fault, ends);
+                }
+            }
         }
         self.arm_faults();
     }
 
     /// Ends every fault that lasts, so that the network can heal.
     pub fn heal(&mut self) {
-        while let Some((_, number, ends)) = self.faults.steps.pop() {
-            let fault = self.lab.faults[number];
-            if ends {
+        while let Some((_, step)) = self.faults.steps.pop() {
+            if let Step::Fault(number, true) = step {
+                let fault = self.lab.faults[number];
                 self.apply(&fault, true);
             }
         }
@@ -104,6 +123,10 @@ impl World {
             FaultKind::SlowReceiver { link, end, delay } => {
                 self.net.slow_receiver(towards(link, end), if ends { 0 } else { delay.0 });
             }
+            FaultKind::VmMove { host, to } if !ends => self.move_machine(host, to, fault.until.is_none()),
+            FaultKind::VmMove { host, .. } if fault.until.is_some() => self.resume_machine(host),
+            FaultKind::VmStop { host } if !ends => self.stop_machine(host),
+            FaultKind::VmMove { .. } | FaultKind::VmStop { .. } => {}
             FaultKind::WithheldCredits { link, end } => self.net.withhold_credits(towards(link, end), !ends),
             FaultKind::LostRRdy { link, end, probability } => {
                 let lane = towards(link, end);
@@ -197,7 +220,10 @@ impl World {
         } else {
             self.note(NoteKind::Switch { switch, up });
             self.net.reset_switch(switch);
-            self.switches[usize::from(switch)].up = false;
+            let node = &mut self.switches[usize::from(switch)];
+            node.up = false;
+            // What it was busy with is forgotten.
+            node.processor = self.lab.switches[usize::from(switch)].processor.map(SwitchProcessor::new);
         }
         for link in links {
             self.follow_link(link);

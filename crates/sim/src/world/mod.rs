@@ -6,15 +6,19 @@
 //! on the order of a hash map.
 
 mod build;
+mod command_log;
 mod control;
 mod faults;
 mod host;
 mod ledger;
+mod machines;
 mod node;
 mod path;
+mod processor;
 mod storage;
 mod try_path;
 
+pub use command_log::{CommandLog, CommandRecord};
 pub use host::{HostMeasure, HostNode};
 pub use ledger::{Books, LaneStep, Ledger, Note, NoteKind, WorkloadHost, WorkloadMeasure};
 pub use node::{NodePort, Owner};
@@ -60,6 +64,7 @@ pub(crate) struct Timers {
     switch: u32,
     host: u32,
     storage: u32,
+    processor: u32,
     mail: u32,
     fault: u32,
     sample: u32,
@@ -72,7 +77,7 @@ pub struct World {
     pub lab: Arc<Lab>,
     /// The frame path.
     pub net: Net,
-    /// N_Ports: HBAs of all hosts, then ports of all storage systems.
+    /// N_Ports: HBAs of all hosts, then ports of all storage systems, then the virtual ports of virtual machines.
     pub nodes: Vec<NodePort>,
     /// Switches.
     pub switches: Vec<SwitchNode>,
@@ -94,6 +99,8 @@ pub struct World {
     mail: PeerMail,
     faults: faults::Schedule,
     dma: FramePool,
+    /// Requests to the services of switches and how they were answered, if somebody wants to know.
+    pub command_log: Option<CommandLog>,
     ended: VecDeque<(u16, u16, u64, Outcome)>,
     follow: Vec<(u64, u32)>,
     control_frames: u64,
@@ -124,8 +131,10 @@ impl World {
             self.switch_timeout((timer - timers.switch) as u16);
         } else if timer < timers.storage {
             self.host_timeout((timer - timers.host) as u16);
-        } else if timer < timers.mail {
+        } else if timer < timers.processor {
             self.storage_timeout((timer - timers.storage) as u16);
+        } else if timer < timers.mail {
+            self.processor_timeout((timer - timers.processor) as u16);
         } else if timer == timers.mail {
             self.deliver_mail();
         } else if timer == timers.fault {
@@ -142,6 +151,7 @@ impl World {
             self.announce_link(link, true);
         }
         self.recompute_routes();
+        self.create_machines_without_start();
         let quiet_ps = (4 * self.lab.timers.rscn_delay.0).max(20_000_000_000);
         let limit_ps = 60_000_000_000_000;
         loop {
@@ -337,28 +347,28 @@ fn flight_of(lane: &Lane) -> (u64, u64) {
     (lane.flight.len() as u64, lane.flight.iter().map(|on_line| on_line.frame.wire_bytes()).sum())
 }
 
-/// Data frames that are on a bus.
+/// Data frames that are on a bus, with the N_Port of the frame path that they came through or will leave through.
 #[derive(Default)]
 struct FramePool {
-    slots: Vec<Option<FrameRef>>,
+    slots: Vec<Option<(u16, FrameRef)>>,
     free: Vec<u32>,
 }
 
 impl FramePool {
-    fn insert(&mut self, frame: FrameRef) -> u32 {
+    fn insert(&mut self, plane: u16, frame: FrameRef) -> u32 {
         match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = Some(frame);
+                self.slots[slot as usize] = Some((plane, frame));
                 slot
             }
             None => {
-                self.slots.push(Some(frame));
+                self.slots.push(Some((plane, frame)));
                 self.slots.len() as u32 - 1
             }
         }
     }
 
-    fn remove(&mut self, slot: u32) -> Option<FrameRef> {
+    fn remove(&mut self, slot: u32) -> Option<(u16, FrameRef)> {
         let frame = self.slots.get_mut(slot as usize)?.take();
         if frame.is_some() {
             self.free.push(slot);

@@ -1,6 +1,7 @@
 //! An N_Port: the machines of one HBA or storage port, and how frames reach them.
 
 use super::World;
+use super::machines::Carried;
 use crate::net::{FrameRef, NEVER};
 use sanloom_core::exchange::{Accepted, Route, route};
 use sanloom_core::fcp::{initiator, target};
@@ -21,6 +22,12 @@ pub struct NodePort {
     pub target: Option<target::FcpTarget>,
     /// Its address, zero before login.
     pub port_id: FcId,
+    /// N_Port of the frame path that it sends through: its own, or that of the HBA that carries it.
+    pub plane: u16,
+    /// It is a virtual port.
+    pub is_virtual: bool,
+    /// The virtual ports that it carries.
+    pub(super) carried: Carried,
     /// Frames that no machine took.
     pub unexpected_frames: u64,
 }
@@ -49,22 +56,25 @@ impl World {
     #[inline]
     pub(super) fn deliver(&mut self, nport: u16, frame: FrameRef) {
         let now = self.net.now();
-        let node = &mut self.nodes[usize::from(nport)];
         match frame.message() {
             None => {
+                let plane = nport;
+                let nport = self.addressee_of_data(plane, frame.d_id());
+                let node = &self.nodes[usize::from(nport)];
                 if let Owner::Host { host, hba } = node.owner
                     && let Some(done_ps) = self.hosts[usize::from(host)].occupy_bus(now, hba, frame.len_bytes())
                 {
-                    self.host_dma_in(host, hba, done_ps, frame);
+                    self.host_dma_in(host, hba, done_ps, plane, frame);
                     return;
                 }
-                self.net.release(nport, now);
+                self.net.release(plane, now);
                 self.accept_data(nport, frame);
             }
             Some(message) => {
                 self.net.release(nport, now);
                 self.control_frames += 1;
                 if let Some(whole) = self.net.messages.deliver(message) {
+                    let nport = self.addressee(nport, &whole.header);
                     self.accept_message(nport, whole);
                 }
             }
@@ -178,11 +188,11 @@ impl World {
         self.net.set_timer_earlier(u32::from(nport), next);
     }
 
-    fn drain_login(&mut self, nport: u16) {
+    pub(super) fn drain_login(&mut self, nport: u16) {
         let now = Instant::from_ns(self.net.now() / 1_000);
         while let Some(output) = self.nodes[usize::from(nport)].login.poll_output() {
             match output {
-                nport::Output::Send(frame) => self.net.send_message(nport, frame),
+                nport::Output::Send(frame) => self.net.send_message(self.plane_of(nport), frame),
                 nport::Output::FabricUp { port_id } => self.local_id(nport, port_id),
                 nport::Output::FabricDown => self.local_id(nport, FcId::ZERO),
                 nport::Output::RemoteUp(remote) => {
@@ -227,11 +237,12 @@ impl World {
     fn local_id(&mut self, nport: u16, port_id: FcId) {
         let now = Instant::from_ns(self.net.now() / 1_000);
         let node = &mut self.nodes[usize::from(nport)];
-        node.port_id = port_id;
         if let Some(initiator) = &mut node.initiator {
             initiator.handle(now, initiator::Input::LocalId(port_id));
             self.drain_initiator(nport);
         }
+        let before = std::mem::replace(&mut self.nodes[usize::from(nport)].port_id, port_id);
+        self.address_changed(nport, before);
         let node = &mut self.nodes[usize::from(nport)];
         if let Some(target) = &mut node.target {
             target.handle(now, target::Input::LocalId(port_id));
@@ -243,15 +254,17 @@ impl World {
     pub(super) fn drain_initiator(&mut self, nport: u16) {
         let node = &mut self.nodes[usize::from(nport)];
         let Owner::Host { host, hba } = node.owner else { return };
+        let plane = node.plane;
         while let Some(initiator) = &mut self.nodes[usize::from(nport)].initiator
             && let Some(output) = initiator.poll_output()
         {
             match output {
-                initiator::Output::Send(frame) => self.net.send_message(nport, frame),
-                initiator::Output::Transmit(seq) => self.host_transmit(host, hba, nport, seq),
+                initiator::Output::Send(frame) => self.net.send_message(plane, frame),
+                initiator::Output::Transmit(seq) => self.host_transmit(host, hba, plane, seq),
                 initiator::Output::Done { tag, ox_id, outcome } => {
                     if !matches!(outcome, initiator::Outcome::Completed { .. }) {
-                        self.net.forget_exchange(nport, ox_id, 0, false);
+                        let s_id = self.own_id_on_shared_plane(nport);
+                        self.net.forget_exchange(plane, s_id, ox_id, 0, false);
                     }
                     self.ended.push_back((host, hba, tag, outcome));
                 }
@@ -274,7 +287,7 @@ impl World {
                 target::Output::Send(frame) => self.net.send_message(nport, frame),
                 target::Output::Transmit(seq) => self.net.send_data(nport, seq),
                 target::Output::Io(io) => self.storage_submit(storage, nport, &io),
-                target::Output::Cancel(tag) => self.net.forget_exchange(nport, 0, tag.rx_id(), true),
+                target::Output::Cancel(tag) => self.net.forget_exchange(nport, None, 0, tag.rx_id(), true),
             }
         }
         if let Some(target) = &self.nodes[usize::from(nport)].target

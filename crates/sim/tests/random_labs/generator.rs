@@ -56,5 +56,7 @@ fn name_of(kind: &FaultKind) -> &'static str {
         FaultKind::SlowReceiver { .. } => "slow-receiver",
         FaultKind::WithheldCredits { .. } => "withheld-credits",
         FaultKind::LostRRdy { .. } => "lost-r-rdy",
+        FaultKind::VmMove { .. } => "vm-move",
+        FaultKind::VmStop { .. } => "vm-stop",
     }
 }

@@ -134,6 +134,13 @@ pub(super) fn node_name(lab: &Lab, node: Node) -> &str {
     .unwrap_or("(no such node)")
 }
 
+fn is_virtual(lab: &Lab, node: Node) -> bool {
+    match node {
+        Node::Host(i) => lab.hosts.get(usize::from(i)).is_some_and(|host| host.virtual_machine.is_some()),
+        Node::Switch(_) | Node::Storage(_) => false,
+    }
+}
+
 fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) {
     let [a, b] = [link.ends[0].node, link.ends[1].node];
     let is_switch = |node| matches!(node, Node::Switch(_));
@@ -141,6 +148,11 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
         Some((
             format!("the link `{}` joins `{}` to itself", link.name, node_name(lab, a)),
             "let the two ends name different nodes",
+        ))
+    } else if let Some(vm) = [a, b].into_iter().find(|&node| is_virtual(lab, node)) {
+        Some((
+            format!("`{}` is a virtual machine: the link `{}` cannot end at it", node_name(lab, vm), link.name),
+            "link its hypervisor, or leave `on` out",
         ))
     } else if !is_switch(a) && !is_switch(b) {
         Some((

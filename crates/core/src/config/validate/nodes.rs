@@ -15,6 +15,9 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     domains(lab, problems);
     for (index, host) in lab.hosts.iter().enumerate() {
         validate_host(host, Place::of(Section::Host, index), problems);
+        if let Some(vm) = &host.virtual_machine {
+            hypervisor(lab, &host.name, vm.on, Place::of(Section::Host, index).key("on"), problems);
+        }
     }
     for (index, storage) in lab.storage.iter().enumerate() {
         validate_storage(storage, Place::of(Section::Storage, index), problems);
@@ -39,7 +42,8 @@ pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     for (i, s) in lab.switches.iter().enumerate().take(MAX_NODES) {
         check(Node::Switch(i as u16), Place::of(Section::Switch, i), &s.name);
     }
-    for (i, h) in lab.hosts.iter().enumerate().take(MAX_NODES) {
+    let physical = |(_, host): &(usize, &Host)| host.virtual_machine.is_none();
+    for (i, h) in lab.hosts.iter().enumerate().take(MAX_NODES).filter(physical) {
         check(Node::Host(i as u16), Place::of(Section::Host, i), &h.name);
     }
     for (i, s) in lab.storage.iter().enumerate().take(MAX_NODES) {
@@ -142,10 +146,31 @@ fn domains(lab: &Lab, problems: &mut Problems) {
     }
 }
 
+/// A virtual machine is on a host that is none itself.
+pub(super) fn hypervisor(lab: &Lab, name: &str, on: u16, place: Place, problems: &mut Problems) {
+    let reason = match lab.hosts.get(usize::from(on)) {
+        Some(host) if host.virtual_machine.is_none() => return,
+        Some(host) => format!("`{}` is a virtual machine itself, so `{name}` cannot be on it", host.name),
+        None => format!("the virtual machine `{name}` is on a host that does not exist"),
+    };
+    problems.add(ProblemKind::BadHypervisor, place, reason, "name a host that has links");
+}
+
 fn validate_switch(switch: &Switch, place: Place, problems: &mut Problems) {
     problems.number(place.key("domain"), switch.domain.into(), 1, 239);
     problems.number(place.key("ports"), switch.ports.into(), 1, 65_535);
     problems.time(place.key("latency"), switch.latency, Picos::ZERO, Picos::SECOND);
+    if let Some(processor) = &switch.processor {
+        let times = [
+            ("processor.per_command", processor.per_command),
+            ("processor.per_login", processor.per_login),
+            ("processor.per_name_search", processor.per_name_search),
+            ("processor.per_comparison", processor.per_comparison),
+        ];
+        for (key, time) in times {
+            problems.time(place.key(key), time, Picos::ZERO, Picos::from_secs(60));
+        }
+    }
 }
 
 fn validate_host(host: &Host, place: Place, problems: &mut Problems) {

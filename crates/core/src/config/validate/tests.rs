@@ -14,6 +14,8 @@ fn lab() -> Lab {
         arbitration: Arbitration::RoundRobin,
         latency: Picos::from_ns(700),
         isl_choice: IslChoice::Exchange,
+        processor: None,
+        policy: Default::default(),
     };
     let link = |name: &str, a: (Node, u16), b: (Node, u16), bundle| Link {
         name: name.into(),
@@ -56,6 +58,8 @@ fn lab() -> Lab {
             },
             command_timeout: Picos::from_secs(5),
             retries: 5,
+            discovery: true,
+            virtual_machine: None,
         }],
         storage: vec![Storage {
             name: "disk1".into(),

@@ -291,6 +291,20 @@ fn in_flight(lab: &Lab, workload: &Workload, sizes: &[(u64, f64)], place: Place,
     }
 }
 
+/// Only a virtual machine moves or stops.
+fn virtual_machine(lab: &Lab, host: u16, place: Place, problems: &mut Problems) {
+    let host = lab.hosts.get(usize::from(host));
+    if host.is_some_and(|host| host.virtual_machine.is_some()) {
+        return;
+    }
+    problems.add(
+        ProblemKind::BadHypervisor,
+        place.key("vm"),
+        format!("`{}` is no virtual machine", host.map_or("(no such host)", |h| &h.name)),
+        "name a host that has the key `on`",
+    );
+}
+
 fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u16>, problems: &mut Problems) {
     let end = lab.run.duration;
     if end == Picos::ZERO {
@@ -344,6 +358,12 @@ fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u1
         FaultKind::SlowReceiver { delay, .. } => {
             problems.time(place.key("delay"), delay, Picos(1), Picos::from_secs(3600));
         }
+        FaultKind::VmMove { host, to } => {
+            virtual_machine(lab, host, place, problems);
+            let name = lab.hosts.get(usize::from(host)).map_or("(no such host)", |h| &h.name);
+            super::nodes::hypervisor(lab, name, to, place.key("to"), problems);
+        }
+        FaultKind::VmStop { host } => virtual_machine(lab, host, place, problems),
         FaultKind::SwitchReset { .. } | FaultKind::WithheldCredits { .. } => {}
     }
 }

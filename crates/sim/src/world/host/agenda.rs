@@ -26,7 +26,7 @@ impl World {
         }
     }
 
-    pub(super) fn arm_host(&mut self, host: u16) {
+    pub(in crate::world) fn arm_host(&mut self, host: u16) {
         let at = self.hosts[usize::from(host)].next_job_at();
         self.net.set_timer_earlier(self.timers.host + u32::from(host), at);
     }
@@ -70,17 +70,17 @@ impl World {
             }
             Job::DmaIn(hba, slot) => {
                 let nport = node.nports[usize::from(hba)];
-                if let Some(frame) = self.dma.remove(slot) {
-                    self.net.release(nport, now);
+                if let Some((plane, frame)) = self.dma.remove(slot) {
+                    self.net.release(plane, now);
                     self.accept_data(nport, frame);
                 }
             }
-            Job::DmaOut(hba, slot) => {
-                let nport = node.nports[usize::from(hba)];
-                if let Some(frame) = self.dma.remove(slot) {
-                    self.net.send_frame(nport, frame);
+            Job::DmaOut(slot) => {
+                if let Some((plane, frame)) = self.dma.remove(slot) {
+                    self.net.send_frame(plane, frame);
                 }
             }
+            Job::Stop => self.stop_when_idle(host),
             Job::Paths(system) => {
                 node.paths.armed(system, NEVER);
                 node.paths.system(system).multipath.handle(now, MultipathInput::Timeout);
@@ -89,25 +89,25 @@ impl World {
         }
     }
 
-    /// A data frame goes over the bus into memory.
-    pub(in crate::world) fn host_dma_in(&mut self, host: u16, hba: u16, done_ps: u64, frame: FrameRef) {
-        let slot = self.dma.insert(frame);
+    /// A data frame that holds a receive buffer of `plane` goes over the bus into memory.
+    pub(in crate::world) fn host_dma_in(&mut self, host: u16, hba: u16, done_ps: u64, plane: u16, frame: FrameRef) {
+        let slot = self.dma.insert(plane, frame);
         self.hosts[usize::from(host)].plan(done_ps, Job::DmaIn(hba, slot));
         self.arm_host(host);
     }
 
     /// Write data goes out, over the bus if there is one.
-    pub(in crate::world) fn host_transmit(&mut self, host: u16, hba: u16, nport: u16, mut seq: SeqTx) {
+    pub(in crate::world) fn host_transmit(&mut self, host: u16, hba: u16, plane: u16, mut seq: SeqTx) {
         let now = self.net.now();
         if self.hosts[usize::from(host)].buses.is_empty() {
-            self.net.send_data(nport, seq);
+            self.net.send_data(plane, seq);
             return;
         }
         while let Some(frame) = seq.next_frame() {
             let node = &mut self.hosts[usize::from(host)];
             if let Some(done_ps) = node.occupy_bus(now, hba, frame.len) {
-                let slot = self.dma.insert(FrameRef::data(&seq, &frame));
-                node.plan(done_ps, Job::DmaOut(hba, slot));
+                let slot = self.dma.insert(plane, FrameRef::data(&seq, &frame));
+                node.plan(done_ps, Job::DmaOut(slot));
             }
         }
         self.arm_host(host);

@@ -21,6 +21,9 @@ impl World {
     pub(super) fn request(&mut self, host: u16, stream: u32) {
         let now = self.net.now();
         let node = &mut self.hosts[usize::from(host)];
+        if node.stopped {
+            return;
+        }
         let (workload, source) = &mut node.streams[stream as usize];
         let workload = *workload;
         let request = source.next_request();

@@ -47,6 +47,10 @@ pub struct HostNode {
     agenda: BinaryHeap<Reverse<(u64, u64, Job)>>,
     next_job: u64,
     members: Vec<Member>,
+    /// It makes no more requests.
+    stopped: bool,
+    /// A virtual machine on its way to another hypervisor.
+    pub(super) is_moving: bool,
 }
 
 /// What a host has measured since the end of the warm-up.
@@ -123,9 +127,11 @@ enum Job {
     /// A frame has crossed the bus on its way in.
     DmaIn(u16, u32),
     /// A frame has crossed the bus on its way out.
-    DmaOut(u16, u32),
+    DmaOut(u32),
     /// A timeout of the paths to a storage system.
     Paths(u16),
+    /// The host is to log out as soon as its last request has ended.
+    Stop,
 }
 
 /// What of a host does not come out of its configuration.
@@ -187,6 +193,8 @@ impl HostNode {
             agenda: BinaryHeap::new(),
             next_job: 0,
             members: Vec::new(),
+            stopped: false,
+            is_moving: false,
         }
     }
 
@@ -216,6 +224,12 @@ impl HostNode {
         let config = self.bus_config.as_ref()?;
         let bus = self.buses.get_mut(usize::from(Bus::index_of(config, hba)))?;
         Some(bus.occupy(now, u64::from(bytes)))
+    }
+
+    /// Makes no more requests.
+    pub(super) fn stop(&mut self, now: u64) {
+        self.stopped = true;
+        self.plan(now, Job::Stop);
     }
 
     /// Requests that are waiting or under way.

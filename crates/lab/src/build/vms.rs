@@ -1,0 +1,62 @@
+//! Virtual machines: hosts that are `on` another host.
+
+use super::Where;
+use super::nodes::Names;
+use super::workloads::CONFLICT;
+use crate::diagnostic::Sink;
+use crate::document::Budget;
+use crate::element::Element;
+use crate::schema;
+use sanloom_core::config::{Lab, Node, Picos, VirtualMachine};
+use std::collections::BTreeMap;
+
+/// Keys that mean nothing for a machine with links of its own.
+const VIRTUAL_ONLY: [&str; 3] = ["start", "interval", "login"];
+
+/// Fills `virtual_machine` of the hosts of `lab`; `places`: where they are written.
+pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) {
+    let mut on_hypervisor: BTreeMap<u16, u16> = BTreeMap::new();
+    for (host, place) in lab.hosts.iter_mut().zip(places) {
+        let element = &*place.element;
+        let Some((text, origin)) = element.patterns("on").first() else {
+            useless_keys(element, sink);
+            continue;
+        };
+        let Some(hypervisors) = budget.expand(text, origin, sink).filter(|names| !names.is_empty()) else {
+            continue;
+        };
+        let name = &hypervisors[element.offset as usize % hypervisors.len()];
+        let accept = |node| matches!(node, Node::Host(_));
+        let Some(Node::Host(on)) = names.find(name, "host", accept, origin, sink) else {
+            continue;
+        };
+        let next = on_hypervisor.entry(on).or_insert(0);
+        let number = *next;
+        *next = next.saturating_add(1);
+        let start = element.time("start");
+        let interval = element.time("interval").unwrap_or_default();
+        let later = Picos(interval.0.saturating_mul(element.offset));
+        let is_timed = start.is_some() || interval > Picos::ZERO;
+        host.virtual_machine = Some(VirtualMachine {
+            on,
+            number,
+            start: is_timed.then(|| Picos(start.unwrap_or_default().0.saturating_add(later.0))),
+            script: element.choice("login", schema::LOGIN_SCRIPTS).unwrap_or_default(),
+        });
+    }
+}
+
+fn useless_keys(element: &Element<'_>, sink: &mut Sink) {
+    for key in VIRTUAL_ONLY.into_iter().filter(|key| element.is_given(key)) {
+        let origin = element.origin(key);
+        if element.is_given("on") || sink.knows(CONFLICT, &origin) {
+            continue;
+        }
+        sink.error(
+            CONFLICT,
+            &origin,
+            format!("`{key}` means nothing for a host that is no virtual machine"),
+            "add `on` with the name of its hypervisor, or remove it",
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Virtual machines and the processors of switches: who gets which frame, and what becomes of logins that wait, move and end.
+
+mod labs;
+
+use labs::{check, lab, lab_with, run};
+use sanloom_core::nport::FabricState;
+use sanloom_sim::run::{Blind, Options, simulate};
+use sanloom_sim::world::{CommandLog, CommandRecord, World};
+
+/// Two hypervisors behind two switches, six machines on the first, each zoned with the disk alone.
+const MACHINES: &str = r#"
+[run]
+duration = "200ms"
+warmup = "0s"
+stop_issuing = "190ms"
+[switch."sw{1..2}"]
+[host."hv{1..2}"]
+hbas = 2
+[host."vm{1..6}"]
+on = "hv1"
+multipath = { fast_io_fail = "50ms", dev_loss = "1s", no_path_timeout = "1s" }
+[storage.disk]
+[[link]]
+from = "hv1:{0..1}"
+to = "sw1"
+[[link]]
+from = "hv2:{0..1}"
+to = "sw2"
+[[link]]
+from = "disk"
+to = "sw2"
+[[isl]]
+from = "sw1"
+to = "sw2"
+name = "ISL"
+[zoning]
+default = "closed"
+[[zone]]
+name = "vm{1..6}"
+members = ["vm{1..6}", "disk"]
+[workload.mixed]
+hosts = "vm{1..6}"
+targets = "disk"
+size = "32KiB"
+read_share = 0.5
+depth = 4
+"#;
+
+/// The lab with more keys of the machines, and more text behind it.
+fn machines(keys: &str, more: &str) -> std::sync::Arc<sanloom_core::config::Lab> {
+    lab(&format!("{}\n{more}", MACHINES.replace("on = \"hv1\"", &format!("on = \"hv1\"\n{keys}"))))
+}
+
+#[test]
+fn machines_share_an_hba_and_get_their_own_frames() {
+    let finished = simulate(&lab(MACHINES), &Options::default(), &mut Blind);
+    check(&finished);
+    let results = &finished.results;
+    assert_eq!(results.totals.io.ios_failed, 0);
+    assert_eq!(results.totals.frames_dropped, 0);
+    assert!(finished.world.nodes.iter().all(|node| node.unexpected_frames == 0));
+    for vm in 1..=6 {
+        let completed = results.metric(&format!("hosts.vm{vm}.ios_completed")).unwrap();
+        assert!(completed > 100.0, "vm{vm}: {completed}");
+    }
+    // Three on each HBA: physical ports have the ids ending in 00, virtual ones those behind.
+    let ids: Vec<u32> = finished.world.nodes.iter().filter(|n| n.is_virtual).map(|n| n.port_id.to_u32()).collect();
+    assert_eq!(ids, [0x010001, 0x010101, 0x010002, 0x010102, 0x010003, 0x010103]);
+}
+
+#[test]
+fn machines_over_a_bus_with_interrupts_do_their_work_too() {
+    let keys = "bus = { bits = 64, clock = \"66MHz\" }\ninterrupt = { max_frames = 4 }";
+    let more = "[[fault]]\nat = \"50ms\"\nkind = \"vm-move\"\nvm = \"vm{1..3}\"\nto = \"hv2\"";
+    let results = run(&machines(keys, more));
+    assert_eq!(results.totals.io.ios_failed, 0);
+    assert!(results.totals.io.ios_completed > 1_000);
+}
+
+#[test]
+fn a_machine_that_moves_leaves_nothing_behind() {
+    let more = "[[fault]]\nat = \"50ms\"\nfor = \"20ms\"\nkind = \"vm-move\"\nvm = \"vm2\"\nto = \"hv2\"";
+    let finished = simulate(&lab_with(MACHINES, more, &[]), &Options::default(), &mut Blind);
+    check(&finished);
+    assert_eq!(finished.results.totals.io.ios_failed, 0);
+    assert_eq!(finished.results.metric("hosts.vm2.logins"), Some(2.0));
+    let names = |switch: usize| {
+        let entries = finished.world.switches[switch].machine.name_server();
+        entries.map(|entry| (entry.port_name, entry.port_id)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(0), names(1));
+    let moved = &finished.world.nodes.iter().filter(|node| node.is_virtual).nth(1).unwrap().port_id;
+    assert_eq!(moved.domain(), 2);
+    let name = finished.world.lab.hosts[3].hbas[0].wwpn;
+    let ids: Vec<_> = names(0).into_iter().filter(|(wwpn, _)| *wwpn == name).map(|(_, id)| id).collect();
+    assert_eq!(ids, [*moved]);
+}
+
+#[test]
+fn a_machine_that_stops_ends_its_requests_and_gives_its_address_back() {
+    let more = "[[fault]]\nat = \"50ms\"\nkind = \"vm-stop\"\nvm = \"vm{1..6}\"";
+    let finished = simulate(&lab_with(MACHINES, more, &[]), &Options::default(), &mut Blind);
+    check(&finished);
+    let totals = &finished.results.totals;
+    assert_eq!((totals.io.ios_failed, totals.frames_dropped), (0, 0));
+    assert_eq!(totals.io.ios_offered, totals.io.ios_completed);
+    assert_eq!(finished.world.switches[0].machine.logins().count(), 2, "only the hypervisor's own");
+}
+
+#[test]
+fn virtual_logins_come_back_with_the_physical_one() {
+    let more = "[[fault]]\nat = \"50ms\"\nfor = \"20ms\"\nkind = \"link-down\"\nlink = \"hv1:0-sw1\"";
+    let finished = simulate(&lab_with(MACHINES, more, &[]), &Options::default(), &mut Blind);
+    check(&finished);
+    assert_eq!(finished.results.totals.io.ios_failed, 0);
+    for (vm, logins) in [(1, 2.0), (2, 1.0), (3, 2.0)] {
+        assert_eq!(finished.results.metric(&format!("hosts.vm{vm}.logins")), Some(logins), "vm{vm}");
+    }
+    assert!(finished.world.nodes.iter().all(|node| node.login.state() == FabricState::Ready));
+}
+
+#[test]
+fn machines_begin_one_after_the_other() {
+    let results = run(&machines("start = \"10ms\"\ninterval = \"20ms\"", ""));
+    let done: Vec<f64> = (1..=6).map(|vm| results.metric(&format!("hosts.vm{vm}.ios_completed")).unwrap()).collect();
+    assert!(done.windows(2).all(|two| two[0] > two[1]), "{done:?}");
+    assert_eq!(results.totals.io.ios_failed, 0);
+}
+
+/// The requests of the machines to the services of the first switch.
+fn commands(sharing: &str) -> Vec<CommandRecord> {
+    let processor = format!(
+        "[switch.sw1]\nprocessor = {{ sharing = \"{sharing}\", per_command = \"1ms\", per_login = \"10ms\", per_name_search = \"0s\" }}"
+    );
+    let mut world = World::new(machines("login = \"npiv\"\ndiscovery = false", &processor));
+    world.command_log = Some(CommandLog::default());
+    world.log_in();
+    let log = world.command_log.take().unwrap();
+    log.records().iter().filter(|record| record.switch == 0).cloned().collect()
+}
+
+#[test]
+fn requests_wait_for_the_processor_of_the_switch() {
+    let ms = |record: &CommandRecord| record.latency_ps / 1_000_000_000;
+    let records = commands("one");
+    let mut logins: Vec<u64> = records.iter().filter(|r| r.command == "FDISC").map(ms).collect();
+    logins.sort_unstable();
+    assert_eq!(logins.len(), 6);
+    assert!(logins[5] >= 6 * 11, "the last waits for the five others: {logins:?}");
+    let per_port = commands("per-port");
+    let slowest = per_port.iter().filter(|r| r.command == "FDISC").map(ms).max().unwrap();
+    assert!((32..60).contains(&slowest), "three at each port: {slowest} ms");
+    let quickest = per_port.iter().map(ms).min().unwrap();
+    assert_eq!(quickest, 3, "three at a time wait for each other at every step");
+}
+
+#[test]
+fn the_log_shows_the_steps_of_every_login() {
+    let records = commands("per-port");
+    let last = records.iter().rev().find(|record| record.command == "FDISC").unwrap().port_id;
+    let of_last = records.iter().filter(|record| record.port_id == last);
+    let steps: Vec<String> = of_last.map(|r| format!("{} to {}", r.command, r.service)).collect();
+    assert_eq!(
+        steps,
+        [
+            "FDISC to fffffe",
+            "SCR to fffffd",
+            "PLOGI to fffffa",
+            "LIRR to fffffa",
+            "LOGO to fffffa",
+            "PLOGI to fffffc",
+            "RFT_ID to fffffc",
+            "LOGO to fffffc"
+        ]
+    );
+}
