@@ -14,6 +14,7 @@
 
 mod alarms;
 pub mod config;
+pub mod domain;
 pub mod eport;
 pub mod exchange;
 pub mod fabric;

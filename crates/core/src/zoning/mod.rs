@@ -11,8 +11,11 @@ mod database;
 mod explain;
 mod limits;
 mod merge;
+mod objects;
 mod preview;
 mod problem;
+pub mod requests;
+pub mod server;
 mod store;
 mod transaction;
 
@@ -20,6 +23,7 @@ pub use database::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, Object
 pub use explain::{Explanation, Membership, Verdict, explain};
 pub use limits::{DatabaseSize, Limit, ZoneLimits};
 pub use merge::{MergeConflict, MergeControl, MergeRules, Merged, merge};
+pub use objects::{BadZones, Zones};
 pub use preview::Preview;
 pub use problem::ZoneProblem;
 pub use store::ZoneStore;

@@ -1,0 +1,193 @@
+//! Domains: asking for one, granting them, and passing on what others ask.
+
+use super::link::Asked;
+use super::{DomainManager, MAX_DOMAIN, Phase};
+use crate::ils::Request;
+use crate::isolation::{Isolation, asks_for_patience};
+use crate::time::Instant;
+use sanloom_wire::Wwnn;
+use sanloom_wire::sw_ils::{Rdi, SwAcc, SwIls};
+
+/// So many requests of one switch wait for one answer; they come from repetitions.
+const MAX_WAITING: usize = 8;
+
+impl DomainManager {
+    /// DIA: the neighbour belongs to a fabric with a principal, and we may ask for a domain.
+    pub(super) fn invited(&mut self, now: Instant, request: Request) {
+        let port = request.port;
+        match self.phase {
+            Phase::Joined => {}
+            Phase::Selecting { .. } if self.knows_the_way(port) => {
+                self.adopt(now, port, self.claim, Default::default());
+            }
+            _ => return self.busy(request),
+        }
+        self.answer(request, SwIls::SwAcc(SwAcc::Dia { switch_name: self.config.switch_name }));
+    }
+
+    /// The neighbour seeks the same principal as we, and it is not us.
+    fn knows_the_way(&self, port: u16) -> bool {
+        let heard = self.links.get(&port).and_then(|link| link.heard);
+        self.upstream.is_some() && heard.is_some_and(|heard| heard.name == self.claim.name)
+    }
+
+    /// It is time to ask for a domain, or, as principal, to take one.
+    pub(super) fn want_domain(&mut self, now: Instant) {
+        if self.phase != Phase::Joined || self.confirmed {
+            return;
+        }
+        let wanted = self.domain.or(self.config.preferred).unwrap_or(0);
+        match self.upstream {
+            Some(port) => {
+                let rdi = Rdi { switch_name: self.config.switch_name, domains: vec![wanted] };
+                self.requesting = Some(self.ask(port, SwIls::Rdi(rdi), Asked::Rdi(port)));
+            }
+            None => match self.grant(now, self.config.switch_name, wanted) {
+                Some(domain) => self.given(now, domain),
+                None => self.isolate_all(now, Isolation::DomainUnavailable),
+            },
+        }
+    }
+
+    /// The answer to our own RDI.
+    pub(super) fn granted(&mut self, now: Instant, tag: u32, answer: Option<SwIls>) {
+        if self.requesting != Some(tag) {
+            return;
+        }
+        self.requesting = None;
+        match answer {
+            Some(SwIls::SwAcc(SwAcc::Rdi(rdi)))
+                if rdi.domains.first().is_some_and(|d| (1..=MAX_DOMAIN).contains(d)) =>
+            {
+                self.given(now, rdi.domains[0]);
+            }
+            Some(SwIls::SwRjt(reject)) if !asks_for_patience(reject) => {
+                self.isolate_all(now, Isolation::DomainUnavailable);
+            }
+            _ => self.request_at = Some(now + self.patience()),
+        }
+    }
+
+    /// The principal gives us a domain: the one that we want or another.
+    fn given(&mut self, now: Instant, domain: u8) {
+        match self.domain {
+            Some(kept) if kept != domain && !self.config.auto_reconfigure => {
+                return self.isolate_all(now, Isolation::DomainOverlap);
+            }
+            None if self.config.insistent && self.config.preferred.is_some_and(|preferred| preferred != domain) => {
+                return self.isolate_all(now, Isolation::DomainUnavailable);
+            }
+            Some(kept) if kept != domain => self.lose_domain(),
+            _ => {}
+        }
+        self.confirm(now, domain);
+    }
+
+    /// The domain is ours in the fabric of now.
+    pub(super) fn confirm(&mut self, now: Instant, domain: u8) {
+        if self.domain != Some(domain) {
+            self.domain = Some(domain);
+            self.outputs.push_back(super::Output::Domain(Some(domain)));
+        }
+        self.confirmed = true;
+        self.give_up_at = None;
+        self.granted.entry(domain).or_insert(self.config.switch_name);
+        self.tell_all(now);
+    }
+
+    /// RDI of a neighbour, for itself or for a switch behind it.
+    pub(super) fn domain_asked(&mut self, now: Instant, request: Request, rdi: Rdi) {
+        let port = request.port;
+        if self.phase != Phase::Joined || self.upstream == Some(port) || rdi.switch_name == self.config.switch_name {
+            return self.busy(request);
+        }
+        if let Some(link) = self.links.get_mut(&port) {
+            link.child = true;
+        }
+        if let Some(domain) = self.domain_of(rdi.switch_name) {
+            let granted = Rdi { switch_name: rdi.switch_name, domains: vec![domain] };
+            return self.answer(request, SwIls::SwAcc(SwAcc::Rdi(granted)));
+        }
+        let Some(upstream) = self.upstream else {
+            let wanted = rdi.domains.first().copied().unwrap_or(0);
+            return match self.grant(now, rdi.switch_name, wanted) {
+                Some(domain) => {
+                    let granted = Rdi { switch_name: rdi.switch_name, domains: vec![domain] };
+                    self.answer(request, SwIls::SwAcc(SwAcc::Rdi(granted)));
+                }
+                None => self.reject(request, Isolation::DomainUnavailable.reject()),
+            };
+        };
+        let waiting = self.relays.entry(rdi.switch_name).or_default();
+        waiting.push(request);
+        match waiting.len() {
+            1 => {
+                let name = rdi.switch_name;
+                self.ask(upstream, SwIls::Rdi(rdi), Asked::Relay(upstream, name));
+            }
+            2..=MAX_WAITING => {}
+            _ => {
+                let oldest = waiting.remove(0);
+                self.busy(oldest);
+            }
+        }
+    }
+
+    /// The answer to an RDI that we passed on.
+    pub(super) fn relayed(&mut self, now: Instant, name: Wwnn, answer: Option<SwIls>) {
+        if let Some(SwIls::SwAcc(SwAcc::Rdi(rdi))) = &answer
+            && let Some(domain) = rdi.domains.first().filter(|domain| (1..=MAX_DOMAIN).contains(*domain))
+        {
+            // Who asks again, because the way is long, is answered from here.
+            self.granted.entry(*domain).or_insert(name);
+            self.tell_all(now);
+        }
+        for request in self.relays.remove(&name).unwrap_or_default() {
+            match &answer {
+                Some(answer) => self.answer(request, answer.clone()),
+                None => self.busy(request),
+            }
+        }
+    }
+
+    /// The way up has changed: who waits for an answer is to ask again.
+    pub(super) fn forget_relays(&mut self) {
+        self.asked.retain(|_, asked| !matches!(asked, Asked::Relay(..)));
+        for request in std::mem::take(&mut self.relays).into_values().flatten() {
+            self.busy(request);
+        }
+    }
+
+    /// What the principal of now has granted a switch, as far as we know.
+    fn domain_of(&self, name: Wwnn) -> Option<u8> {
+        self.granted.iter().find(|(_, owner)| **owner == name).map(|(&domain, _)| domain)
+    }
+
+    /// Takes our own domain out of the list of the fabric: the answer that says so may be late or lost.
+    pub(super) fn find_own_domain(&mut self, now: Instant) {
+        if let Some(domain) = self.domain_of(self.config.switch_name)
+            && !self.confirmed
+            && self.domain.is_none_or(|kept| kept == domain)
+        {
+            self.given(now, domain);
+        }
+    }
+
+    /// As principal: gives a switch the wanted domain if it is free, else another one.
+    fn grant(&mut self, now: Instant, name: Wwnn, wanted: u8) -> Option<u8> {
+        if let Some(domain) = self.domain_of(name) {
+            return Some(domain);
+        }
+        let us = name == self.config.switch_name;
+        let free = |domain: &u8| !self.granted.contains_key(domain) && (us || self.domain != Some(*domain));
+        let reserved = |domain: &u8| self.previous.get(domain).is_some_and(|owner| *owner != name);
+        let all = 1..=MAX_DOMAIN;
+        let domain = Some(wanted)
+            .filter(|wanted| all.contains(wanted) && free(wanted) && !reserved(wanted))
+            .or_else(|| all.clone().find(|domain| free(domain) && !reserved(domain)))
+            .or_else(|| all.clone().find(free))?;
+        self.granted.insert(domain, name);
+        self.tell_all(now);
+        Some(domain)
+    }
+}

@@ -1,0 +1,314 @@
+//! The merge on each link of a zone server: [`Link`].
+
+use super::{Asked, MergeFailure, Output, ZoneServer};
+use crate::ils::{Outcome, Peer, Request};
+use crate::time::Instant;
+use crate::zoning::merge::merge;
+use crate::zoning::objects::Zones;
+use sanloom_wire::sw_ils::{
+    Mrra, MrraAcc, MrraResponse, SwAcc, SwIls, SwRjtReason, ZoneReason, ZoneReply, ZoneSets, ZoneStatus,
+};
+use sanloom_wire::{Message, Wwnn};
+use std::sync::Arc;
+
+/// A link to a switch of the fabric.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub neighbour: Wwnn,
+    /// The neighbour has the database that we have now.
+    pub synced: bool,
+    /// The neighbour's database has come, and ours is merged with it.
+    heard: bool,
+    /// Both ends had the same: the link is part of the fabric.
+    merged: bool,
+    /// An MR or MRRA of ours is on its way.
+    waiting: bool,
+    /// When to ask again.
+    retry_at: Option<Instant>,
+    /// How often in a row nobody answered.
+    unanswered: u8,
+    failure: Option<MergeFailure>,
+    /// The neighbour has answered an MR of ours for good, and so knows our zones.
+    told: bool,
+}
+
+/// A neighbour that leaves so many requests unanswered, each sent several times, is isolated.
+const MAX_UNANSWERED: u8 = 4;
+
+/// A larger MR is announced by an MRRA: more than one frame.
+const LARGE_BYTES: usize = 2048;
+
+const VENDOR: [u8; 8] = *b"SANLOOM ";
+const MRRA_REVISION: u32 = 1;
+
+impl Link {
+    fn is_open(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// The neighbour lacks our zones, or does not know that we have the same. When they contradict its own, it shall be
+    /// able to say where.
+    fn wants_merge(&self) -> bool {
+        match self.failure {
+            None => !self.synced || !self.told,
+            Some(MergeFailure::Conflicts(_)) => !self.told,
+            Some(_) => false,
+        }
+    }
+}
+
+impl ZoneServer {
+    pub(super) fn on_link_up(&mut self, port: u16, neighbour: Wwnn) {
+        self.on_link_down(port);
+        let link = Link {
+            neighbour,
+            synced: false,
+            heard: false,
+            merged: false,
+            waiting: false,
+            retry_at: None,
+            unanswered: 0,
+            failure: None,
+            told: false,
+        };
+        self.links.insert(port, link);
+        if !self.config.supported {
+            self.outputs.push_back(Output::LinkMerged { port });
+        }
+    }
+
+    pub(super) fn on_link_down(&mut self, port: u16) {
+        self.links.remove(&port);
+        let here =
+            |asked: &Asked| matches!(asked, Asked::Room { port: p } | Asked::Merge { port: p, .. } if *p == port);
+        self.asked.retain(|_, asked| !here(asked));
+    }
+
+    /// The switch behind a port whose link takes part in merges.
+    pub fn neighbour(&self, port: u16) -> Option<Wwnn> {
+        self.links.get(&port).map(|link| link.neighbour)
+    }
+
+    /// No merge is under way, and whoever has merged with us can be reached: a change that leaves it out would part us.
+    pub(super) fn links_settled(&self) -> bool {
+        let known = |neighbour| self.reachable.values().any(|name| *name == neighbour);
+        let mut open = self.links.values().filter(|link| link.is_open());
+        open.all(|link| link.merged && link.synced && !link.waiting && known(link.neighbour))
+    }
+
+    /// Sends what links wait for.
+    pub(super) fn drive_links(&mut self, now: Instant) {
+        if !self.config.supported {
+            return;
+        }
+        let due: Vec<u16> = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.wants_merge() && !link.waiting)
+            .filter(|(_, link)| link.retry_at.is_none_or(|at| at <= now) && self.may_merge(link))
+            .map(|(port, _)| *port)
+            .collect();
+        for port in due {
+            if self.zones.encoded_len() > LARGE_BYTES {
+                let size_words = self.zones.encoded_len().div_ceil(4) as u32;
+                let mrra = Mrra { revision: MRRA_REVISION, size_words, vendor: VENDOR, vendor_info: [0; 8] };
+                self.ask_on_link(port, SwIls::Mrra(mrra), Asked::Room { port });
+            } else {
+                self.send_merge(port);
+            }
+        }
+    }
+
+    /// A change in progress does not let a link join, and a locked switch keeps quiet until it has the new database.
+    fn may_merge(&self, link: &Link) -> bool {
+        match &self.lock {
+            Some(lock) => lock.updated && link.merged,
+            None => !self.is_managing() || (self.is_decided() && link.merged),
+        }
+    }
+
+    fn send_merge(&mut self, port: u16) {
+        let zones = self.zones.clone();
+        self.ask_on_link(port, SwIls::Mr(zones.wire().clone()), Asked::Merge { port, zones });
+    }
+
+    fn ask_on_link(&mut self, port: u16, ils: SwIls, asked: Asked) {
+        if let Some(link) = self.links.get_mut(&port) {
+            link.waiting = true;
+            link.retry_at = None;
+            self.ask(Peer::Link(port), ils, asked);
+        }
+    }
+
+    pub(super) fn link_timeout(&self) -> Option<Instant> {
+        let waits = |link: &&Link| link.wants_merge() && self.may_merge(link);
+        self.links.values().filter(waits).filter_map(|link| link.retry_at).min()
+    }
+
+    /// The neighbour's database: merges it with ours.
+    pub(super) fn on_merge_request(&mut self, port: u16, sets: &Arc<ZoneSets>) -> ZoneReply {
+        const BUSY: ZoneReply = ZoneReply::new(ZoneStatus::BUSY, ZoneReason::FABRIC_CHANGING);
+        let Some(link) = self.links.get(&port) else { return BUSY };
+        let (joined, open) = (link.merged, link.is_open());
+        if joined && self.is_staged(sets) {
+            self.commit_staged(Some(port));
+        }
+        let same = **sets == **self.zones.wire();
+        if self.locked_by().is_some() && !(joined && same) {
+            return BUSY;
+        }
+        if same && open {
+            self.on_heard(port, true);
+            return ZoneReply::DONE;
+        }
+        let default_zone = self.zones.database().default_zone;
+        let theirs = match Zones::from_wire(sets, default_zone) {
+            Ok(theirs) => theirs,
+            Err(bad) => {
+                self.isolate(port, MergeFailure::Invalid(bad));
+                return ZoneReply::new(ZoneStatus::FAILED, ZoneReason::INVALID_DATA);
+            }
+        };
+        let config = &self.config;
+        let merged =
+            merge(self.zones.database(), theirs.database(), config.merge_control, &config.limits, config.rules);
+        match merged {
+            Err(conflicts) => {
+                self.isolate(port, MergeFailure::Conflicts(conflicts));
+                ZoneReply::new(ZoneStatus::FAILED, ZoneReason::CANNOT_MERGE)
+            }
+            Ok(_) if !open => ZoneReply::new(ZoneStatus::FAILED, ZoneReason::CANNOT_MERGE),
+            Ok(merged) => {
+                let known = !merged.changes_theirs;
+                if merged.changes_ours {
+                    let zones = if known { theirs } else { Zones::new(merged.database) };
+                    self.adopt(zones, Some(port).filter(|_| known));
+                }
+                self.on_heard(port, known);
+                ZoneReply::DONE
+            }
+        }
+    }
+
+    /// The neighbour's database has come. `known`: ours is no other.
+    fn on_heard(&mut self, port: u16, known: bool) {
+        if let Some(link) = self.links.get_mut(&port) {
+            link.heard = true;
+            link.synced = known;
+        }
+        self.check_merged(port);
+    }
+
+    fn check_merged(&mut self, port: u16) {
+        if let Some(link) = self.links.get_mut(&port)
+            && link.heard
+            && link.synced
+            && link.told
+            && !link.merged
+        {
+            link.merged = true;
+            self.outputs.push_back(Output::LinkMerged { port });
+        }
+    }
+
+    /// The answer to our MR.
+    pub(super) fn on_merge_outcome(&mut self, now: Instant, port: u16, sent: &Zones, outcome: Outcome) {
+        let retry_at = now + self.config.retry;
+        let current = sent == &self.zones;
+        let Some(link) = self.links.get_mut(&port) else { return };
+        link.waiting = false;
+        let Some(ils) = answered(link, retry_at, outcome) else { return self.check_patience(port) };
+        match ils {
+            SwIls::SwAcc(SwAcc::Zone(reply)) => match reply.status {
+                ZoneStatus::DONE => {
+                    link.told = true;
+                    link.synced |= current;
+                    self.check_merged(port);
+                }
+                ZoneStatus::BUSY => link.retry_at = Some(retry_at),
+                _ => {
+                    link.told = true;
+                    self.isolate(port, MergeFailure::Refused(reply.reason));
+                }
+            },
+            SwIls::SwRjt(reject) if reject.reason == SwRjtReason::LOGICAL_BUSY => link.retry_at = Some(retry_at),
+            SwIls::SwRjt(reject) => self.isolate(port, MergeFailure::NotSupported(reject)),
+            _ => self.isolate(port, MergeFailure::NoAnswer),
+        }
+    }
+
+    /// The answer to our MRRA. A switch that rejects it gets the MR all the same.
+    pub(super) fn on_room(&mut self, now: Instant, port: u16, outcome: Outcome) {
+        let retry_at = now + self.config.retry;
+        let wanted = self.zones.encoded_len() as u64;
+        let Some(link) = self.links.get_mut(&port) else { return };
+        link.waiting = false;
+        let Some(ils) = answered(link, retry_at, outcome) else { return self.check_patience(port) };
+        match ils {
+            SwIls::SwAcc(SwAcc::Mrra(accept)) if accept.response != MrraResponse::AVAILABLE => {
+                let max_bytes = 4 * u64::from(accept.max_words);
+                if max_bytes < wanted {
+                    self.isolate(port, MergeFailure::TooLarge { max_bytes });
+                } else {
+                    let wait = crate::time::Span::from_secs(accept.wait_seconds.into());
+                    link.retry_at = Some(retry_at.max(now + wait));
+                }
+            }
+            SwIls::SwAcc(SwAcc::Mrra(_)) | SwIls::SwRjt(_) if self.link_may_merge(port) => self.send_merge(port),
+            _ => link_retry(self.links.get_mut(&port), retry_at),
+        }
+    }
+
+    fn link_may_merge(&self, port: u16) -> bool {
+        self.links.get(&port).is_some_and(|link| link.wants_merge() && self.may_merge(link))
+    }
+
+    /// The neighbour asks whether there is room for its MR.
+    pub(super) fn on_room_request(&mut self, request: Request, mrra: Mrra) {
+        let max_words = u32::try_from(self.config.limits.database_bytes / 4).unwrap_or(u32::MAX);
+        let response = match mrra.size_words <= max_words {
+            true => MrraResponse::AVAILABLE,
+            false => MrraResponse::NOT_AVAILABLE,
+        };
+        let accept = MrraAcc { vendor: VENDOR, response, max_words, wait_seconds: 0 };
+        self.answer(request, SwIls::SwAcc(SwAcc::Mrra(accept)));
+    }
+
+    fn check_patience(&mut self, port: u16) {
+        if self.links.get(&port).is_some_and(|link| link.unanswered >= MAX_UNANSWERED) {
+            self.isolate(port, MergeFailure::NoAnswer);
+        }
+    }
+
+    /// Isolates a link, or says more about one that is: conflicts are worth more than "refused".
+    fn isolate(&mut self, port: u16, failure: MergeFailure) {
+        let Some(link) = self.links.get_mut(&port) else { return };
+        let says_more = matches!(failure, MergeFailure::Conflicts(_) | MergeFailure::Invalid(_));
+        let said = matches!(link.failure, Some(MergeFailure::Conflicts(_) | MergeFailure::Invalid(_)));
+        if link.is_open() || (says_more && !said) {
+            link.failure = Some(failure.clone());
+            self.outputs.push_back(Output::Isolate { port, failure });
+        }
+    }
+}
+
+/// The message of an answer; nothing for a request that nobody answered, which is to be sent again.
+fn answered(link: &mut Link, retry_at: Instant, outcome: Outcome) -> Option<SwIls> {
+    match outcome {
+        Outcome::Answered(Message::SwIls(ils)) => {
+            link.unanswered = 0;
+            Some(*ils)
+        }
+        _ => {
+            link.unanswered += 1;
+            link.retry_at = Some(retry_at);
+            None
+        }
+    }
+}
+
+fn link_retry(link: Option<&mut Link>, retry_at: Instant) {
+    if let Some(link) = link {
+        link.retry_at = Some(retry_at);
+    }
+}

@@ -1,0 +1,99 @@
+//! Random fabrics whose links, switches and messages fail: after healing all agree, and nobody lost its domain for nothing.
+
+mod domain_util;
+
+use domain_util::{Net, Random, config, graph};
+use sanloom_core::domain::{DomainConfig, Input};
+use sanloom_core::time::Span;
+
+const CASES: u64 = 240;
+
+/// Time for several rebuilds, one after the other, with everything that they wait for: each isolated link may cost one.
+const HEALING: Span = Span::from_secs(180);
+
+fn disturbed(seed: u64, configure: impl Fn(usize, &mut Random) -> DomainConfig, disruptive: bool) -> Net {
+    let mut random = Random(seed);
+    let switches = 2 + random.below(8) as usize;
+    let more = random.below(switches as u64 + 1) as usize;
+    let links = graph(&mut random, switches, more);
+    let configs = (0..switches).map(|switch| configure(switch, &mut random)).collect();
+    let mut net = Net::new(configs, &links, seed);
+    net.delay = Span::from_ms([2, 50, 800][random.below(3) as usize]);
+    net.loss = [0, 10, 30][random.below(3) as usize];
+    for link in 0..links.len() {
+        net.set_link(link, true);
+    }
+    for _ in 0..random.below(12) {
+        net.run(Span::from_ms(random.below(9_000)));
+        let link = random.below(links.len() as u64) as usize;
+        let switch = random.below(switches as u64) as usize;
+        match random.below(10) {
+            0..5 => net.set_link(link, false),
+            5..8 => net.set_link(link, true),
+            8 => net.restart(switch),
+            _ => net.tell(switch, Input::Rebuild { disruptive: disruptive && random.below(2) == 0 }),
+        }
+    }
+    net.loss = 0;
+    // An isolated link stays so until somebody does something about it.
+    for link in (0..links.len()).filter(|link| !net.is_up(*link)).collect::<Vec<_>>() {
+        net.set_link(link, false);
+    }
+    for link in 0..links.len() {
+        net.set_link(link, true);
+    }
+    net.run(HEALING);
+    net
+}
+
+#[test]
+fn fabrics_with_a_domain_for_every_switch_heal_and_keep_them() {
+    for seed in 0..CASES {
+        let configure = |switch, random: &mut Random| DomainConfig {
+            preferred: Some(switch as u8 + 1),
+            insistent: random.below(2) == 0,
+            priority: [1, 50, 128, 254][random.below(4) as usize],
+            ..config(switch)
+        };
+        let net = disturbed(seed, configure, false);
+        assert_eq!(net.isolation_names().len(), 0, "seed {seed}: {:?}", net.isolation_names());
+        assert_eq!(net.components().len(), 1, "seed {seed}");
+        assert_eq!(net.check(), Ok(()), "seed {seed}");
+        for (switch, node) in net.nodes.iter().enumerate() {
+            assert_eq!(node.domains_said, [Some(switch as u8 + 1)], "seed {seed}, switch {switch}");
+        }
+    }
+}
+
+#[test]
+fn fabrics_whose_domains_come_from_the_principal_heal() {
+    for seed in 0..CASES {
+        let configure = |switch, random: &mut Random| DomainConfig {
+            auto_reconfigure: true,
+            priority: [1, 50, 128, 255][random.below(4) as usize],
+            ..config(switch)
+        };
+        // Somebody must be able to be principal.
+        let with_one = |switch, random: &mut Random| {
+            let config = configure(switch, random);
+            DomainConfig { priority: if switch == 0 { 128 } else { config.priority }, ..config }
+        };
+        let net = disturbed(1000 + seed, with_one, true);
+        assert_eq!(net.check(), Ok(()), "seed {}", 1000 + seed);
+        assert_eq!(net.components().len(), 1, "seed {}: {:?}", 1000 + seed, net.isolation_names());
+    }
+}
+
+#[test]
+fn fabrics_that_may_not_reconfigure_agree_on_either_side_of_isolated_links() {
+    for seed in 0..CASES {
+        let configure = |switch, random: &mut Random| DomainConfig {
+            preferred: [None, Some(1 + random.below(6) as u8)][random.below(2) as usize],
+            insistent: random.below(4) == 0,
+            allow_rcf: random.below(4) != 0,
+            ..config(switch)
+        };
+        let net = disturbed(2000 + seed, configure, false);
+        assert_eq!(net.check(), Ok(()), "seed {}", 2000 + seed);
+    }
+}

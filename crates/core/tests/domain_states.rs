@@ -1,0 +1,225 @@
+//! Every phase of a domain manager with every event, as a table under review.
+
+use sanloom_core::domain::{DomainConfig, DomainManager, Input, Output};
+use sanloom_core::ils::{Outcome, Peer, Request, Send};
+use sanloom_core::time::{Instant, Span};
+use sanloom_wire::sw_ils::{
+    Efp, EfpRecord, Rdi, SwAcc, SwIls, SwRjt, SwRjtExplanation as Why, SwRjtReason as Reason, command,
+};
+use sanloom_wire::{Message, Wwnn};
+use std::fmt::Write;
+
+const US: Wwnn = Wwnn(0x50);
+/// At port 1.
+const NEIGHBOUR: Wwnn = Wwnn(0x40);
+/// At port 2.
+const OTHER: Wwnn = Wwnn(0x60);
+const F_S_TOV: Span = Span::from_secs(5);
+
+struct Bench {
+    now: Instant,
+    domain: DomainManager,
+    asked: Vec<(u8, u16, u32)>,
+    said: Vec<String>,
+}
+
+impl Bench {
+    fn new(preferred: Option<u8>) -> Bench {
+        let config = DomainConfig {
+            switch_name: US,
+            priority: 128,
+            preferred,
+            insistent: false,
+            allow_rcf: true,
+            auto_reconfigure: false,
+            f_s_tov: F_S_TOV,
+        };
+        let domain = DomainManager::new(Instant::ZERO, config);
+        let mut bench = Bench { now: Instant::ZERO, domain, asked: Vec::new(), said: Vec::new() };
+        bench.drain();
+        bench
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.domain.handle(self.now, input);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.domain.poll_output() {
+            let text = match output {
+                Output::Send(Send::Request { to: Peer::Link(port), message, tag }) => {
+                    let Message::SwIls(ils) = message else { unreachable!("switches speak SW_ILS") };
+                    self.asked.push((ils.command(), port, tag));
+                    format!("{} to {port}", describe(&ils))
+                }
+                Output::Send(Send::Answer { message: Message::SwIls(ils), .. }) => describe(&ils),
+                Output::Send(send) => format!("{send:?}"),
+                Output::Domain(Some(domain)) => format!("domain {domain}"),
+                Output::Domain(None) => "no domain".into(),
+                Output::Principal { name, .. } => format!("principal {:x}", name.0),
+                Output::Domains(list) => format!("{} domains", list.len()),
+                Output::LinkReady { port } => format!("ready {port}"),
+                Output::Isolate { port, reason } => format!("isolate {port}: {}", reason.name()),
+                Output::FabricName(_) => continue,
+            };
+            self.said.push(text);
+        }
+    }
+
+    fn up(&mut self, port: u16) {
+        self.tell(Input::LinkUp { port, neighbour: if port == 1 { NEIGHBOUR } else { OTHER } });
+    }
+
+    /// Lets time pass, with all its timeouts.
+    fn pass(&mut self, span: Span) {
+        let end = self.now + span;
+        while let Some(at) = self.domain.poll_timeout().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.tell(Input::Timeout);
+        }
+        self.now = end;
+    }
+
+    fn hear(&mut self, port: u16, message: SwIls) {
+        let request = Request { from: Peer::Link(port), port, ox_id: 7 };
+        self.tell(Input::Request { request, message });
+    }
+
+    /// The answer to the last request of a kind at a port; what was not asked is not answered.
+    fn answered(&mut self, command: u8, port: u16, answer: SwIls) {
+        if let Some(at) = self.asked.iter().rposition(|(asked, to, _)| (*asked, *to) == (command, port)) {
+            let (.., tag) = self.asked.remove(at);
+            self.tell(Input::Outcome { tag, outcome: Outcome::Answered(answer.into()) });
+        }
+    }
+
+    fn granted(&mut self, domain: u8) {
+        self.answered(command::RDI, 1, SwIls::SwAcc(SwAcc::Rdi(Rdi { switch_name: US, domains: vec![domain] })));
+    }
+}
+
+/// What a switch says that knows `principal`, with the domains of these switches.
+fn efp(principal: Wwnn, owners: &[(u8, Wwnn)]) -> Efp {
+    let records = owners.iter().map(|(domain, owner)| EfpRecord::domain(*domain, *owner)).collect();
+    Efp { principal_priority: 128, principal_name: principal, records }
+}
+
+fn describe(ils: &SwIls) -> String {
+    let known = |efp: &Efp| format!("{:x}+{}", efp.principal_name.0, efp.records.len());
+    match ils {
+        SwIls::Efp(efp) => format!("EFP {}", known(efp)),
+        SwIls::SwAcc(SwAcc::Efp(efp)) => format!("accept {}", known(efp)),
+        SwIls::SwAcc(SwAcc::Rdi(rdi)) => format!("accept {:?}", rdi.domains),
+        SwIls::Rdi(rdi) => format!("RDI {:?}", rdi.domains),
+        SwIls::SwAcc(_) => "accept".into(),
+        SwIls::SwRjt(reject) => format!("reject {:02x}/{:02x}", reject.reason.0, reject.explanation.0),
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn every_phase_has_an_answer_to_every_event() {
+    type Phase = (&'static str, fn() -> Bench);
+    type Event = (&'static str, fn(&mut Bench));
+    let phases: [Phase; 8] = [
+        ("alone, quiet", || Bench::new(None)),
+        ("alone, principal", || Bench::new(Some(5))),
+        ("selecting, best", || {
+            let mut bench = Bench::new(None);
+            bench.up(1);
+            bench.up(2);
+            bench.pass(Span::from_ms(100));
+            bench
+        }),
+        ("selecting, other", || {
+            let mut bench = Bench::new(None);
+            bench.up(1);
+            bench.up(2);
+            bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[])));
+            bench.pass(Span::from_ms(100));
+            bench
+        }),
+        ("joined, no domain", || {
+            let mut bench = Bench::new(None);
+            bench.up(1);
+            bench.up(2);
+            bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(1, NEIGHBOUR)])));
+            bench.pass(Span::from_ms(100));
+            bench
+        }),
+        ("joined", || {
+            let mut bench = Bench::new(Some(5));
+            bench.up(1);
+            bench.up(2);
+            bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(1, NEIGHBOUR)])));
+            bench.pass(Span::from_ms(100));
+            bench.granted(5);
+            bench.pass(Span::from_secs(30));
+            bench
+        }),
+        ("joined, principal", || {
+            let mut bench = Bench::new(Some(5));
+            bench.up(2);
+            bench.hear(2, SwIls::Rdi(Rdi { switch_name: OTHER, domains: vec![6] }));
+            bench.up(1);
+            bench.pass(Span::from_secs(30));
+            bench
+        }),
+        ("hold", || {
+            let mut bench = Bench::new(Some(5));
+            bench.up(1);
+            bench.up(2);
+            bench.pass(Span::from_ms(100));
+            bench.hear(1, SwIls::Bf);
+            bench
+        }),
+    ];
+    let events: [Event; 22] = [
+        ("link 1 up again", |b| b.up(1)),
+        ("link 1 down", |b| b.tell(Input::LinkDown { port: 1 })),
+        ("link 2 down", |b| b.tell(Input::LinkDown { port: 2 })),
+        ("EFP, better", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[])))),
+        ("EFP, worse", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x90), &[])))),
+        ("EFP, better fabric", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[(9, Wwnn(0x10))])))),
+        ("EFP, worse fabric", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x90), &[(9, Wwnn(0x90))])))),
+        ("EFP, overlap", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[(5, Wwnn(0x10))])))),
+        ("EFP, we as principal", |b| b.hear(1, SwIls::Efp(efp(US, &[(9, US)])))),
+        ("EFP, domain 240", |b| b.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(240, NEIGHBOUR)])))),
+        ("EFP rejected, overlap", |b| {
+            b.answered(command::EFP, 1, SwRjt::new(Reason::LOGICAL_ERROR, Why::INVALID_DOMAIN_ID_LIST).into());
+        }),
+        ("EFP rejected, busy", |b| {
+            b.answered(command::EFP, 1, SwRjt::new(Reason::LOGICAL_BUSY, Why::NONE).into());
+        }),
+        ("DIA", |b| b.hear(1, SwIls::Dia { switch_name: NEIGHBOUR })),
+        ("RDI of a neighbour", |b| b.hear(2, SwIls::Rdi(Rdi { switch_name: OTHER, domains: vec![7] }))),
+        ("granted", |b| b.granted(5)),
+        ("granted, another", |b| b.granted(9)),
+        ("none left", |b| b.answered(command::RDI, 1, SwRjt::new(Reason::UNABLE, Why::DOMAIN_UNAVAILABLE).into())),
+        ("BF", |b| b.hear(1, SwIls::Bf)),
+        ("RCF", |b| b.hear(1, SwIls::Rcf)),
+        ("BF of a stranger", |b| b.hear(9, SwIls::Bf)),
+        ("rebuild", |b| b.tell(Input::Rebuild { disruptive: false })),
+        ("rebuild, disruptive", |b| b.tell(Input::Rebuild { disruptive: true })),
+    ];
+    let mut table = String::new();
+    for (phase, reach) in phases {
+        for (event, happen) in events {
+            let mut bench = reach();
+            bench.said.clear();
+            happen(&mut bench);
+            // What follows at once, but for the flood.
+            let at_once = bench.said.len();
+            bench.pass(Span::from_ms(50));
+            let mut said = bench.said.clone();
+            if at_once < said.len() {
+                said.insert(at_once, "then".into());
+            }
+            let said = if said.is_empty() { "-".into() } else { said.join("; ") };
+            let domain = bench.domain.domain().map_or("-".into(), |domain| domain.to_string());
+            writeln!(table, "{phase:17} | {event:21} | {domain} | {said}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(table);
+}
