@@ -1,8 +1,6 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{
-    bench, check, completions, fabric, reference, reproduce, show, sim, sweep, whatif, zone,
-};
+use crate::commands::{bench, check, completions, fabric, reference, reproduce, show, sim, sweep, whatif, zone};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and study storage area networks.

@@ -12,6 +12,7 @@ use sanloom_core::config::{
 };
 use sanloom_core::nport::{FabricState, LoginScript};
 use sanloom_core::switch::{HardZoning, NameLookup, Policy};
+use sanloom_core::zoning::ZoneDatabase;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::sync::Arc;
 
@@ -102,11 +103,11 @@ impl Bed {
     /// One sequence on each card of a wave.
     fn sequence(&self, world: &mut World, wave: &[u16], number: u16) -> Vec<Sequence> {
         let logged = world.command_log.as_ref().map_or(0, |log| log.records().len());
-        let with_storage = world.switches[0].machine.comparisons_with(STORAGE_PORT);
+        let with_storage = world.switches[0].machine.services().comparisons_with(STORAGE_PORT);
         let hosts: Vec<u16> = wave.iter().map(|&card| self.machine(card, number)).collect();
         hosts.iter().for_each(|&host| world.create_machine(host));
         self.wait(world, &hosts);
-        let with_storage = world.switches[0].machine.comparisons_with(STORAGE_PORT) - with_storage;
+        let with_storage = world.switches[0].machine.services().comparisons_with(STORAGE_PORT) - with_storage;
         let records = world.command_log.as_ref().map_or(&[][..], |log| &log.records()[logged..]);
         let sequence = |(&card, &host): (&u16, &u16)| {
             let of_card = records.iter().filter(|record| record.port == STORAGE_PORT + 1 + card);
@@ -167,6 +168,7 @@ impl Bed {
         let mut links: Vec<Link> =
             (0..self.cards).map(|card| link(Node::Host(card), STORAGE_PORT + 1 + card)).collect();
         links.push(link(Node::Storage(0), STORAGE_PORT));
+        let zoning = Zoning { zones, default: ZoneDefault::Closed };
         Lab {
             name: "npiv-bed".to_owned(),
             description: String::new(),
@@ -189,11 +191,14 @@ impl Bed {
                 isl_choice: IslChoice::Exchange,
                 processor: Some(self.processor),
                 policy: Policy { hard_zoning: self.hard_zoning, name_lookup: self.name_lookup, ..Policy::default() },
+                joining: Default::default(),
             }],
             hosts,
             storage: vec![storage()],
             links,
-            zoning: Zoning { zones, default: ZoneDefault::Closed },
+            zone_database: ZoneDatabase::of_zoning(&zoning, "npiv-bed"),
+            zone_policy: Default::default(),
+            zoning,
             workloads: Vec::new(),
             faults: Vec::new(),
             expectations: Vec::new(),
