@@ -22,6 +22,7 @@ pub mod fcp;
 pub mod fspf;
 pub mod ils;
 pub mod isolation;
+pub mod names;
 pub mod nport;
 pub mod scsi;
 pub mod switch;

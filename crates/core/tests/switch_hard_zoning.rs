@@ -351,6 +351,10 @@ fn what_a_port_had_is_gone_after_its_logout_to_the_last_bit() {
             let before = state(&rig);
             let id = rig.fdisc(1, 0x101).unwrap();
             rig.take_part(id, 2);
+            let lirr = Els::Lirr { function: 2, format: 0 };
+            let plogi = rig.ask_els(1, id, FcId::MANAGEMENT_SERVER, Els::Plogi(login(0x101)));
+            assert!(plogi.is_ok());
+            assert_eq!(rig.ask_els(1, id, FcId::MANAGEMENT_SERVER, lirr), Ok(sanloom_wire::els::LsAcc::Empty));
             // A notification for it is under way, and another waits.
             rig.wait(RSCN_DELAY);
             rig.down(2);

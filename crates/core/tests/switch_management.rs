@@ -361,7 +361,11 @@ fn what_one_port_registers_is_bounded() {
         let rprt = FdmiRequest::Rprt { hba: Wwpn(0x110), port: Wwpn(0x1000 + number), attributes: vec![] };
         fdmi(&mut rig, me, rprt).is_ok()
     });
-    assert_eq!(accepted.count(), 256);
+    assert_eq!(accepted.count(), 16);
+    let ports = |count: u64| (0..count).map(Wwpn).collect();
+    let list = |count| FdmiRequest::Rhba { hba: Wwpn(0x110), ports: ports(count), attributes: vec![] };
+    assert_eq!(fdmi(&mut rig, me, list(257)), Err((9, 0xf2)));
+    assert_eq!(fdmi(&mut rig, me, list(256)), Ok(FdmiAccept::Empty));
     let attributes = vec![attribute(1, &[0; 5000])];
     assert_eq!(fdmi(&mut rig, me, FdmiRequest::Rhat { hba: Wwpn(0x110), attributes }), Err((9, 0xf2)));
     // An answer that the requester cannot take.
@@ -371,6 +375,35 @@ fn what_one_port_registers_is_bounded() {
     };
     let Message::Ct(reply) = rig.ask(1, me, SERVER, Message::Ct(Box::new(limited))) else { panic!() };
     assert!(matches!(reply.body, CtBody::Reject(reject) if reject.reason.0 == 4), "{reply:?}");
+}
+
+#[test]
+fn a_block_of_attributes_with_a_wrong_length_says_which() {
+    let mut rig = Rig::new(config(1, open()));
+    let me = rig.flogi(1, 0x110);
+    rig.plogi_to(me, SERVER);
+    let (hba, port) = (Wwpn(0x110), Wwpn(0x110));
+    let attributes = || vec![attribute(2, b"maker\0\0\0")];
+    for (request, why) in [
+        (FdmiRequest::Rhba { hba, ports: vec![port], attributes: attributes() }, 0x12),
+        (FdmiRequest::Rhat { hba, attributes: attributes() }, 0x12),
+        (FdmiRequest::Rprt { hba, port, attributes: attributes() }, 0x22),
+        (FdmiRequest::Rpa { port, attributes: attributes() }, 0x22),
+    ] {
+        let message = Message::Ct(Box::new(Ct::request(Service::FDMI, CtBody::Fdmi(request))));
+        let mut bytes = Vec::new();
+        message.emit(&mut bytes);
+        // The attribute is said to be shorter than its own head.
+        let length = bytes.len() - 10;
+        bytes[length..length + 2].copy_from_slice(&[0, 3]);
+        rig.sent.clear();
+        let frame = Frame { header: header(me, SERVER, &message), payload: Payload::Bytes(bytes.into()) };
+        rig.offer_frame(1, frame);
+        let [(1, reply)] = &rig.sent[..] else { panic!("{:?}", rig.sent) };
+        let Payload::Typed(Message::Ct(reply)) = &reply.payload else { panic!("{reply:?}") };
+        let CtBody::Reject(reject) = reply.body else { panic!("{reply:?}") };
+        assert_eq!((reply.service, reject.reason.0, reject.explanation), (Service::FDMI, 9, why));
+    }
 }
 
 fn fabric_info() -> FabricInfo {

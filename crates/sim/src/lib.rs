@@ -6,6 +6,7 @@
 pub mod capture;
 pub mod host;
 pub mod net;
+pub mod npiv_bed;
 pub mod random_lab;
 pub mod replicate;
 pub mod results;

@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         F::read(self)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
         let structure = self.structure;
         self.take(N).and_then(|bytes| fixed::<N>(structure, bytes)).copied()
     }

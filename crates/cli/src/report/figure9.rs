@@ -44,7 +44,7 @@ const PANEL_WIDTH: f64 = 540.0;
 const PANEL_HEIGHT: f64 = 350.0;
 /// Room in a panel: left, right, top, bottom.
 const ROOM: (f64, f64, f64, f64) = (62.0, 18.0, 40.0, 92.0);
-const COLOURS: [&str; 6] = ["#2563eb", "#e07b0c", "#0f9d8a", "#9333ea", "#5c9a12", "#db2777"];
+pub(super) const COLOURS: [&str; 6] = ["#2563eb", "#e07b0c", "#0f9d8a", "#9333ea", "#5c9a12", "#db2777"];
 
 /// The figure as SVG, two panels in a row. `unit` names both axes, for example `MB/s of 1000 × 1024 bytes`.
 pub fn svg(panels: &[Panel], unit: &str) -> String {
@@ -285,7 +285,7 @@ fn step(end: f64) -> f64 {
         }
 }
 
-fn nice_end(max: f64) -> f64 {
+pub(super) fn nice_end(max: f64) -> f64 {
     if max > 0.0 && max.is_finite() {
         let step = step(max);
         (max / step).ceil() * step
@@ -294,7 +294,7 @@ fn nice_end(max: f64) -> f64 {
     }
 }
 
-fn ticks(end: f64) -> Vec<f64> {
+pub(super) fn ticks(end: f64) -> Vec<f64> {
     let step = step(end);
     let count = (end / step).round() as usize;
     (0..=count).map(|i| i as f64 * step).collect()

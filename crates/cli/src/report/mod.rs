@@ -9,4 +9,5 @@ pub mod folder;
 pub mod format;
 pub mod html;
 pub mod json;
+pub mod plot;
 pub mod terminal;

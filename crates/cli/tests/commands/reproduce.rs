@@ -63,3 +63,30 @@ fn draws_figure_9_with_four_panels() {
         assert!(!bench.read(&format!("sansim.sanloom-report/{file}")).is_empty(), "{file}");
     }
 }
+
+#[test]
+fn reproduces_the_npiv_paper_with_its_figures() {
+    let bench = Bench::new("reproduce-npiv");
+    let ran = bench.run("reproduce npiv --report out --json -");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let list: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let ours = |id: &str| {
+        let found = list.as_array().expect("a list").iter().find(|number| number["id"] == id);
+        found.unwrap_or_else(|| panic!("{id}"))["ours"].as_f64().expect("a number")
+    };
+    for (id, comparisons) in [
+        ("comparisons-port2-1", 512.0),
+        ("comparisons-port2-2", 768.0),
+        ("comparisons-port2-255", 65_536.0),
+        ("comparisons-port3-255", 131_072.0),
+        ("comparisons-port2-modified", 256.0),
+        ("comparisons-port3-modified", 512.0),
+    ] {
+        assert_eq!(ours(id), comparisons, "{id}");
+    }
+    let figures: serde_json::Value = serde_json::from_str(&bench.read("out/figures.json")).expect("JSON");
+    let curves: Vec<usize> =
+        figures.as_array().expect("plots").iter().map(|plot| plot["curves"].as_array().map_or(0, Vec::len)).collect();
+    assert_eq!(curves, [8, 5, 2, 4]);
+    assert!(bench.read("out/report.html").contains("Figure 11"));
+}

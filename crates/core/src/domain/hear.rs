@@ -56,12 +56,26 @@ impl DomainManager {
                     // The accept says it all.
                     link.dirty &= silent;
                 }
+                self.expect_adoption(now, request.port);
             }
             Verdict::Later => self.busy(request),
             Verdict::Isolate(reason) => {
                 self.reject(request, reason.reject());
                 self.isolate(now, request.port, reason);
             }
+        }
+    }
+
+    /// A neighbour with a worse principal adopts ours and says so. If it does not, it is asked, and may say why.
+    fn expect_adoption(&mut self, now: Instant, port: u16) {
+        let (joined, claim) = (self.phase == Phase::Joined, self.claim);
+        let again_at = now + self.patience();
+        if let Some(link) = self.links.get_mut(&port)
+            && link.heard.is_some_and(|heard| joined && !heard.proposed && heard.name != claim.name && heard > claim)
+        {
+            link.dirty = true;
+            link.not_before = again_at;
+            self.look_at(again_at);
         }
     }
 
@@ -137,6 +151,8 @@ impl DomainManager {
             // Nobody but us grants domains here, so this is what was, and somebody missed the end of it.
             return self.begin(now, Kind::Gentle, None);
         }
+        // A neighbour that heard no domains of us does not know that we belong to its fabric.
+        let news = self.granted.is_empty();
         for (&domain, &owner) in records {
             self.granted.entry(domain).or_insert(owner);
         }
@@ -144,7 +160,7 @@ impl DomainManager {
         let knew = self.links.get(&port).is_some_and(|link| link.dirty);
         self.tell_all(now);
         if let Some(link) = self.links.get_mut(&port) {
-            link.dirty = knew || !complete;
+            link.dirty = knew || news || !complete;
         }
         self.find_own_domain(now);
     }

@@ -1,7 +1,7 @@
 //! Links to neighbours: what is under way on them, and floods.
 
 use super::rebuild::Kind;
-use super::{Claim, DomainManager, Output, Phase};
+use super::{Claim, DomainManager, NEVER_PRINCIPAL, Output, Phase};
 use crate::ils::{Outcome, Peer, Send};
 use crate::isolation::{Isolation, asks_for_patience};
 use crate::time::Instant;
@@ -75,8 +75,11 @@ impl DomainManager {
             not_before: now,
         };
         self.links.insert(port, link);
-        if let Phase::Alone(_) = self.phase {
-            self.select(now);
+        match self.phase {
+            Phase::Alone(_) => self.select(now),
+            // Somebody who may be principal may be coming.
+            Phase::Selecting { .. } if self.claim.priority == NEVER_PRINCIPAL => self.restart_quiet(now),
+            _ => {}
         }
         self.soon(now);
     }
@@ -213,6 +216,8 @@ impl DomainManager {
             let message = match asked {
                 Asked::Rebuild(_, kind) => kind.message(),
                 Asked::Dia(_) => SwIls::Dia { switch_name: self.config.switch_name },
+                // Nobody is to follow us: the request is for its answer only.
+                Asked::Farewell(_) => SwIls::Efp(Efp { principal_priority: NEVER_PRINCIPAL, ..self.efp() }),
                 _ => SwIls::Efp(self.efp()),
             };
             self.ask(port, message, asked);

@@ -130,7 +130,7 @@ impl NsEntry {
     }
 
     /// All features as GFF_ID returns them.
-    pub(super) fn feature_map(&self) -> Box<[u8; 128]> {
+    pub(crate) fn feature_map(&self) -> Box<[u8; 128]> {
         let mut map = Box::new([0; 128]);
         set_feature(&mut map, FcType::FCP.0, self.fcp_features);
         for &(fc4_type, bits) in self.extra.iter().flat_map(|extra| &extra.features) {
@@ -139,7 +139,7 @@ impl NsEntry {
         map
     }
 
-    pub(super) fn set_features(&mut self, fc4_type: u8, bits: u8) {
+    pub(crate) fn set_features(&mut self, fc4_type: u8, bits: u8) {
         let bits = bits & 0x0f;
         if fc4_type == FcType::FCP.0 {
             self.fcp_features = bits;

@@ -183,7 +183,7 @@ impl World {
     }
 
     /// Tells both ends of a link that it is up or down.
-    pub(super) fn announce_link(&mut self, link: u16, up: bool) {
+    pub(crate) fn announce_link(&mut self, link: u16, up: bool) {
         for lane in [2 * u32::from(link), 2 * u32::from(link) + 1] {
             match self.net.lanes()[lane as usize].to {
                 End::Switch { switch, port } => self.switch_port(switch, port, up),

@@ -5,7 +5,7 @@ use crate::error::ParseError;
 use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
 use crate::id::{FcId, Wwnn, Wwpn};
 use crate::ns::{
-    Fc4Types, IpAddress, NsObject, ProcessAssociator, TYPES_BYTES, clip, command, emit_symbolic_name,
+    Entries, Fc4Types, IpAddress, NsObject, ProcessAssociator, TYPES_BYTES, clip, command, emit_symbolic_name,
     parse_symbolic_name, types_at,
 };
 
@@ -41,6 +41,8 @@ pub enum NsAccept {
     NodeNames(Vec<(FcId, Wwnn)>),
     /// GA_NXT.
     Object(Box<NsObject>),
+    /// GE_ID to GE_FF, between switches.
+    Entries(Entries),
 }
 
 /// Control byte of the last record of a list.
@@ -81,6 +83,16 @@ impl NsAccept {
             command::GNN_FT => {
                 NsAccept::NodeNames(parse_records::<16, _>(field, body, cut, |b| (id_at(b, 1), Wwnn(u64_at(b, 8))))?)
             }
+            command::GE_ID
+            | command::GE_PN
+            | command::GE_NN
+            | command::GE_IP
+            | command::GE_FT
+            | command::GE_PT
+            | command::GE_ZM
+            | command::GE_ZN
+            | command::GE_IPP
+            | command::GE_FF => NsAccept::Entries(Entries::parse(body)?),
             command::RPN_ID
             | command::RNN_ID
             | command::RCS_ID
@@ -131,6 +143,7 @@ impl NsAccept {
                 out.put_u64(name.0);
             }),
             NsAccept::Object(object) => object.emit(out),
+            NsAccept::Entries(entries) => entries.emit(out),
         }
     }
 
@@ -152,6 +165,7 @@ impl NsAccept {
             NsAccept::PortNames(records) => 16 * records.len(),
             NsAccept::NodeNames(records) => 16 * records.len(),
             NsAccept::Object(_) => NsObject::BYTES,
+            NsAccept::Entries(entries) => entries.encoded_len(),
         }
     }
 }

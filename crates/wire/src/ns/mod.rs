@@ -2,12 +2,16 @@
 
 mod accept;
 pub mod command;
+mod entry;
 mod object;
 mod request;
+mod switch_field;
 
 pub use accept::NsAccept;
+pub use entry::{Entries, Entry, EntryFc4, EntrySource};
 pub use object::NsObject;
 pub use request::NsRequest;
+pub use switch_field::{FeatureMap, ZoneName};
 
 use crate::bytes::{slice, u32_at};
 use crate::error::ParseError;

@@ -3,7 +3,7 @@
 use crate::error::ParseError;
 use crate::field::{Cursor, Field, requests};
 use crate::id::{FcId, Wwnn, Wwpn};
-use crate::ns::{Fc4Descriptors, Fc4Types, IpAddress, ProcessAssociator, command};
+use crate::ns::{Fc4Descriptors, Fc4Types, FeatureMap, IpAddress, ProcessAssociator, ZoneName, command};
 
 requests! {
     /// A request to the name server. Addresses stand behind a reserved byte.
@@ -94,4 +94,24 @@ requests! {
     RSNN_NN RsnnNn { node_name: Wwnn, symbolic_name: Box<[u8]> }
     /// 0300
     DA_ID DaId { port_id: FcId }
+    /// 0410, between switches as all that follow: the entry of a port of the domain that is asked.
+    GE_ID GeId { port_id: FcId }
+    /// 0420
+    GE_PN GePn { port_name: Wwpn }
+    /// 0430
+    GE_NN GeNn { node_name: Wwnn }
+    /// 0450
+    GE_IP GeIp { ip: IpAddress }
+    /// 0470: of ports that have any of the types.
+    GE_FT GeFt { types: Fc4Types }
+    /// 04A0
+    GE_PT GePt { + 3, port_type: u8 }
+    /// 04B0: of the members of a zone. The member as zone sets have it: type, reserved byte, flags, length, identifier.
+    GE_ZM GeZm { kind: u8, + 1, flags: u8, id: Box<[u8]> }
+    /// 04C0: of the members of the zone with this name.
+    GE_ZN GeZn { name: ZoneName }
+    /// 04D0
+    GE_IPP GeIpp { ip: IpAddress }
+    /// 04E0: of ports that have any of the features, one nibble for each type.
+    GE_FF GeFf { features: FeatureMap }
 }

@@ -11,9 +11,13 @@ use sanloom_wire::els::*;
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual};
 use sanloom_wire::link_control::{LinkControl, Reject};
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login, feature};
-use sanloom_wire::ns::{IpAddress, NsAccept, NsObject, NsRequest, command as ns, one_type};
+use sanloom_wire::ns::{
+    Entries, Entry, EntryFc4, IpAddress, NsAccept, NsObject, NsRequest, ZoneName, command as ns, one_type,
+};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use sanloom_wire::{FcId, Message, ReplyTo, Wwnn, Wwpn};
+
+use std::sync::Arc;
 
 pub const HOST: FcId = FcId::from_parts(1, 2, 3);
 pub const STORAGE: FcId = FcId::from_parts(2, 0x10, 0);
@@ -256,6 +260,16 @@ pub fn ns_requests() -> Vec<NsRequest> {
         NsRequest::RffId { port_id, features: 2, fc4_type },
         NsRequest::RsnnNn { node_name, symbolic_name: symbolic_name() },
         NsRequest::DaId { port_id },
+        NsRequest::GeId { port_id },
+        NsRequest::GePn { port_name },
+        NsRequest::GeNn { node_name },
+        NsRequest::GeIp { ip: NODE_IP },
+        NsRequest::GeFt { types: one_type(8) },
+        NsRequest::GePt { port_type: 0x7f },
+        NsRequest::GeZm { kind: 1, flags: 0, id: Box::new([7; 8]) },
+        NsRequest::GeZn { name: ZoneName(Box::new(*b"backup")) },
+        NsRequest::GeIpp { ip: NODE_IP },
+        NsRequest::GeFf { features: Box::new(std::array::from_fn(|i| i as u8)) },
     ]
 }
 
@@ -275,7 +289,15 @@ fn ct_replies() -> Vec<(u16, Ct)> {
         fabric_port_name: Wwpn(0x2004_00c0_ffee_0001),
         hard_address: FcId::ZERO,
     };
+    let short = NsObject { symbolic_port_name: [].into(), symbolic_node_name: [].into(), ..object.clone() };
+    let fc4 = EntryFc4 { features: [0x12; 128], fc4_type: 8, descriptors: 1, descriptor: Box::new(*b"fcp") };
+    let owner = FcId::domain_controller(HOST.domain());
+    let entries = vec![
+        Entry { owner, object: short, fc4: Some(Box::new(fc4)) },
+        Entry { owner, object: object.clone(), fc4: None },
+    ];
     let mut replies: Vec<_> = [
+        (ns::GE_PT, NsAccept::Entries(Entries::new(Arc::new(entries)))),
         (ns::GA_NXT, NsAccept::Object(Box::new(object))),
         (ns::GPN_ID, NsAccept::PortName(HOST_PORT)),
         (ns::GNN_ID, NsAccept::NodeName(HOST_NODE)),
@@ -309,7 +331,7 @@ fn ct_replies() -> Vec<(u16, Ct)> {
             vendor: 0,
         }),
     ));
-    replies.push((ns::GE_ID, CtBody::Other { command: 0x8002, body: Box::new([0x80, 1, 0, 0]) }));
+    replies.push((0x0499, CtBody::Other { command: 0x8002, body: Box::new([0x80, 1, 0, 0]) }));
     let request = Ct::ns_request(NsRequest::GaNxt { port_id: HOST });
     replies.into_iter().map(|(command, body)| (command, request.reply(body))).collect()
 }

@@ -284,7 +284,7 @@ fn other_ct() -> impl Strategy<Value = Ct> {
     let of_name_server = (
         Just(Service::NAME_SERVER),
         bytes(0..100).prop_flat_map(|body| {
-            let command = prop_oneof![Just(FS_ACC), Just(ns::command::GE_ID), Just(ns::command::GE_PN), Just(0xbeef)];
+            let command = prop_oneof![Just(FS_ACC), Just(0x0499), Just(0x04f0), Just(0xbeef)];
             command.prop_map(move |command| CtBody::Other { command, body: body.clone() })
         }),
     );

@@ -1,7 +1,10 @@
 //! `sanloom bench`: how fast sanloom is.
 
+mod login;
+mod names;
 mod ns3;
 mod rate;
+mod switch;
 mod work;
 
 use crate::exit::Failure;
@@ -22,6 +25,10 @@ pub enum What {
     Sim(rate::Args),
     /// The same fabric in ns-3 (without credits and arbitration) and in sanloom (with them), and the ratio
     Ns3(ns3::Args),
+    /// What a login costs a switch with full zoning and name server, by thousand logins, and memory
+    Login(login::Args),
+    /// Answers of the name server per second of processor time
+    Names(names::Args),
 }
 
 /// Measures.
@@ -32,5 +39,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Sim(args) => rate::run(args),
         What::Ns3(args) => ns3::run(args),
+        What::Login(args) => login::run(args),
+        What::Names(args) => names::run(args),
     }
 }

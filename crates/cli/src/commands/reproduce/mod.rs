@@ -1,5 +1,6 @@
 //! `sanloom reproduce`: what papers measured, held against our results.
 
+mod npiv;
 mod sansim;
 mod verdict;
 
@@ -19,6 +20,8 @@ pub struct Args {
 pub enum Paper {
     /// SANSim's core/edge fabric with failing inter-switch links (document 001, section 4), and its Figure 9
     Sansim(sansim::Args),
+    /// Virtual ports on a switch that compares addresses for hard zoning (document 000, section V), and its Figures 8 to 11
+    Npiv(npiv::Args),
 }
 
 /// Reproduces a paper.
@@ -28,5 +31,6 @@ pub enum Paper {
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.paper {
         Paper::Sansim(args) => sansim::run(args),
+        Paper::Npiv(args) => npiv::run(args),
     }
 }

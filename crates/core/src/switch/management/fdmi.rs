@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Adapters that one port may register.
 const MAX_HBAS: usize = 2;
+/// Ports whose attributes one port may register; virtual ports register their own.
+const MAX_OWN_PORTS: usize = 16;
 /// Ports of an adapter, its own and virtual ones.
 const MAX_PORTS: usize = 256;
 /// Bytes of an attribute block.
@@ -121,6 +123,10 @@ impl Fdmi {
         match self.ports.get(&port) {
             Some(known) if known.owner != id && own_name != Some(port) => {
                 return Err(unable(explanation::AUTHORIZATION));
+            }
+            Some(known) if known.owner == id => _ = self.remove_port(port),
+            _ if self.owned.get(&id).is_some_and(|owned| owned.ports.len() >= MAX_OWN_PORTS) => {
+                return Err(unable(explanation::DATABASE_FULL));
             }
             Some(_) => _ = self.remove_port(port),
             None => {}

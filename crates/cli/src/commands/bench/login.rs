@@ -1,0 +1,215 @@
+//! `sanloom bench login`: what an FDISC costs a switch, with zoning and name server.
+
+use super::switch::{Bench, PORTS, zones};
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::machine::{rss_bytes, thread_cpu};
+use crate::output;
+use crate::report::{file, format, json};
+use sanloom_core::switch::HardZoning;
+use sanloom_core::time::Span;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Options of `sanloom bench login`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Logins at one switch, one after the other
+    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    logins: u32,
+    /// How the permissions of hard zoning are found
+    #[arg(long, value_enum, default_value = "zone-mates")]
+    zoning: Way,
+    /// Members of each zone [default: 2 to 16 in turn]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
+    zone_members: Option<u32>,
+    /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+/// How the permissions of hard zoning are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Compare every N_Port_ID of the port with every one of all other ports (document 000)
+    Standard,
+    /// Compare the new N_Port_ID only (document 000, modified)
+    Modified,
+    /// Look at the zone-mates of the new N_Port_ID
+    ZoneMates,
+}
+
+/// What was measured. Times are of the processor, in microseconds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Logins {
+    /// How the permissions were found.
+    pub zoning: Way,
+    /// Logins asked for.
+    pub logins_asked: u32,
+    /// Logins done: fewer where comparing would have taken too long.
+    pub logins: u32,
+    /// Members of each zone; 2 to 16 in turn where absent.
+    pub zone_members: Option<u32>,
+    /// Ports that the logins are dealt out to.
+    pub ports: u16,
+    /// Mean of an FDISC from its bytes to those of its accept, by thousand logins.
+    pub mean_us: Vec<f64>,
+    /// Mean of what follows: SCR, PLOGI, RFT_ID and RFF_ID, and the RSCNs to zone-mates, by thousand logins.
+    pub registration_mean_us: Vec<f64>,
+    /// Slowest FDISC, real time.
+    pub slowest_us: f64,
+    /// Zone comparisons, all together.
+    pub comparisons: u64,
+    /// Zone members looked at, all together.
+    pub zone_members_looked_at: u64,
+    /// RSCNs sent.
+    pub rscns: u64,
+    /// Permissions in the forwarding table at the end.
+    pub permissions: u64,
+    /// Resident memory of the process at the end, in bytes.
+    pub rss_bytes: u64,
+    /// Growth of the resident memory per login.
+    pub bytes_per_login: f64,
+    /// The standard algorithm on the first of the same logins, beside ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contrast: Option<Box<Logins>>,
+}
+
+/// Comparing ends after so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Logins of the contrast at most.
+const CONTRAST: u32 = 4_000;
+const STEP: usize = 1_000;
+
+/// Measures, and prints what was measured.
+///
+/// # Errors
+/// When something cannot be written, or Ctrl-C came.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut logins = measure(args.logins, args.zoning, args.zone_members)?;
+    if args.zoning == Way::ZoneMates {
+        let contrast = measure(args.logins.min(CONTRAST), Way::Standard, args.zone_members)?;
+        logins.contrast = Some(Box::new(contrast));
+    }
+    if let Some(path) = &args.json {
+        output::written(file::write(path, |out| json::write_value(out, &logins)))?;
+        if path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    let mut text = text(&logins);
+    if let Some(contrast) = &logins.contrast {
+        let _ = write!(text, "\nfor contrast, on the first {} of them:\n{}", contrast.logins, self::text(contrast));
+    }
+    output::print(&text)
+}
+
+fn measure(asked: u32, zoning: Way, zone_members: Option<u32>) -> Result<Logins, Failure> {
+    let way = match zoning {
+        Way::Standard => HardZoning::Standard,
+        Way::Modified => HardZoning::Modified,
+        Way::ZoneMates => HardZoning::ZoneMates,
+    };
+    let zones = zones(asked, zone_members, false);
+    let before = rss_bytes();
+    let mut bench = Bench::new(zones, way);
+    let (mut logins, mut registrations) = (Vec::new(), Vec::new());
+    let mut slowest = Duration::ZERO;
+    let began = thread_cpu();
+    let mut done = 0;
+    while done < asked && (zoning == Way::ZoneMates || thread_cpu() - began < PATIENCE) {
+        if done % 64 == 0 && interrupt::requested() {
+            return Err(Failure::interrupted("the logins were not complete"));
+        }
+        let (port, bytes) = Bench::login(done);
+        let (start, wall) = (thread_cpu(), Instant::now());
+        let id = bench.offer(port, &bytes);
+        slowest = slowest.max(wall.elapsed());
+        logins.push(thread_cpu() - start);
+        let messages = Bench::registration(id, done);
+        let start = thread_cpu();
+        for bytes in &messages {
+            bench.offer(port, bytes);
+        }
+        bench.pass(Span::from_ms(6));
+        registrations.push(thread_cpu() - start);
+        done += 1;
+    }
+    let rss = rss_bytes();
+    let work = bench.switch().work();
+    Ok(Logins {
+        zoning,
+        logins_asked: asked,
+        logins: done,
+        zone_members,
+        ports: PORTS,
+        mean_us: means(&logins),
+        registration_mean_us: means(&registrations),
+        slowest_us: slowest.as_secs_f64() * 1e6,
+        comparisons: work.comparisons + work.own_port_comparisons,
+        zone_members_looked_at: work.zone_members,
+        rscns: bench.switch().counters().rscn_sent,
+        permissions: bench.fib().permissions() as u64,
+        rss_bytes: rss,
+        bytes_per_login: rss.saturating_sub(before) as f64 / f64::from(done.max(1)),
+        contrast: None,
+    })
+}
+
+fn means(times: &[Duration]) -> Vec<f64> {
+    let mean = |part: &[Duration]| part.iter().sum::<Duration>().as_secs_f64() * 1e6 / part.len() as f64;
+    times.chunks(STEP).map(mean).collect()
+}
+
+fn text(logins: &Logins) -> String {
+    let way = match logins.zoning {
+        Way::Standard => "standard algorithm of document 000",
+        Way::Modified => "modified algorithm of document 000",
+        Way::ZoneMates => "zone-mates",
+    };
+    let members = logins.zone_members.map_or("2 to 16".into(), |members| members.to_string());
+    let mut text = format!(
+        "{} logins at {} ports, zones of {members} members, hard zoning by {way}\n",
+        format::grouped(logins.logins.into()),
+        logins.ports,
+    );
+    if logins.logins < logins.logins_asked {
+        let _ = writeln!(
+            text,
+            "stopped after {:.0} s: {} logins were asked for",
+            PATIENCE.as_secs_f64(),
+            format::grouped(logins.logins_asked.into())
+        );
+    }
+    let row = |values: &[f64], at: usize| values.get(at).map_or("-".into(), |us| format!("{us:.2} us"));
+    text.push_str("logins                 FDISC        registration\n");
+    let shown = [0, 1, 2, 3, 9, 29, logins.mean_us.len().saturating_sub(1)];
+    let mut shown: Vec<usize> = shown.into_iter().filter(|at| *at < logins.mean_us.len()).collect();
+    shown.dedup();
+    for at in shown {
+        let up_to = ((at + 1) * STEP).min(logins.logins as usize);
+        let range = format!("{} to {}", at * STEP + 1, up_to);
+        let _ =
+            writeln!(text, "{range:<22} {:<12} {}", row(&logins.mean_us, at), row(&logins.registration_mean_us, at));
+    }
+    let _ = write!(
+        text,
+        "slowest FDISC          {:.0} us\n\
+         zone comparisons       {}\n\
+         zone members looked at {}\n\
+         permissions            {}\n\
+         RSCNs                  {}\n\
+         resident               {}, {:.0} bytes per login\n",
+        logins.slowest_us,
+        format::grouped(logins.comparisons),
+        format::grouped(logins.zone_members_looked_at),
+        format::grouped(logins.permissions),
+        format::grouped(logins.rscns),
+        format::bytes(logins.rss_bytes),
+        logins.bytes_per_login,
+    );
+    text
+}

@@ -1,0 +1,141 @@
+//! `sanloom bench names`: how fast the name server answers.
+
+use super::switch::{Bench, zones};
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::machine::{rss_bytes, thread_cpu};
+use crate::output;
+use crate::report::{file, format, json};
+use sanloom_core::switch::HardZoning;
+use sanloom_core::time::Span;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Options of `sanloom bench names`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Ports that are logged in and registered; one more sees them all
+    #[arg(long, value_name = "N", default_value_t = 65_000, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    logins: u32,
+    /// Members of each zone [default: 2 to 16 in turn]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16))]
+    zone_members: Option<u32>,
+    /// Questions of ports in a zone
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+    questions: u32,
+    /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Names {
+    /// Ports that are logged in and registered.
+    pub logins: u32,
+    /// Members of each zone; 2 to 16 in turn where absent.
+    pub zone_members: Option<u32>,
+    /// GPN_FT of ports that see their zone-mates, from bytes to bytes.
+    pub questions: u32,
+    /// Answers per second of processor time.
+    pub answers_per_cpu_s: f64,
+    /// Mean size of an answer with its frame header, in bytes.
+    pub mean_answer_bytes: f64,
+    /// Processor time of a GPN_FT of a port that sees all, in milliseconds: the mean of several.
+    pub all_seeing_ms: f64,
+    /// Size of that answer with one frame header, in bytes.
+    pub all_seeing_answer_bytes: u64,
+    /// Resident memory of the process at the end, in bytes.
+    pub rss_bytes: u64,
+}
+
+/// Questions of the port that sees all.
+const ALL_SEEING: u32 = 20;
+
+/// Measures, and prints what was measured.
+///
+/// # Errors
+/// When something cannot be written, or Ctrl-C came.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let names = measure(args)?;
+    if let Some(path) = &args.json {
+        output::written(file::write(path, |out| json::write_value(out, &names)))?;
+        if path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    output::print(&text(&names))
+}
+
+fn measure(args: &Args) -> Result<Names, Failure> {
+    let mut bench = Bench::new(zones(args.logins, args.zone_members, true), HardZoning::ZoneMates);
+    let mut ids = Vec::new();
+    for login in 0..=args.logins {
+        if login % 64 == 0 && interrupt::requested() {
+            return Err(Failure::interrupted("the logins were not complete"));
+        }
+        let (port, bytes) = Bench::login(login);
+        let id = bench.offer(port, &bytes);
+        // SCR comes first; nobody needs to hear of the others here.
+        for bytes in &Bench::registration(id, login)[1..] {
+            bench.offer(port, bytes);
+        }
+        bench.pass(Span::from_us(1));
+        ids.push(id);
+    }
+    let all_seeing = ids.pop().unwrap_or_default();
+    let asked: Vec<(u16, Vec<u8>)> = ids.iter().map(|id| (bench.port_of(*id), Bench::gpn_ft(*id))).collect();
+    let mut bytes = 0;
+    let mut time = Duration::ZERO;
+    let mut done = 0;
+    // Not in the order of the addresses: a question is as likely to come from any port.
+    let mut next = 0;
+    while done < args.questions {
+        let start = thread_cpu();
+        for _ in 0..1_000.min(args.questions - done) {
+            let (port, question) = &asked[next];
+            bench.offer(*port, question);
+            bytes += bench.answer_bytes();
+            next = (next + 25_013) % asked.len();
+            done += 1;
+        }
+        time += thread_cpu() - start;
+        if interrupt::requested() {
+            return Err(Failure::interrupted("the questions were not complete"));
+        }
+    }
+    let (port, question) = (bench.port_of(all_seeing), Bench::gpn_ft(all_seeing));
+    let start = thread_cpu();
+    for _ in 0..ALL_SEEING {
+        bench.offer(port, &question);
+    }
+    let all = thread_cpu() - start;
+    Ok(Names {
+        logins: args.logins,
+        zone_members: args.zone_members,
+        questions: done,
+        answers_per_cpu_s: f64::from(done) / time.as_secs_f64().max(1e-9),
+        mean_answer_bytes: bytes as f64 / f64::from(done),
+        all_seeing_ms: all.as_secs_f64() * 1e3 / f64::from(ALL_SEEING),
+        all_seeing_answer_bytes: bench.answer_bytes() as u64,
+        rss_bytes: rss_bytes(),
+    })
+}
+
+fn text(names: &Names) -> String {
+    let members = names.zone_members.map_or("2 to 16".into(), |members| members.to_string());
+    format!(
+        "{} ports registered, zones of {members} members, and one port that sees all\n\
+         GPN_FT of ports in a zone   {} answers per CPU s ({} questions, {:.0} bytes each)\n\
+         GPN_FT of the one           {:.2} ms ({})\n\
+         resident                    {}\n",
+        format::grouped(names.logins.into()),
+        format::grouped(names.answers_per_cpu_s as u64),
+        format::grouped(names.questions.into()),
+        names.mean_answer_bytes,
+        names.all_seeing_ms,
+        format::bytes(names.all_seeing_answer_bytes),
+        format::bytes(names.rss_bytes),
+    )
+}

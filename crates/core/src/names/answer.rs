@@ -1,0 +1,289 @@
+//! Requests of the others, and answers to ours.
+
+use super::*;
+use sanloom_wire::ct::{CtReason, CtReject};
+use sanloom_wire::ns::{Entries, Fc4Types};
+use std::collections::BTreeSet;
+
+/// More ports than these are asked for with one GE_PT.
+const SINGLE: usize = 8;
+
+impl NameExchange {
+    pub(super) fn request(&mut self, now: Instant, request: Request, message: &Message) {
+        let answer = match message {
+            Message::SwIls(ils) => match (&**ils, request.from) {
+                (SwIls::SwRscn(notification), Peer::Domain(domain)) => {
+                    self.notified(now, domain, notification);
+                    SwIls::SwAcc(SwAcc::Empty).into()
+                }
+                _ => {
+                    let (reason, explanation) = (SwRjtReason::NOT_SUPPORTED, SwRjtExplanation::NOT_SUPPORTED);
+                    SwIls::from(SwRjt::new(reason, explanation)).into()
+                }
+            },
+            Message::Ct(ct) => {
+                self.counters.questions_answered += 1;
+                let reply = match &ct.body {
+                    CtBody::Ns(question) => self.answer(request.from, question),
+                    _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 }),
+                };
+                ct.reply(reply.map_or_else(CtBody::Reject, CtBody::NsAccept)).into()
+            }
+            _ => return,
+        };
+        self.outputs.push_back(Output::Send(Send::Answer { request, message: answer }));
+    }
+
+    /// GE_*: what of the own objects matches.
+    fn answer(&mut self, from: Peer, question: &NsRequest) -> Result<NsAccept, CtReject> {
+        let all = |accept: Arc<Snapshot>| Ok(NsAccept::Entries(Entries::new(accept)));
+        let chosen = |choose: &dyn Fn(&NsEntry) -> bool, why: u8| {
+            let found: Vec<_> = self.own.values().filter(|entry| choose(entry)).cloned().collect();
+            match found.is_empty() {
+                true => Err(CtReject { reason: CtReason::UNABLE, explanation: why, vendor: 0 }),
+                false => Ok(NsAccept::Entries(Entries::new(Arc::new(Snapshot(found))))),
+            }
+        };
+        let any = |types: &Fc4Types, of: &Fc4Types| types.iter().zip(of).any(|(a, b)| a & b != 0);
+        match question {
+            NsRequest::GePt { port_type: port_type::NX_PORT | port_type::N_PORT } => {
+                if let Peer::Domain(domain) = from {
+                    let next = self.log.next();
+                    self.told.entry(domain).or_default().upto.get_or_insert(next);
+                }
+                let own = &self.own;
+                let snapshot = self.snapshot.get_or_insert_with(|| Arc::new(Snapshot(own.values().cloned().collect())));
+                all(snapshot.clone())
+            }
+            NsRequest::GePt { .. } => Err(rejected(explanation::PORT_TYPE_NOT_REGISTERED)),
+            NsRequest::GeId { port_id } => match self.own.get(port_id) {
+                Some(entry) => all(Arc::new(Snapshot(vec![entry.clone()]))),
+                None => Err(rejected(explanation::PORT_ID_NOT_REGISTERED)),
+            },
+            NsRequest::GePn { port_name } => {
+                chosen(&|entry| entry.port_name == *port_name, explanation::PORT_NAME_NOT_REGISTERED)
+            }
+            NsRequest::GeNn { node_name } => {
+                chosen(&|entry| entry.node_name == *node_name, explanation::NODE_NAME_NOT_REGISTERED)
+            }
+            NsRequest::GeFt { types } => {
+                chosen(&|entry| any(&entry.types, types), explanation::FC4_TYPES_NOT_REGISTERED)
+            }
+            NsRequest::GeFf { features } => {
+                let has = |entry: &NsEntry| entry.feature_map().iter().zip(features.iter()).any(|(a, b)| a & b != 0);
+                chosen(&has, explanation::FC4_FEATURES_NOT_REGISTERED)
+            }
+            NsRequest::GeIp { ip } => chosen(&|entry| entry.rare().node_ip == *ip, explanation::NODE_IP_NOT_REGISTERED),
+            NsRequest::GeIpp { ip } => {
+                chosen(&|entry| entry.rare().port_ip == *ip, explanation::PORT_IP_NOT_REGISTERED)
+            }
+            _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: explanation::NONE, vendor: 0 }),
+        }
+    }
+
+    fn notified(&mut self, now: Instant, domain: u8, notification: &SwRscn) {
+        self.counters.notifications_received += 1;
+        let memory = self.config.memory;
+        let Some(remote) = self.remotes.get_mut(&domain) else { return };
+        if remote.repeated(now, notification, memory) || notification.entries.is_empty() {
+            self.counters.repeated += u64::from(!notification.entries.is_empty());
+            remote.want_all = true;
+            self.ask_soon(now, domain);
+            return;
+        }
+        remote.doubtful |= self.alarms.is_set(Alarm::Settled(domain));
+        for port in &notification.entries {
+            let id = port.port_id;
+            if id.domain() == domain {
+                self.port_notified(now, port);
+            } else if Some(id.domain()) == self.domain {
+                let own = self.own.get(&id).filter(|own| own.port_name == port.port_name);
+                // Each took over the name of the other: the lower stays.
+                let stays = self.takeovers.iter().any(|(old, t)| t.by == id && old.domain() == domain && id < *old);
+                if own.is_some() && port.state == port_event::OFFLINE && !stays {
+                    self.outputs.push_back(Output::Superseded { port_id: id });
+                }
+            } else {
+                self.counters.foreign += 1;
+            }
+        }
+    }
+
+    fn port_notified(&mut self, now: Instant, port: &SwRscnEntry) {
+        let (id, domain) = (port.port_id, port.port_id.domain());
+        let Some(remote) = self.remotes.get_mut(&domain) else { return };
+        let old = remote.get(id).cloned();
+        if let Some(since) = &mut remote.asked_all {
+            since.insert(id);
+        }
+        if let Some(changed) = remote.asked.get_mut(&id) {
+            *changed = true;
+        }
+        match (port.state, &old) {
+            (port_event::OFFLINE, _) => {
+                remote.wanted.remove(&id);
+                remote.set(id, None);
+                self.learned(now, old.as_ref(), None, false);
+                return;
+            }
+            (port_event::NONE, Some(_)) => _ = remote.wanted.insert(id),
+            _ => {
+                remote.wanted.insert(id);
+                let entry = Arc::new(named(port));
+                remote.set(id, Some(entry.clone()));
+                self.learned(now, old.as_ref(), None, false);
+                self.learned(now, None, Some(&entry), false);
+            }
+        }
+        self.ask_soon(now, domain);
+    }
+
+    /// From now on notifications are as new as they look. What came before is checked.
+    pub(super) fn settled(&mut self, domain: u8) {
+        if let Some(remote) = self.remotes.get_mut(&domain)
+            && std::mem::take(&mut remote.doubtful)
+        {
+            remote.want_all = true;
+            self.ask(domain);
+        }
+    }
+
+    fn ask_soon(&mut self, now: Instant, domain: u8) {
+        self.alarms.set_earlier(Alarm::Ask(domain), now + self.config.delay);
+    }
+
+    /// Asks for what is wanted, unless everything is asked for already.
+    pub(super) fn ask(&mut self, domain: u8) {
+        let Some(remote) = self.remotes.get_mut(&domain) else { return };
+        if remote.asked_all.is_some() {
+            return;
+        }
+        let (to, epoch) = (Peer::Domain(domain), remote.epoch);
+        if remote.want_all || remote.wanted.len() > SINGLE {
+            remote.want_all = false;
+            remote.wanted.clear();
+            remote.asked_all = Some(BTreeSet::new());
+            self.counters.domains_asked += 1;
+            let message = Ct::ns_request(NsRequest::GePt { port_type: port_type::NX_PORT }).into();
+            self.outputs.push_back(Output::Send(Send::Request { to, message, tag: Tag::Domain(domain).pack(epoch) }));
+            return;
+        }
+        for port_id in std::mem::take(&mut remote.wanted) {
+            if let Some(changed) = remote.asked.get_mut(&port_id) {
+                *changed = true;
+                continue;
+            }
+            remote.asked.insert(port_id, false);
+            self.counters.ports_asked += 1;
+            let message = Ct::ns_request(NsRequest::GeId { port_id }).into();
+            self.outputs.push_back(Output::Send(Send::Request { to, message, tag: Tag::Port(port_id).pack(epoch) }));
+        }
+    }
+
+    pub(super) fn outcome(&mut self, now: Instant, tag: u32, outcome: &Outcome) {
+        let (tag, epoch) = Tag::unpack(tag);
+        if self.remotes.get(&tag.domain()).is_none_or(|remote| remote.epoch != epoch) {
+            return;
+        }
+        match tag {
+            Tag::Notification(domain) => self.notification_ended(now, domain, outcome),
+            Tag::Domain(domain) => self.domain_answered(now, domain, outcome),
+            Tag::Port(id) => self.port_answered(now, id, outcome),
+        }
+    }
+
+    fn domain_answered(&mut self, now: Instant, domain: u8, outcome: &Outcome) {
+        let Some(remote) = self.remotes.get_mut(&domain) else { return };
+        let Some(since) = remote.asked_all.take() else { return };
+        let snapshot = match answered(outcome) {
+            Answer::Entries(entries) => Snapshot::of(entries, domain),
+            Answer::Nothing => Arc::default(),
+            Answer::Unknown => {
+                remote.want_all = true;
+                self.alarms.set_earlier(Alarm::Ask(domain), now + self.config.retry);
+                return;
+            }
+        };
+        let differences = remote.replace(snapshot, &since);
+        // Neither the answer nor the notification is known to be the later one.
+        remote.wanted.extend(since);
+        let (wanted, want_all) = (!remote.wanted.is_empty(), remote.want_all);
+        for (_, old, new) in &differences {
+            self.learned(now, old.as_ref(), new.as_ref(), false);
+        }
+        self.settle_names(now, domain);
+        if wanted || want_all {
+            self.ask_soon(now, domain);
+        }
+    }
+
+    /// Of the own names, those that the answer confirms at the other domain.
+    fn settle_names(&mut self, now: Instant, domain: u8) {
+        let Some(remote) = self.remotes.get(&domain) else { return };
+        let same = |entry: &&Arc<NsEntry>| {
+            self.own_by_name.contains_key(&entry.port_name) && !remote.wanted.contains(&entry.port_id)
+        };
+        let shared: Vec<Arc<NsEntry>> = remote.iter().filter(same).cloned().collect();
+        shared.iter().for_each(|entry| self.learned(now, Some(entry), Some(entry), true));
+    }
+
+    fn port_answered(&mut self, now: Instant, id: FcId, outcome: &Outcome) {
+        let domain = id.domain();
+        let Some(remote) = self.remotes.get_mut(&domain) else { return };
+        let Some(changed) = remote.asked.remove(&id) else { return };
+        if changed {
+            remote.wanted.insert(id);
+            return self.ask_soon(now, domain);
+        }
+        let new = match answered(outcome) {
+            Answer::Entries(entries) => Snapshot::of(entries, domain).get(id).cloned(),
+            Answer::Nothing => None,
+            Answer::Unknown => {
+                remote.want_all = true;
+                return self.ask_soon(now, domain);
+            }
+        };
+        let old = remote.get(id).cloned();
+        remote.set(id, new.clone());
+        self.learned(now, old.as_ref(), new.as_ref(), true);
+    }
+}
+
+/// What an outcome says of the objects that were asked for.
+enum Answer<'a> {
+    Entries(&'a Entries),
+    /// There is no such object.
+    Nothing,
+    /// No answer, or none that says it.
+    Unknown,
+}
+
+fn answered(outcome: &Outcome) -> Answer<'_> {
+    let Outcome::Answered(Message::Ct(ct)) = outcome else { return Answer::Unknown };
+    match &ct.body {
+        CtBody::NsAccept(NsAccept::Entries(entries)) => Answer::Entries(entries),
+        CtBody::Reject(reject) if reject.reason == CtReason::UNABLE => Answer::Nothing,
+        _ => Answer::Unknown,
+    }
+}
+
+fn rejected(explanation: u8) -> CtReject {
+    CtReject { reason: CtReason::UNABLE, explanation, vendor: 0 }
+}
+
+/// All that a notification says of a port.
+fn named(port: &SwRscnEntry) -> NsEntry {
+    NsEntry {
+        port_id: port.port_id,
+        port_type: port_type::N_PORT,
+        fcp_features: 0,
+        listed: true,
+        classes: 0,
+        port_name: port.port_name,
+        node_name: port.node_name,
+        fabric_port_name: Wwpn(0),
+        types: [0; 8],
+        logged_in_at: Instant::ZERO,
+        extra: None,
+    }
+}

@@ -1,0 +1,250 @@
+//! Entries that name servers of switches send each other (FC-SW, inter-switch name server): [`Entry`], [`Entries`].
+
+use crate::bytes::{Put, fixed, id_at, slice, u32_at, u64_at};
+use crate::error::ParseError;
+use crate::field::{DESCRIPTOR_BYTES, read_descriptor, write_descriptor};
+use crate::id::{FcId, Wwnn, Wwpn};
+use crate::ns::{NsObject, types_at};
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// An object of the name server and the switch that owns it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Entry {
+    /// Domain controller of the owner.
+    pub owner: FcId,
+    /// The object. Without symbolic names the entry is short.
+    pub object: NsObject,
+    /// What only some formats have.
+    pub fc4: Option<Box<EntryFc4>>,
+}
+
+/// The FC-4 part of an entry.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct EntryFc4 {
+    /// FC-4 features, one nibble for each type.
+    pub features: [u8; 128],
+    /// Type of the descriptor.
+    pub fc4_type: u8,
+    /// FC-4 descriptors that the port registered. Only one is in the entry.
+    pub descriptors: u8,
+    /// The descriptor, at most 255 bytes.
+    pub descriptor: Box<[u8]>,
+}
+
+/// Format bit: no symbolic names.
+const SHORT: u8 = 0x01;
+/// Format bit: with the FC-4 part.
+const WITH_FC4: u8 = 0x02;
+const FC4_BYTES: usize = 128 + 4 + DESCRIPTOR_BYTES;
+/// Bytes of an entry without symbolic names and FC-4 part.
+const SHORT_BYTES: usize = 112;
+/// Bytes of a symbolic name, with its length.
+const NAME_BYTES: usize = 256;
+const FIELD: &str = "name server entry";
+
+impl Entry {
+    fn is_short(&self) -> bool {
+        self.object.symbolic_port_name.is_empty() && self.object.symbolic_node_name.is_empty()
+    }
+
+    /// Reads an entry at the beginning of `data`, and how many bytes it has.
+    fn parse(data: &[u8]) -> Result<(Entry, usize), ParseError> {
+        let head = fixed::<16>(FIELD, data)?;
+        let mut at = head.len();
+        let mut take = |bytes: usize| {
+            let taken = slice(FIELD, data, at, bytes);
+            at += bytes;
+            taken
+        };
+        let format = head[0];
+        let name = |take: &mut dyn FnMut(usize) -> Result<_, _>| -> Result<Box<[u8]>, ParseError> {
+            match format & SHORT {
+                0 => read_descriptor(take(NAME_BYTES)?),
+                _ => Ok(Box::default()),
+            }
+        };
+        let symbolic_port_name = name(&mut take)?;
+        let node_name = Wwnn(u64_at(take(8)?, 0));
+        let symbolic_node_name = name(&mut take)?;
+        let b = take(88)?;
+        let object = NsObject {
+            port_type: head[4],
+            port_id: id_at(head, 5),
+            port_name: Wwpn(u64_at(head, 8)),
+            symbolic_port_name,
+            node_name,
+            symbolic_node_name,
+            process_associator: *fixed(FIELD, b)?,
+            node_ip: *fixed(FIELD, &b[8..])?,
+            classes: u32_at(b, 24),
+            types: types_at(b, 28),
+            port_ip: *fixed(FIELD, &b[60..])?,
+            fabric_port_name: Wwpn(u64_at(b, 76)),
+            hard_address: id_at(b, 85),
+        };
+        let fc4 = match format & WITH_FC4 {
+            0 => None,
+            _ => {
+                let b = take(FC4_BYTES)?;
+                let descriptor = read_descriptor(&b[132..])?;
+                let features = *fixed(FIELD, b)?;
+                Some(Box::new(EntryFc4 { features, fc4_type: b[128], descriptors: b[129], descriptor }))
+            }
+        };
+        Ok((Entry { owner: id_at(head, 1), object, fc4 }, at))
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        let object = &self.object;
+        let short = self.is_short();
+        let format = if short { SHORT } else { 0 } | if self.fc4.is_some() { WITH_FC4 } else { 0 };
+        out.put_word(format, self.owner);
+        out.put_word(object.port_type, object.port_id);
+        out.put_u64(object.port_name.0);
+        if !short {
+            write_descriptor(&object.symbolic_port_name, out);
+        }
+        out.put_u64(object.node_name.0);
+        if !short {
+            write_descriptor(&object.symbolic_node_name, out);
+        }
+        out.extend_from_slice(&object.process_associator);
+        out.extend_from_slice(&object.node_ip);
+        out.put_u32(object.classes);
+        object.types.iter().for_each(|word| out.put_u32(*word));
+        out.extend_from_slice(&object.port_ip);
+        out.put_u64(object.fabric_port_name.0);
+        out.put_word(0, object.hard_address);
+        if let Some(fc4) = &self.fc4 {
+            out.extend_from_slice(&fc4.features);
+            out.extend_from_slice(&[fc4.fc4_type, fc4.descriptors, 0, 0]);
+            write_descriptor(&fc4.descriptor, out);
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        SHORT_BYTES + if self.is_short() { 0 } else { 2 * NAME_BYTES } + if self.fc4.is_some() { FC4_BYTES } else { 0 }
+    }
+}
+
+/// Something that holds entries, in whatever form its owner keeps them.
+pub trait EntrySource: Any + fmt::Debug + Send + Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// One of them; `at` is below [`count`](Self::count).
+    fn entry(&self, at: usize) -> Entry;
+}
+
+impl EntrySource for Vec<Entry> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn entry(&self, at: usize) -> Entry {
+        self[at].clone()
+    }
+}
+
+/// The entries of an accept. All copies share them, so the switches of one process hold the objects of a domain once.
+#[derive(Clone, Debug)]
+pub struct Entries(Arc<dyn EntrySource>);
+
+impl Entries {
+    /// The entries that `source` holds.
+    pub fn new(source: Arc<impl EntrySource>) -> Entries {
+        Entries(source)
+    }
+
+    /// The source itself, where it is a `T`: the message came from a holder in this process.
+    pub fn source<T: EntrySource>(&self) -> Option<Arc<T>> {
+        let any: Arc<dyn Any + Send + Sync> = self.0.clone();
+        any.downcast().ok()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Entry> {
+        (0..self.0.count()).map(|at| self.0.entry(at))
+    }
+
+    pub(super) fn parse(body: &[u8]) -> Result<Entries, ParseError> {
+        let count = u32_at(fixed::<4>(FIELD, body)?, 0);
+        let (mut entries, mut at) = (Vec::new(), 4);
+        for _ in 0..count {
+            let (entry, bytes) = Entry::parse(slice(FIELD, body, at, body.len() - at)?)?;
+            entries.push(entry);
+            at += bytes;
+        }
+        Ok(Entries::new(Arc::new(entries)))
+    }
+
+    pub(super) fn emit(&self, out: &mut Vec<u8>) {
+        out.put_u32(u32::try_from(self.count()).unwrap_or(u32::MAX));
+        self.iter().for_each(|entry| entry.emit(out));
+    }
+
+    pub(super) fn encoded_len(&self) -> usize {
+        4 + self.iter().map(|entry| entry.encoded_len()).sum::<usize>()
+    }
+}
+
+impl PartialEq for Entries {
+    fn eq(&self, other: &Entries) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Entries {}
+
+impl Hash for Entries {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.iter().for_each(|entry| entry.hash(state));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_four_formats() {
+        let object = NsObject {
+            port_type: 1,
+            port_id: FcId::new(0x05_0102),
+            port_name: Wwpn(0x1000_0000_c9aa_bbcc),
+            fabric_port_name: Wwpn(0x2001_0000_c9aa_bbcc),
+            ..NsObject::default()
+        };
+        let named = NsObject { symbolic_port_name: Box::new(*b"host"), ..object.clone() };
+        let fc4 = EntryFc4 { features: [0; 128], fc4_type: 8, descriptors: 1, descriptor: Box::new([7, 8]) };
+        let owner = FcId::domain_controller(5);
+        let mut sizes = Vec::new();
+        for (format, object, fc4) in [
+            (0, &named, None),
+            (1, &object, None),
+            (2, &named, Some(Box::new(fc4.clone()))),
+            (3, &object, Some(Box::new(fc4))),
+        ] {
+            let entry = Entry { owner, object: object.clone(), fc4 };
+            let mut out = Vec::new();
+            entry.emit(&mut out);
+            assert_eq!(out[..16], [format, 0xff, 0xfc, 5, 1, 5, 1, 2, 0x10, 0, 0, 0, 0xc9, 0xaa, 0xbb, 0xcc]);
+            assert_eq!(Entry::parse(&out), Ok((entry, out.len())));
+            sizes.push(out.len());
+        }
+        assert_eq!(sizes, [624, 112, 1012, 500]);
+    }
+
+    #[test]
+    fn a_source_of_this_process_comes_out_as_it_went_in() {
+        let source: Arc<Vec<Entry>> = Arc::new(Vec::new());
+        let entries = Entries::new(source.clone());
+        assert!(entries.clone().source::<Vec<Entry>>().is_some_and(|same| Arc::ptr_eq(&same, &source)));
+    }
+}

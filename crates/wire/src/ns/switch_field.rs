@@ -1,0 +1,39 @@
+//! Fields that only requests between switches have: [`ZoneName`], [`FeatureMap`].
+
+use crate::error::ParseError;
+use crate::field::{Cursor, Field};
+use crate::zone_name;
+
+/// FC-4 features, one nibble for each type.
+pub type FeatureMap = Box<[u8; 128]>;
+
+impl Field for FeatureMap {
+    fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
+        from.array().map(Box::new)
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self[..]);
+    }
+    fn encoded_len(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Name of a zone: a length byte, three reserved ones, and the text, filled up to whole words.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ZoneName(pub Box<[u8]>);
+
+impl Field for ZoneName {
+    fn read(from: &mut Cursor<'_>) -> Result<Self, ParseError> {
+        let [len, ..] = from.array::<4>()?;
+        let name = from.take(len.into())?.into();
+        from.take(usize::from(len).wrapping_neg() & 3)?;
+        Ok(ZoneName(name))
+    }
+    fn write(&self, out: &mut Vec<u8>) {
+        zone_name::emit(&self.0, out);
+    }
+    fn encoded_len(&self) -> usize {
+        zone_name::encoded_len(&self.0)
+    }
+}
