@@ -12,6 +12,7 @@ use sanloom_core::config::{
 };
 use sanloom_core::nport::{FabricState, LoginScript};
 use sanloom_core::switch::{HardZoning, NameLookup, Policy};
+use sanloom_core::zoning::ZoneDatabase;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::sync::Arc;
 
@@ -157,6 +158,7 @@ impl Bed {
             Zone { name: host.name.clone(), members, principals: Vec::new() }
         };
         let zones = hosts.iter().filter(|host| host.virtual_machine.is_some()).map(zone).collect();
+        let zoning = Zoning { zones, default: ZoneDefault::Closed };
         let link = |node, port| Link {
             name: format!("link{port}"),
             ends: [LinkEnd { node, port: 0, bb_credit: 16 }, LinkEnd { node: Node::Switch(0), port, bb_credit: 16 }],
@@ -193,7 +195,9 @@ impl Bed {
             hosts,
             storage: vec![storage()],
             links,
-            zoning: Zoning { zones, default: ZoneDefault::Closed },
+            zone_database: ZoneDatabase::of_zoning(&zoning, "bed"),
+            zone_policy: Default::default(),
+            zoning,
             workloads: Vec::new(),
             faults: Vec::new(),
             expectations: Vec::new(),
