@@ -19,7 +19,7 @@ pub struct ZonePort {
     pub port_name: String,
     /// Node name.
     pub node_name: String,
-    /// Address that the port gets at its fabric login, addresses being given out by area.
+    /// Address that the port gets at its fabric login; `000000` where that depends on the order of the logins.
     pub port_id: String,
     /// The switch that it is linked to.
     pub switch: String,

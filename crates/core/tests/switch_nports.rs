@@ -39,6 +39,7 @@ impl Node {
             port_id: self.machine.port_id(),
             port_name: self.name,
             node_name: switch_util::node_of(self.name.0),
+            domain: self.machine.port_id().domain(),
             port: self.port,
         }
     }

@@ -165,6 +165,7 @@ fn an_explanation_names_the_zones_the_members_and_the_roles() {
         port_id: FcId::new(0x01_0000 + (n << 8)),
         port_name: Wwpn(u64::from(n)),
         node_name: Wwnn(u64::from(0x20 + n)),
+        domain: 1,
         port: n as u16,
     };
     let peer = Zone { principals: vec![named(1)], ..zone("peer", &[2, 3]) };

@@ -158,6 +158,7 @@ impl Bed {
             Zone { name: host.name.clone(), members, principals: Vec::new() }
         };
         let zones = hosts.iter().filter(|host| host.virtual_machine.is_some()).map(zone).collect();
+        let zoning = Zoning { zones, default: ZoneDefault::Closed };
         let link = |node, port| Link {
             name: format!("link{port}"),
             ends: [LinkEnd { node, port: 0, bb_credit: 16 }, LinkEnd { node: Node::Switch(0), port, bb_credit: 16 }],
@@ -168,7 +169,6 @@ impl Bed {
         let mut links: Vec<Link> =
             (0..self.cards).map(|card| link(Node::Host(card), STORAGE_PORT + 1 + card)).collect();
         links.push(link(Node::Storage(0), STORAGE_PORT));
-        let zoning = Zoning { zones, default: ZoneDefault::Closed };
         Lab {
             name: "npiv-bed".to_owned(),
             description: String::new(),
@@ -196,7 +196,7 @@ impl Bed {
             hosts,
             storage: vec![storage()],
             links,
-            zone_database: ZoneDatabase::of_zoning(&zoning, "npiv-bed"),
+            zone_database: ZoneDatabase::of_zoning(&zoning, "bed"),
             zone_policy: Default::default(),
             zoning,
             workloads: Vec::new(),

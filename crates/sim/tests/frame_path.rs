@@ -167,6 +167,7 @@ fn build(case: &Case) -> Both {
             isl_choice: case.isl_choice,
             processor: None,
             policy: Default::default(),
+            joining: Default::default(),
         };
         bundle_of[number].resize(usize::from(config.ports), None);
         let first_of = |bundle: u16| bundle_of[number].iter().position(|&b| b == Some(bundle)).unwrap();

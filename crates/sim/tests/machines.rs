@@ -85,7 +85,7 @@ fn a_machine_that_moves_leaves_nothing_behind() {
     assert_eq!(finished.results.totals.io.ios_failed, 0);
     assert_eq!(finished.results.metric("hosts.vm2.logins"), Some(2.0));
     let names = |switch: usize| {
-        let entries = finished.world.switches[switch].machine.name_server();
+        let entries = finished.world.switches[switch].machine.services().name_server();
         entries.map(|entry| (entry.port_name, entry.port_id)).collect::<Vec<_>>()
     };
     assert_eq!(names(0), names(1));

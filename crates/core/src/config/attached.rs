@@ -55,7 +55,7 @@ impl Lab {
                 port: end.port,
                 switch,
                 fabric: *fabrics.get(usize::from(switch))?,
-                identity: PortIdentity { port_id, port_name, node_name, port: at },
+                identity: PortIdentity { port_id, port_name, node_name, domain: config.domain, port: at },
             })
         };
         let mut ports: Vec<AttachedPort> = self.links.iter().filter_map(attached).collect();

@@ -111,12 +111,13 @@ impl DomainManager {
         link.heard = Some(claim);
         self.soon(now);
         let us = claim.name == self.config.switch_name;
-        if us && !claim.proposed && !self.is_principal() {
-            // A fabric from before believes that we are its principal.
+        let joined = self.phase == Phase::Joined;
+        if us && !claim.proposed && !self.is_principal() && !(joined && claim > self.claim) {
+            // A fabric from before believes that we are its principal, and would not take our principal of now for a
+            // better one. (Who adopted us a moment ago, when we were principal, will.)
             self.begin(now, Kind::Gentle, None);
             return Verdict::Heard;
         }
-        let joined = self.phase == Phase::Joined;
         if claim.proposed {
             if !joined && !us && claim < self.claim {
                 self.claim = claim;

@@ -7,12 +7,14 @@ use sanloom_wire::{FcId, Wwnn, Wwpn};
 /// Everything by which a zone can name a port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortIdentity {
-    /// Address; its domain is that of the switch.
+    /// Address, zero while the port has none.
     pub port_id: FcId,
     /// Port name.
     pub port_name: Wwpn,
     /// Node name.
     pub node_name: Wwnn,
+    /// Domain of the switch.
+    pub domain: u8,
     /// Number of the switch port within its domain, [`PortIdentity::NO_PORT`] where it is not known.
     pub port: u16,
 }
@@ -26,7 +28,7 @@ impl PortIdentity {
         [
             ZoneMember::PortName(self.port_name),
             ZoneMember::NodeName(self.node_name),
-            ZoneMember::DomainPort { domain: self.port_id.domain(), port: self.port },
+            ZoneMember::DomainPort { domain: self.domain, port: self.port },
             ZoneMember::PortId(self.port_id),
         ]
     }

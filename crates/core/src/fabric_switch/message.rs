@@ -141,31 +141,36 @@ impl FabricSwitch {
     pub(super) fn transmit(&mut self, to: Peer, ox_id: u16, message: Message) {
         let (s_id, d_id) = to.addresses(self.services.domain().unwrap_or(0));
         let header = message.header(s_id, d_id, ox_id, RX_ID_UNASSIGNED);
-        self.leave(to, Frame { header, payload: Payload::Typed(message) });
+        let frame = Frame { header, payload: Payload::Typed(message) };
+        if let Some(port) = self.way(to) {
+            self.outputs.push_back(Output::Send { port, frame });
+        }
     }
 
     fn answer(&mut self, request: Request, message: Message) {
         let (s_id, d_id) = request.from.addresses(self.services.domain().unwrap_or(0));
         let header = message.header(s_id, d_id, request.ox_id, RX_ID_UNASSIGNED);
-        self.leave(request.from, Frame { header, payload: Payload::Typed(message) });
+        // Who asks may know a path before we do: back the way it came.
+        let port = self.way(request.from).unwrap_or(request.port);
+        if self.isls.contains_key(&port) {
+            let frame = Frame { header, payload: Payload::Typed(message) };
+            self.outputs.push_back(Output::Send { port, frame });
+        }
     }
 
-    /// Sends a frame over the link or along the first of the cheapest paths. One that has no way is lost, and whoever
-    /// asked asks again.
-    fn leave(&mut self, to: Peer, frame: Frame) {
-        let port = match to {
-            Peer::Link(port) => Some(port),
-            Peer::Domain(domain) => match self.legs.get(&domain).and_then(|legs| legs.first()) {
-                Some(Leg::Port(port)) => Some(*port),
-                Some(Leg::Bundle(bundle)) => {
-                    let of_bundle = |port: &&u16| self.config.isl(**port).bundle == Some(*bundle);
-                    self.isls.iter().filter(|(_, isl)| isl.open).map(|(port, _)| port).find(of_bundle).copied()
-                }
-                None => None,
-            },
+    /// The port towards another switch: that of the link, or of the first of the cheapest paths. A message that has no way
+    /// is lost, and whoever asked asks again.
+    fn way(&self, to: Peer) -> Option<u16> {
+        let domain = match to {
+            Peer::Link(port) => return Some(port),
+            Peer::Domain(domain) => domain,
         };
-        if let Some(port) = port {
-            self.outputs.push_back(Output::Send { port, frame });
+        match self.legs.get(&domain)?.first()? {
+            Leg::Port(port) => Some(*port),
+            Leg::Bundle(bundle) => {
+                let of_bundle = |port: &&u16| self.config.isl(**port).bundle == Some(*bundle);
+                self.isls.iter().filter(|(_, isl)| isl.open).map(|(port, _)| port).find(of_bundle).copied()
+            }
         }
     }
 }

@@ -79,6 +79,7 @@ impl NsEntry {
             port_id: self.port_id,
             port_name: self.port_name,
             node_name: self.node_name,
+            domain: self.port_id.domain(),
             port: extended_number(self.fabric_port_name).unwrap_or(PortIdentity::NO_PORT),
         }
     }

@@ -19,6 +19,7 @@ pub fn ports() -> Vec<PortIdentity> {
         port_id: FcId::from_parts(1 + (n / 4) as u8, (n % 4 / 2) as u8, (n % 2) as u8),
         port_name: Wwpn(1 + u64::from(n)),
         node_name: Wwnn(0x20 + u64::from(n / 2 % 3)),
+        domain: 1 + (n / 4) as u8,
         port: (n % 4 / 2) as u16,
     };
     (0..8).map(port).collect()

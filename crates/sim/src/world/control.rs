@@ -137,10 +137,12 @@ impl World {
         }
     }
 
-    /// The switches agree on links, domains or zones.
+    /// The switches have not agreed yet on links, domains, zones or names.
     pub(super) fn forming(&self) -> bool {
-        let up = self.switches.iter().filter(|node| node.up);
-        up.flat_map(|node| node.machine.isls()).any(|isl| isl.state == IslState::Initialising)
+        let mut up = self.switches.iter().filter(|node| node.up);
+        up.any(|node| {
+            node.machine.open_requests() > 0 || node.machine.isls().any(|isl| isl.state == IslState::Initialising)
+        })
     }
 
     fn port_kind(&self, switch: u16, port: u16) -> PortKind {

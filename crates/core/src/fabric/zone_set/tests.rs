@@ -10,6 +10,7 @@ fn ports() -> Vec<PortIdentity> {
         port_id: FcId::from_parts(1 + (n / 4) as u8, (n % 4 / 2) as u8, (n % 2) as u8),
         port_name: Wwpn(0x10 + u64::from(n)),
         node_name: Wwnn(0x20 + u64::from(n / 2 % 3)),
+        domain: 1 + (n / 4) as u8,
         port: (n % 4 / 2) as u16,
     };
     (0..9).map(port).collect()

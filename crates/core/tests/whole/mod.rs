@@ -1,0 +1,375 @@
+//! Whole switches with their forwarding tables, links that delay, lose and reorder, and N_Ports that log in.
+
+use sanloom_core::config::{IslChoice, Zone, ZoneDefault, ZoneMember, Zoning};
+use sanloom_core::domain::DomainConfig;
+use sanloom_core::fabric::{Decision, Egress, Fib, Leg, ZoneSet};
+use sanloom_core::fabric_switch::{Event, FabricSwitch, FabricSwitchConfig, Input, IslConfig, IslState, Output};
+use sanloom_core::fspf::FspfConfig;
+use sanloom_core::fspf::cost::CostRule;
+use sanloom_core::names::NamesConfig;
+use sanloom_core::switch::{Policy, PortKind, SwitchConfig};
+use sanloom_core::time::{Instant, Span};
+use sanloom_core::zoning::server::ZoneServerConfig;
+use sanloom_core::zoning::{ZoneDatabase, Zones};
+use sanloom_wire::els::{Els, LsAcc};
+use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
+use sanloom_wire::ns::{NsRequest, one_type};
+use sanloom_wire::sw_ils::FlowControl;
+use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn, ct::Ct};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+pub const E_D_TOV: Span = Span::from_secs(2);
+const PORTS: u16 = 16;
+/// One way over any link.
+const DELAY: Span = Span::from_us(50);
+
+pub fn switch_name(number: usize) -> Wwnn {
+    Wwnn(0x1000_0000_0000_0100 + number as u64)
+}
+
+pub fn config(number: usize, preferred: Option<u8>, zoning: &Zoning) -> FabricSwitchConfig {
+    let name = switch_name(number);
+    FabricSwitchConfig {
+        services: SwitchConfig {
+            domain: None,
+            name,
+            fabric_name: name,
+            ports: PORTS,
+            e_d_tov: E_D_TOV,
+            r_a_tov: Span::from_secs(10),
+            rscn_delay: Span::from_ms(5),
+            bb_credit: vec![16; usize::from(PORTS)],
+            receive_size_bytes: 2112,
+            zoning: Arc::new(ZoneSet::new(zoning)),
+            policy: Policy::default(),
+        },
+        domain: DomainConfig {
+            switch_name: name,
+            priority: 128,
+            preferred,
+            insistent: false,
+            allow_rcf: false,
+            auto_reconfigure: false,
+            f_s_tov: Span::from_secs(7),
+        },
+        zones: ZoneServerConfig::default(),
+        database: Zones::new(ZoneDatabase::of_zoning(zoning, "test")),
+        fspf: FspfConfig::default(),
+        cost_rule: CostRule::Standard,
+        names: NamesConfig::default(),
+        flow_control: vec![FlowControl::R_RDY],
+        isls: vec![IslConfig { bytes_per_s: 1_700_000_000, bb_credit: 16, bundle: None }; usize::from(PORTS)],
+    }
+}
+
+pub fn open() -> Zoning {
+    Zoning { zones: Vec::new(), default: ZoneDefault::Open }
+}
+
+pub fn zoned(zones: &[(&str, &[u64])]) -> Zoning {
+    let zone = |(name, members): &(&str, &[u64])| Zone {
+        name: (*name).to_owned(),
+        members: members.iter().map(|name| ZoneMember::PortName(Wwpn(*name))).collect(),
+        principals: Vec::new(),
+    };
+    Zoning { zones: zones.iter().map(zone).collect(), default: ZoneDefault::Closed }
+}
+
+/// SplitMix64.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
+
+pub struct Node {
+    pub machine: FabricSwitch,
+    pub fib: Fib,
+    pub up: bool,
+    config: FabricSwitchConfig,
+}
+
+/// A link between two switches.
+#[derive(Clone, Copy)]
+pub struct Cable {
+    pub ends: [(usize, u16); 2],
+    pub up: bool,
+}
+
+pub struct Bed {
+    pub now: Instant,
+    pub nodes: Vec<Node>,
+    pub cables: Vec<Cable>,
+    /// What N_Ports received, by switch and port.
+    pub received: BTreeMap<(usize, u16), Vec<Frame>>,
+    pub events: Vec<(Instant, usize, Event)>,
+    /// Percent of frames between switches that get lost, and that take much longer.
+    pub loss: u64,
+    pub lag: u64,
+    /// Frames on links, by time of arrival and number.
+    flight: BinaryHeap<Reverse<(Instant, u64)>>,
+    frames: BTreeMap<u64, (usize, u16, Frame)>,
+    sent: u64,
+    dice: Dice,
+}
+
+impl Bed {
+    pub fn new(seed: u64, configs: Vec<FabricSwitchConfig>) -> Bed {
+        let node = |config: FabricSwitchConfig| Node {
+            machine: FabricSwitch::new(Instant::ZERO, config.clone()),
+            fib: Fib::new(0, PORTS, IslChoice::DevicePair),
+            up: true,
+            config,
+        };
+        let mut bed = Bed {
+            now: Instant::ZERO,
+            nodes: configs.into_iter().map(node).collect(),
+            cables: Vec::new(),
+            received: BTreeMap::new(),
+            events: Vec::new(),
+            loss: 0,
+            lag: 0,
+            flight: BinaryHeap::new(),
+            frames: BTreeMap::new(),
+            sent: 0,
+            dice: Dice(seed),
+        };
+        (0..bed.nodes.len()).for_each(|node| bed.drain(node));
+        bed
+    }
+
+    /// A cable between two switches, plugged in now.
+    pub fn connect(&mut self, a: (usize, u16), b: (usize, u16)) -> usize {
+        self.cables.push(Cable { ends: [a, b], up: false });
+        self.plug(self.cables.len() - 1, true);
+        self.cables.len() - 1
+    }
+
+    pub fn plug(&mut self, cable: usize, up: bool) {
+        self.cables[cable].up = up;
+        for (node, port) in self.cables[cable].ends {
+            if self.nodes[node].up {
+                let up = up && self.light(node, port);
+                let input = if up { Input::PortUp { port, kind: PortKind::E } } else { Input::PortDown { port } };
+                self.input(node, input);
+            }
+        }
+    }
+
+    /// A switch stops, or begins anew.
+    pub fn power(&mut self, node: usize, up: bool) {
+        let config = self.nodes[node].config.clone();
+        self.nodes[node].up = up;
+        self.nodes[node].fib = Fib::new(0, PORTS, IslChoice::DevicePair);
+        self.nodes[node].machine = FabricSwitch::new(self.now, config);
+        self.drain(node);
+        for cable in 0..self.cables.len() {
+            if self.cables[cable].ends.iter().any(|(at, _)| *at == node) && self.cables[cable].up {
+                self.plug(cable, true);
+            }
+        }
+    }
+
+    pub fn input(&mut self, node: usize, input: Input) {
+        self.nodes[node].machine.handle(self.now, input);
+        self.drain(node);
+    }
+
+    /// An N_Port comes up, logs in, and registers itself as a target.
+    pub fn log_in(&mut self, node: usize, port: u16, name: u64) -> FcId {
+        self.input(node, Input::PortUp { port, kind: PortKind::F });
+        self.send(node, port, FcId::ZERO, FcId::F_PORT, Message::Els(Box::new(Els::Flogi(login(name)))));
+        let accepted = self.received.entry((node, port)).or_default().pop();
+        let id = accepted.expect("an answer to FLOGI").header.d_id;
+        self.send(node, port, id, FcId::NAME_SERVER, Message::Els(Box::new(Els::Plogi(login(name)))));
+        let types = NsRequest::RftId { port_id: id, types: one_type(FcType::FCP.0) };
+        self.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(types))));
+        id
+    }
+
+    pub fn unplug(&mut self, node: usize, port: u16) {
+        self.input(node, Input::PortDown { port });
+    }
+
+    /// An N_Port sends.
+    pub fn send(&mut self, node: usize, port: u16, s_id: FcId, d_id: FcId, message: Message) {
+        let header = message.header(s_id, d_id, 1, 0xffff);
+        self.arrive(node, port, Frame { header, payload: Payload::Typed(message) });
+    }
+
+    /// What the name server of a switch says to one of its ports.
+    pub fn ask(&mut self, node: usize, port: u16, id: FcId, request: NsRequest) -> Option<Frame> {
+        self.received.remove(&(node, port));
+        self.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(request))));
+        self.received.get_mut(&(node, port)).and_then(Vec::pop)
+    }
+
+    /// Where a frame of an N_Port ends up: the switch and port, or nothing if it is dropped.
+    pub fn trace(&self, node: usize, port: u16, s_id: FcId, d_id: FcId) -> Option<(usize, u16)> {
+        let (mut node, mut port) = (node, port);
+        for _ in 0..32 {
+            match self.nodes[node].fib.decide(port, s_id, d_id, 7) {
+                Decision::Forward(Egress::Port(out)) => match self.other_end(node, out) {
+                    Some((next, inward)) => (node, port) = (next, inward),
+                    None => return Some((node, out)),
+                },
+                _ => return None,
+            }
+        }
+        panic!("a frame from {s_id} to {d_id} goes round");
+    }
+
+    pub fn run(&mut self, span: Span) {
+        let end = self.now + span;
+        loop {
+            let arrival = self.flight.peek().map(|Reverse((at, _))| *at);
+            let timeout = |(number, node): (usize, &Node)| {
+                node.up.then(|| node.machine.poll_timeout()).flatten().map(|at| (at, number))
+            };
+            let timer = self.nodes.iter().enumerate().filter_map(timeout).min();
+            let next = [arrival, timer.map(|(at, _)| at)].into_iter().flatten().min();
+            let Some(at) = next.filter(|at| *at <= end) else { break };
+            self.now = self.now.max(at);
+            if arrival == Some(at) {
+                let Some(Reverse((_, number))) = self.flight.pop() else { break };
+                let Some((node, port, frame)) = self.frames.remove(&number) else { continue };
+                if self.nodes[node].up && self.light(node, port) {
+                    self.arrive(node, port, frame);
+                }
+            } else if let Some((_, node)) = timer {
+                self.input(node, Input::Timeout);
+            }
+        }
+        self.now = end;
+    }
+
+    /// A frame is at a port of a switch.
+    fn arrive(&mut self, node: usize, port: u16, frame: Frame) {
+        let header = frame.header;
+        match self.nodes[node].fib.decide(port, header.s_id, header.d_id, header.ox_id) {
+            Decision::Local => self.input(node, Input::Frame { port, frame }),
+            Decision::Forward(Egress::Port(out)) => self.leave(node, out, frame),
+            _ => {}
+        }
+    }
+
+    fn leave(&mut self, node: usize, port: u16, frame: Frame) {
+        let Some((to, inward)) = self.other_end(node, port) else {
+            self.received.entry((node, port)).or_default().push(frame);
+            return;
+        };
+        if !self.light(node, port) || self.dice.chance(self.loss) {
+            return;
+        }
+        let lag = if self.dice.chance(self.lag) { Span::from_us(self.dice.next() % 50_000) } else { Span::ZERO };
+        let at = self.now + DELAY + lag;
+        self.flight.push(Reverse((at, self.sent)));
+        self.frames.insert(self.sent, (to, inward, through_bytes(frame)));
+        self.sent += 1;
+    }
+
+    fn drain(&mut self, node: usize) {
+        while let Some(output) = self.nodes[node].machine.poll_output() {
+            match output {
+                Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
+                Output::Send { port, frame } => self.leave(node, port, frame),
+                Output::Event(event) => self.events.push((self.now, node, event)),
+                Output::Persist { .. } => {}
+            }
+        }
+    }
+
+    fn cable(&self, node: usize, port: u16) -> Option<&Cable> {
+        self.cables.iter().find(|cable| cable.ends.contains(&(node, port)))
+    }
+
+    fn other_end(&self, node: usize, port: u16) -> Option<(usize, u16)> {
+        let cable = self.cable(node, port)?;
+        Some(if cable.ends[0] == (node, port) { cable.ends[1] } else { cable.ends[0] })
+    }
+
+    fn light(&self, node: usize, port: u16) -> bool {
+        let both_run = |cable: &Cable| cable.ends.iter().all(|(at, _)| self.nodes[*at].up);
+        self.cable(node, port).is_none_or(|cable| cable.up && both_run(cable))
+    }
+
+    /// Switches that cables in use join, each group sorted.
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let mut group: Vec<usize> = (0..self.nodes.len()).collect();
+        for _ in 0..self.nodes.len() {
+            for cable in self.cables.iter().filter(|cable| self.light(cable.ends[0].0, cable.ends[0].1)) {
+                let lowest = group[cable.ends[0].0].min(group[cable.ends[1].0]);
+                cable.ends.iter().for_each(|(node, _)| group[*node] = lowest);
+            }
+        }
+        let all = (0..self.nodes.len()).filter(|first| group[*first] == *first && self.nodes[*first].up);
+        all.map(|first| (first..self.nodes.len()).filter(|n| group[*n] == first && self.nodes[*n].up).collect())
+            .collect()
+    }
+
+    pub fn names_known(&self, node: usize) -> Vec<(FcId, Wwpn, bool)> {
+        let known = self.nodes[node].machine.services().name_server();
+        known.map(|entry| (entry.port_id, entry.port_name, entry.has_type(FcType::FCP.0))).collect()
+    }
+
+    pub fn isl_states(&self, node: usize) -> Vec<(u16, IslState)> {
+        self.nodes[node].machine.isls().map(|isl| (isl.port, isl.state)).collect()
+    }
+
+    pub fn legs(&self, node: usize, domain: u8) -> Vec<Leg> {
+        self.nodes[node].fib.legs(domain).to_vec()
+    }
+}
+
+/// Link services of switches travel as bytes, so that a value cannot hide what its encoding loses; the messages of name
+/// servers stay values, as in a simulation.
+fn through_bytes(frame: Frame) -> Frame {
+    match &frame.payload {
+        Payload::Typed(Message::SwIls(ils)) if !ils.is_reply() => {
+            let mut bytes = Vec::new();
+            ils.emit(&mut bytes);
+            Frame { header: Header { f_ctl: FCtl::REQUEST, ..frame.header }, payload: Payload::Bytes(bytes.into()) }
+        }
+        _ => frame,
+    }
+}
+
+fn login(port_name: u64) -> Login {
+    Login {
+        common: CommonParameters {
+            highest_version: 0x20,
+            lowest_version: 0x20,
+            bb_credit: 10,
+            features: 0x8000,
+            receive_size_bytes: 2112,
+            ..CommonParameters::default()
+        },
+        port_name: Wwpn(port_name),
+        node_name: Wwnn(1 << 60 | port_name),
+        class_1: ClassParameters::default(),
+        class_2: ClassParameters::default(),
+        class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
+    }
+}
+
+/// The frame accepts an extended link service.
+pub fn is_accept(frame: &Frame) -> bool {
+    frame.header.r_ctl == RCtl::ELS_REPLY
+        && matches!(&frame.payload, Payload::Typed(Message::Els(els)) if matches!(**els, Els::LsAcc(LsAcc::Login(_))))
+}

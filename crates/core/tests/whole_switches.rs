@@ -1,0 +1,171 @@
+//! Whole switches: from the light on a link to the name on the other side.
+
+mod whole;
+
+use sanloom_core::fabric_switch::{Event, IslState};
+use sanloom_core::isolation::Isolation;
+use sanloom_core::time::Span;
+use sanloom_wire::FcId;
+use whole::{Bed, Dice, config, open, switch_name, zoned};
+
+fn line(count: usize) -> Bed {
+    let mut bed = Bed::new(1, (0..count).map(|n| config(n, Some(n as u8 + 1), &open())).collect());
+    for n in 1..count {
+        bed.connect((n - 1, 1), (n, 0));
+    }
+    bed
+}
+
+/// Every switch of a group knows every port of the group, and reaches it.
+fn assert_agree(bed: &Bed, ports: &[(usize, u16, FcId, u64)], context: &str) {
+    for group in bed.groups() {
+        let mut expected: Vec<(FcId, u64)> =
+            ports.iter().filter(|(node, ..)| group.contains(node)).map(|(_, _, id, name)| (*id, *name)).collect();
+        expected.sort_unstable();
+        let mut domains: Vec<u8> = group.iter().filter_map(|n| bed.nodes[*n].machine.domain()).collect();
+        domains.sort_unstable();
+        for &node in &group {
+            let machine = &bed.nodes[node].machine;
+            let members: Vec<u8> = machine.members().iter().map(|(domain, _)| *domain).collect();
+            assert_eq!(members, domains, "{context}: domains that switch {node} knows");
+            assert_eq!(machine.principal(), bed.nodes[group[0]].machine.principal(), "{context}: principal");
+            let known: Vec<(FcId, u64)> = bed.names_known(node).iter().map(|(id, name, _)| (*id, name.0)).collect();
+            assert_eq!(known, expected, "{context}: names that switch {node} knows");
+            for (id, name, fcp) in bed.names_known(node) {
+                assert!(fcp, "{context}: switch {node} does not know the types of {id} {name}");
+            }
+        }
+        for &(node, port, id, _) in ports.iter().filter(|(node, ..)| group.contains(node)) {
+            for &(to, at, other, _) in ports.iter().filter(|(to, _, other, _)| group.contains(to) && *other != id) {
+                assert_eq!(bed.trace(node, port, id, other), Some((to, at)), "{context}: from {id} to {other}");
+            }
+        }
+    }
+}
+
+#[test]
+fn three_switches_in_a_line_become_one_fabric_and_know_all_names() {
+    let mut bed = line(3);
+    let ids = [bed.log_in(0, 5, 0xa), bed.log_in(2, 6, 0xb)];
+    bed.run(Span::from_secs(3));
+    assert_agree(&bed, &[(0, 5, ids[0], 0xa), (2, 6, ids[1], 0xb)], "after three seconds");
+    assert!(bed.events.iter().all(|(_, _, event)| !matches!(event, Event::Isolated { .. })));
+}
+
+#[test]
+fn ports_that_log_in_while_the_fabric_forms_are_known_everywhere() {
+    let mut bed = line(3);
+    let mut ports = Vec::new();
+    for n in 0..4u16 {
+        for node in [0, 2] {
+            let name = 0x100 * (node as u64 + 1) + u64::from(n);
+            ports.push((node, 4 + n, bed.log_in(node, 4 + n, name), name));
+            bed.run(Span::from_ms(3));
+        }
+    }
+    bed.run(Span::from_secs(15));
+    assert_agree(&bed, &ports, "after fifteen seconds");
+}
+
+#[test]
+fn zones_that_contradict_each_other_isolate_the_link_with_the_zone_named() {
+    let zones = [zoned(&[("payroll", &[1, 2])]), zoned(&[("payroll", &[1, 3])])];
+    let mut bed = Bed::new(1, vec![config(0, Some(1), &zones[0]), config(1, Some(2), &zones[1])]);
+    bed.connect((0, 0), (1, 0));
+    bed.run(Span::from_secs(5));
+    for node in 0..2 {
+        let states = bed.isl_states(node);
+        let [(0, IslState::Isolated(Isolation::ZoneMerge { conflict }))] = &states[..] else { panic!("{states:?}") };
+        assert!(conflict.contains("payroll"), "switch {node}: {conflict}");
+    }
+}
+
+#[test]
+fn one_domain_with_two_owners_isolates_the_link() {
+    let mut bed = Bed::new(1, (0..2).map(|n| config(n, Some(9), &open())).collect());
+    bed.connect((0, 0), (1, 0));
+    bed.run(Span::from_secs(5));
+    for node in 0..2 {
+        assert_eq!(bed.isl_states(node), [(0, IslState::Isolated(Isolation::DomainOverlap))]);
+    }
+}
+
+#[test]
+fn switches_without_a_domain_of_their_own_get_different_ones() {
+    let mut bed = Bed::new(1, (0..4).map(|n| config(n, None, &open())).collect());
+    for n in 1..4 {
+        bed.connect((n - 1, 1), (n, 0));
+    }
+    bed.run(Span::from_secs(40));
+    let mut domains: Vec<_> = bed.nodes.iter().filter_map(|node| node.machine.domain()).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    assert_eq!(domains.len(), 4);
+    assert_eq!(bed.nodes[3].machine.principal(), Some(switch_name(0)));
+}
+
+#[test]
+fn random_fabrics_agree_on_principal_domains_paths_and_names_once_they_are_healed() {
+    for seed in 0..60 {
+        let mut dice = Dice(seed);
+        let switches = 2 + dice.below(5);
+        let mut bed = Bed::new(seed, (0..switches).map(|n| config(n, Some(n as u8 + 1), &open())).collect());
+        let mut next_port = vec![0u16; switches];
+        let mut link = |bed: &mut Bed, a: usize, b: usize| {
+            bed.connect((a, next_port[a]), (b, next_port[b]));
+            next_port[a] += 1;
+            next_port[b] += 1;
+        };
+        for n in 1..switches {
+            link(&mut bed, dice.below(n), n);
+        }
+        for _ in 0..dice.below(4) {
+            let (a, b) = (dice.below(switches), dice.below(switches));
+            if a != b {
+                link(&mut bed, a, b);
+            }
+        }
+        (bed.loss, bed.lag) = (dice.next() % 15, dice.next() % 20);
+        let mut down: Option<usize> = None;
+        for _ in 0..6 {
+            match dice.below(3) {
+                0 => {
+                    let cable = dice.below(bed.cables.len());
+                    bed.plug(cable, !bed.cables[cable].up);
+                }
+                1 => match down.take() {
+                    Some(node) => bed.power(node, true),
+                    None => {
+                        let node = dice.below(switches);
+                        bed.power(node, false);
+                        down = Some(node);
+                    }
+                },
+                _ => {}
+            }
+            bed.run(Span::from_ms(dice.next() % 3_000));
+        }
+        (bed.loss, bed.lag) = (0, 0);
+        if let Some(node) = down {
+            bed.power(node, true);
+        }
+        for cable in 0..bed.cables.len() {
+            if !bed.cables[cable].up {
+                bed.plug(cable, true);
+            }
+        }
+        bed.run(Span::from_secs(20));
+        let mut ports = Vec::new();
+        for node in 0..switches {
+            let name = 0x50 + node as u64;
+            ports.push((node, 12, bed.log_in(node, 12, name), name));
+        }
+        bed.run(Span::from_secs(60));
+        for node in 0..switches {
+            for (port, state) in bed.isl_states(node) {
+                assert_eq!(state, IslState::Up, "seed {seed}: switch {node} port {port}");
+            }
+        }
+        assert_agree(&bed, &ports, &format!("seed {seed}"));
+    }
+}
