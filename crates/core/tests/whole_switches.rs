@@ -30,6 +30,25 @@ fn assert_agree(bed: &Bed, ports: &[(usize, u16, FcId, u64)], context: &str) {
             assert_eq!(members, domains, "{context}: domains that switch {node} knows");
             assert_eq!(machine.principal(), bed.nodes[group[0]].machine.principal(), "{context}: principal");
             let known: Vec<(FcId, u64)> = bed.names_known(node).iter().map(|(id, name, _)| (*id, name.0)).collect();
+            if known != expected {
+                for d in 1..8 {
+                    println!(
+                        "names of {d} at {node}: {:?}; counters there {:?}",
+                        machine.names().objects(d).map(|o| o.port_id).collect::<Vec<_>>(),
+                        bed.nodes.get(d as usize - 1).map(|n| n.machine.names().counters())
+                    );
+                }
+                for (n, x) in bed.nodes.iter().enumerate() {
+                    println!(
+                        "node {n} {:?} {:?} isls {:?}",
+                        x.machine.domain(),
+                        x.machine.paths().neighbours().collect::<Vec<_>>(),
+                        bed.isl_states(n)
+                    );
+                    println!("  {:?}", x.machine.paths().counters());
+                }
+                println!("legs {:?} open {}", bed.legs(node, 5), machine.open_requests());
+            }
             assert_eq!(known, expected, "{context}: names that switch {node} knows");
             for (id, name, fcp) in bed.names_known(node) {
                 assert!(fcp, "{context}: switch {node} does not know the types of {id} {name}");
@@ -106,7 +125,7 @@ fn switches_without_a_domain_of_their_own_get_different_ones() {
 
 #[test]
 fn random_fabrics_agree_on_principal_domains_paths_and_names_once_they_are_healed() {
-    for seed in 0..60 {
+    for seed in 0..600 {
         let mut dice = Dice(seed);
         let switches = 2 + dice.below(5);
         let mut bed = Bed::new(seed, (0..switches).map(|n| config(n, Some(n as u8 + 1), &open())).collect());

@@ -76,10 +76,6 @@ impl FabricSwitch {
                         isl.machine.handle(now, eport::Input::Request { request, message: *message });
                     }
                 }
-                (_, Peer::Link(_)) if self.isls.get(&port).is_none_or(|isl| isl.neighbour.is_none()) => {
-                    let explanation = SwRjtExplanation::LINK_PARAMETERS_NOT_ESTABLISHED;
-                    self.reject_if_asked(request, &message, SwRjt::new(SwRjtReason::UNABLE, explanation));
-                }
                 (command::EFP | command::DIA | command::RDI | command::BF | command::RCF, Peer::Link(_)) => {
                     self.domains.handle(now, domain::Input::Request { request, message: *message });
                 }

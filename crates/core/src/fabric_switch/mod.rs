@@ -178,6 +178,8 @@ struct Isl {
     neighbour: Option<Wwnn>,
     /// Frames of others may pass.
     open: bool,
+    /// The zone server had it isolated, and still talks to the neighbour about the reason.
+    zones_differ: bool,
 }
 
 impl FabricSwitch {
@@ -294,7 +296,8 @@ impl FabricSwitch {
     fn isl_up(&mut self, now: Instant, port: u16) {
         self.isl_gone(now, port);
         self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::Isolated });
-        let mut isl = Isl { machine: EPort::new(self.config.eport(port)), neighbour: None, open: false };
+        let mut isl =
+            Isl { machine: EPort::new(self.config.eport(port)), neighbour: None, open: false, zones_differ: false };
         isl.machine.handle(now, eport::Input::LinkUp);
         self.isls.insert(port, isl);
     }
@@ -306,16 +309,22 @@ impl FabricSwitch {
         isl.machine.handle(now, eport::Input::LinkDown);
         while isl.machine.poll_output().is_some() {}
         self.close(now, port, isl.open);
+        self.zones.handle(now, server::Input::LinkDown { port });
+        self.domains.handle(now, domain::Input::LinkDown { port });
     }
 
-    /// No traffic over this link any more.
+    /// No traffic over this link any more. Whoever had the port isolated still speaks with the neighbour.
     fn close(&mut self, now: Instant, port: u16, was_open: bool) {
         if was_open {
             self.event(Event::IslDown { port });
         }
         self.paths.handle(now, fspf::Input::LinkDown { port });
-        self.zones.handle(now, server::Input::LinkDown { port });
-        self.domains.handle(now, domain::Input::LinkDown { port });
+        if !self.isls.get(&port).is_some_and(|isl| isl.zones_differ) {
+            self.zones.handle(now, server::Input::LinkDown { port });
+        }
+        if self.domains.isolated(port).is_none() {
+            self.domains.handle(now, domain::Input::LinkDown { port });
+        }
     }
 
     fn event(&mut self, event: Event) {

@@ -3,8 +3,10 @@
 use super::FabricSwitch;
 use crate::eport::State;
 use crate::fabric::PortMode;
+use crate::fspf::Fspf;
 use crate::ils::Exchanges;
 use crate::isolation::Isolation;
+use crate::names::NameExchange;
 use crate::switch::{Counters, Switch, Work};
 use crate::zoning::ZoneDatabase;
 use sanloom_wire::{FcId, Wwnn};
@@ -96,6 +98,16 @@ impl FabricSwitch {
     /// Work of the services since the beginning.
     pub fn work(&self) -> Work {
         self.services.work()
+    }
+
+    /// Path selection.
+    pub fn paths(&self) -> &Fspf {
+        &self.paths
+    }
+
+    /// The name server towards those of other switches.
+    pub fn names(&self) -> &NameExchange {
+        &self.names
     }
 
     /// Requests to other switches that wait for an answer.

@@ -48,6 +48,7 @@ impl FabricSwitch {
                 let neighbour = neighbour.switch_name;
                 if let Some(isl) = self.isls.get_mut(&port) {
                     isl.neighbour = Some(neighbour);
+                    isl.zones_differ = false;
                 }
                 self.domains.handle(now, domain::Input::LinkUp { port, neighbour });
             }
@@ -110,6 +111,9 @@ impl FabricSwitch {
                 }
                 server::Output::LinkMerged { port } => self.open(now, port),
                 server::Output::Isolate { port, failure } => {
+                    if let Some(isl) = self.isls.get_mut(&port) {
+                        isl.zones_differ = true;
+                    }
                     self.isolate(now, port, Isolation::ZoneMerge { conflict: failure.to_string() });
                 }
                 server::Output::ChangeDone { tag, result } => self.event(Event::ZonesChanged { tag, result }),

@@ -126,6 +126,8 @@ pub struct Bed {
     flight: BinaryHeap<Reverse<(Instant, u64)>>,
     frames: BTreeMap<u64, (usize, u16, Frame)>,
     sent: u64,
+    /// Arrival of the last frame by switch and port that it is sent to: links do not reorder.
+    last: BTreeMap<(usize, u16), Instant>,
     dice: Dice,
 }
 
@@ -148,6 +150,7 @@ impl Bed {
             flight: BinaryHeap::new(),
             frames: BTreeMap::new(),
             sent: 0,
+            last: BTreeMap::new(),
             dice: Dice(seed),
         };
         (0..bed.nodes.len()).for_each(|node| bed.drain(node));
@@ -278,7 +281,9 @@ impl Bed {
             return;
         }
         let lag = if self.dice.chance(self.lag) { Span::from_us(self.dice.next() % 50_000) } else { Span::ZERO };
-        let at = self.now + DELAY + lag;
+        let last = self.last.entry((to, inward)).or_default();
+        let at = (self.now + DELAY + lag).max(*last);
+        *last = at;
         self.flight.push(Reverse((at, self.sent)));
         self.frames.insert(self.sent, (to, inward, through_bytes(frame)));
         self.sent += 1;
