@@ -97,6 +97,8 @@ fn timers(dice: &mut Dice) -> Timers {
         r_a_tov: Picos::from_us(e_d_tov_us * 2 + dice.spread(1_000, 2 * e_d_tov_us)),
         hold_time: Picos::from_us(hold_us),
         f_s_tov: Picos::from_us(4 * e_d_tov_us),
+        hello: Picos::SECOND,
+        dead: Picos::from_secs(4),
         rscn_delay: Picos::from_us(if dice.chance(1, 4) { 0 } else { dice.spread(10, 5_000) }),
     }
 }

@@ -147,6 +147,10 @@ pub struct Timers {
     pub rscn_delay: Picos,
     /// Fabric stability timeout: how long switches wait for each other before they agree on a principal.
     pub f_s_tov: Picos,
+    /// From one FSPF HLO to the next, in whole seconds.
+    pub hello: Picos,
+    /// A neighbour is down after so long without an HLO, in whole seconds.
+    pub dead: Picos,
 }
 
 impl Default for Timers {
@@ -157,6 +161,8 @@ impl Default for Timers {
             hold_time: Picos::from_ms(500),
             rscn_delay: Picos::from_ms(5),
             f_s_tov: Picos::from_secs(5),
+            hello: Picos::from_secs(20),
+            dead: Picos::from_secs(80),
         }
     }
 }

@@ -50,6 +50,14 @@ impl FabricSwitchConfig {
         self.isls.get(usize::from(port)).copied().unwrap_or_default()
     }
 
+    /// The port whose number stands for the link of a port: the lowest of its bundle.
+    pub(super) fn leader(&self, port: u16) -> u16 {
+        match self.isl(port).bundle {
+            None => port,
+            bundle => self.isls.iter().position(|isl| isl.bundle == bundle).map_or(port, |lowest| lowest as u16),
+        }
+    }
+
     pub(super) fn eport(&self, port: u16) -> EPortConfig {
         let services = &self.services;
         EPortConfig {
@@ -69,17 +77,10 @@ impl FabricSwitchConfig {
 }
 
 impl FabricSwitch {
-    /// Cost of the link of a port. A rule that adds up a bundle counts its links that carry traffic.
-    pub(super) fn cost(&self, port: u16) -> u32 {
-        let isl = self.config.isl(port);
-        let rates: Vec<u64> = match isl.bundle {
-            None => vec![isl.bytes_per_s],
-            Some(bundle) => {
-                let open = self.isls.iter().filter(|(other, isl)| isl.open || **other == port);
-                let of_bundle = open.map(|(port, _)| self.config.isl(*port)).filter(|isl| isl.bundle == Some(bundle));
-                of_bundle.map(|isl| isl.bytes_per_s).collect()
-            }
-        };
+    /// Cost of a link, by the rates of its ports that have light.
+    pub(super) fn cost(&self, leader: u16) -> u32 {
+        let members = self.isls.get(&leader).into_iter().flat_map(|isl| &isl.members);
+        let rates: Vec<u64> = members.map(|port| self.config.isl(*port).bytes_per_s).collect();
         self.config.cost_rule.cost(&rates)
     }
 }

@@ -1,6 +1,6 @@
 //! Messages between switches: which machine takes what, and how an answer finds its request.
 
-use super::{Asker, FabricSwitch, Output};
+use super::{Asker, FabricSwitch, Isl, Output};
 use crate::domain;
 use crate::eport;
 use crate::fabric::Leg;
@@ -17,11 +17,13 @@ use sanloom_wire::{FcId, FcType, Frame, Header, Message, ParseError, Payload, RC
 impl FabricSwitch {
     /// A message to this switch.
     pub(super) fn frame(&mut self, now: Instant, port: u16, frame: Frame) {
-        if !self.isls.contains_key(&port) {
+        let leader = self.config.leader(port);
+        if !self.isls.contains_key(&leader) {
             self.services.handle(now, switch::Input::Frame { port, frame });
             return;
         }
         let header = frame.header;
+        let port = leader;
         let Some(from) = self.sender(port, &header) else {
             self.discarded += 1;
             return;
@@ -147,8 +149,8 @@ impl FabricSwitch {
         let (s_id, d_id) = request.from.addresses(self.services.domain().unwrap_or(0));
         let header = message.header(s_id, d_id, request.ox_id, RX_ID_UNASSIGNED);
         // Who asks may know a path before we do: back the way it came.
-        let port = self.way(request.from).unwrap_or(request.port);
-        if self.isls.contains_key(&port) {
+        let port = self.way(request.from).or_else(|| self.way(Peer::Link(request.port)));
+        if let Some(port) = port {
             let frame = Frame { header, payload: Payload::Typed(message) };
             self.outputs.push_back(Output::Send { port, frame });
         }
@@ -157,17 +159,17 @@ impl FabricSwitch {
     /// The port towards another switch: that of the link, or of the first of the cheapest paths. A message that has no way
     /// is lost, and whoever asked asks again.
     fn way(&self, to: Peer) -> Option<u16> {
-        let domain = match to {
-            Peer::Link(port) => return Some(port),
-            Peer::Domain(domain) => domain,
+        let isl = match to {
+            Peer::Link(leader) => self.isls.get(&leader)?,
+            Peer::Domain(domain) => match self.legs.get(&domain)?.first()? {
+                Leg::Port(port) => self.isls.get(port)?,
+                Leg::Bundle(bundle) => {
+                    let of_bundle = |(leader, _): &(&u16, &Isl)| self.config.isl(**leader).bundle == Some(*bundle);
+                    self.isls.iter().find(of_bundle)?.1
+                }
+            },
         };
-        match self.legs.get(&domain)?.first()? {
-            Leg::Port(port) => Some(*port),
-            Leg::Bundle(bundle) => {
-                let of_bundle = |port: &&u16| self.config.isl(**port).bundle == Some(*bundle);
-                self.isls.iter().filter(|(_, isl)| isl.open).map(|(port, _)| port).find(of_bundle).copied()
-            }
-        }
+        isl.members.first().copied()
     }
 }
 

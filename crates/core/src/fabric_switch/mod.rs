@@ -15,6 +15,9 @@
 //! fabrics runs one for each. An E_Port takes frames of others only when all five machines have agreed to its link: until
 //! then it is [`PortKind::Isolated`], and only the fabric controllers at its ends hear each other.
 //!
+//! All links of a bundle (trunk) are one link to the machines, under the number of its lowest port: it is up while one of
+//! them is, and what the fabric controllers say goes over any of them.
+//!
 //! Exchanges with other switches are kept here, see [`crate::ils`].
 
 mod config;
@@ -36,7 +39,7 @@ use crate::switch::{self, PortKind, Switch};
 use crate::time::Instant;
 use crate::zoning::server::{self, ChangeFailure, ZoneChange, ZoneServer};
 use sanloom_wire::{FcId, Frame, Wwnn, Wwpn};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Something that happened to a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -171,9 +174,11 @@ pub struct FabricSwitch {
     next_notice: u16,
 }
 
-/// A port to another switch.
+/// A link to another switch, or a bundle of them.
 #[derive(Debug)]
 struct Isl {
+    /// Its ports that have light.
+    members: BTreeSet<u16>,
     machine: EPort,
     neighbour: Option<Wwnn>,
     /// Frames of others may pass.
@@ -221,7 +226,8 @@ impl FabricSwitch {
             Input::Frame { port, frame } => self.frame(now, port, frame),
             Input::ChangeZones { tag, change } => self.zones.handle(now, server::Input::Change { tag, change }),
             Input::Retry { port } => {
-                if let Some(isl) = self.isls.get_mut(&port) {
+                let leader = self.config.leader(port);
+                if let Some(isl) = self.isls.get_mut(&leader) {
                     isl.machine.handle(now, eport::Input::Retry);
                 }
             }
@@ -295,22 +301,49 @@ impl FabricSwitch {
 
     fn isl_up(&mut self, now: Instant, port: u16) {
         self.isl_gone(now, port);
-        self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::Isolated });
-        let mut isl =
-            Isl { machine: EPort::new(self.config.eport(port)), neighbour: None, open: false, zones_differ: false };
-        isl.machine.handle(now, eport::Input::LinkUp);
-        self.isls.insert(port, isl);
+        let leader = self.config.leader(port);
+        let kind = if self.isls.get(&leader).is_some_and(|isl| isl.open) { PortKind::E } else { PortKind::Isolated };
+        self.services.handle(now, switch::Input::PortUp { port, kind });
+        if let Some(isl) = self.isls.get_mut(&leader) {
+            isl.members.insert(port);
+            return self.tell_cost(now, leader);
+        }
+        let mut machine = EPort::new(self.config.eport(leader));
+        machine.handle(now, eport::Input::LinkUp);
+        let members = BTreeSet::from([port]);
+        self.isls.insert(leader, Isl { machine, members, neighbour: None, open: false, zones_differ: false });
     }
 
-    /// The link of a port to another switch is gone, if it had one.
+    /// The light of a port to another switch is gone, if it was one.
     fn isl_gone(&mut self, now: Instant, port: u16) {
-        let Some(mut isl) = self.isls.remove(&port) else { return };
-        self.exchanges.forget(|peer| peer == Peer::Link(port));
+        let leader = self.config.leader(port);
+        let Some(isl) = self.isls.get_mut(&leader) else { return };
+        if !isl.members.remove(&port) || !isl.members.is_empty() {
+            return self.tell_cost(now, leader);
+        }
+        let Some(mut isl) = self.isls.remove(&leader) else { return };
+        self.exchanges.forget(|peer| peer == Peer::Link(leader));
         isl.machine.handle(now, eport::Input::LinkDown);
         while isl.machine.poll_output().is_some() {}
-        self.close(now, port, isl.open);
-        self.zones.handle(now, server::Input::LinkDown { port });
-        self.domains.handle(now, domain::Input::LinkDown { port });
+        self.close(now, leader, isl.open);
+        self.zones.handle(now, server::Input::LinkDown { port: leader });
+        self.domains.handle(now, domain::Input::LinkDown { port: leader });
+    }
+
+    /// A bundle has more or fewer links than before.
+    fn tell_cost(&mut self, now: Instant, leader: u16) {
+        if self.isls.get(&leader).is_some_and(|isl| isl.open) {
+            let cost = self.cost(leader);
+            self.paths.handle(now, fspf::Input::Cost { port: leader, cost });
+        }
+    }
+
+    /// What the ports of a link are used for.
+    fn use_ports(&mut self, now: Instant, leader: u16, kind: PortKind) {
+        let ports: Vec<u16> = self.isls.get(&leader).into_iter().flat_map(|isl| isl.members.iter().copied()).collect();
+        for port in ports {
+            self.services.handle(now, switch::Input::PortUp { port, kind });
+        }
     }
 
     /// No traffic over this link any more. Whoever had the port isolated still speaks with the neighbour.

@@ -22,11 +22,13 @@ pub enum IslState {
     Isolated(Isolation),
 }
 
-/// A port to another switch.
+/// A link to another switch, or a bundle of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IslStatus {
-    /// The port.
+    /// The port; of a bundle, the lowest.
     pub port: u16,
+    /// Its ports that have light, sorted.
+    pub members: Vec<u16>,
     /// Where it stands.
     pub state: IslState,
     /// Name of the other switch, once link parameters are agreed on.
@@ -70,6 +72,7 @@ impl FabricSwitch {
     pub fn isls(&self) -> impl Iterator<Item = IslStatus> + '_ {
         self.isls.iter().map(|(&port, isl)| IslStatus {
             port,
+            members: isl.members.iter().copied().collect(),
             state: match isl.machine.state() {
                 State::Isolated(reason) => IslState::Isolated(reason.clone()),
                 _ if isl.open => IslState::Up,

@@ -57,7 +57,7 @@ impl FabricSwitch {
                     isl.neighbour = None;
                     std::mem::take(&mut isl.open)
                 });
-                self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::Isolated });
+                self.use_ports(now, port, PortKind::Isolated);
                 self.close(now, port, open);
             }
             eport::Output::Isolated(reason) => self.event(Event::Isolated { port, reason }),
@@ -128,7 +128,7 @@ impl FabricSwitch {
         let Some(neighbour) = isl.neighbour else { return };
         let first = !std::mem::replace(&mut isl.open, true);
         if first {
-            self.services.handle(now, switch::Input::PortUp { port, kind: PortKind::E });
+            self.use_ports(now, port, PortKind::E);
             self.event(Event::IslUp { port, neighbour });
         }
         let (cost, bundle) = (self.cost(port), self.config.isl(port).bundle);

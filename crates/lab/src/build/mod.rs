@@ -189,6 +189,8 @@ fn timers(element: &Element<'_>) -> Timers {
         e_d_tov: element.time("e_d_tov").unwrap_or(default.e_d_tov),
         r_a_tov: element.time("r_a_tov").unwrap_or(default.r_a_tov),
         hold_time: element.time("hold_time").unwrap_or(default.hold_time),
+        hello: element.time("fspf_hello").unwrap_or(default.hello),
+        dead: element.time("fspf_dead").unwrap_or(default.dead),
         f_s_tov: element.time("f_s_tov").unwrap_or(default.f_s_tov),
         rscn_delay: element.time("rscn_delay").unwrap_or(default.rscn_delay),
     }

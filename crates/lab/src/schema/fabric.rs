@@ -44,6 +44,22 @@ pub(super) const TIMERS: SectionDef = SectionDef {
             also: &["fs_tov", "fabric_stability"],
         },
         Key {
+            path: "fspf_hello",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"20s\""),
+            meaning: "From one HLO of a switch to the next: path selection hears of neighbours by it.",
+            example: "\"20s\"",
+            also: &["hello", "hello_interval"],
+        },
+        Key {
+            path: "fspf_dead",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"80s\""),
+            meaning: "A neighbour is down for path selection after so long without an HLO. (A link without light is down at once.)",
+            example: "\"80s\"",
+            also: &["dead", "dead_interval"],
+        },
+        Key {
             path: "rscn_delay",
             kind: Kind::Time,
             fallback: Fallback::Value("\"5ms\""),

@@ -136,6 +136,12 @@ fn logins(world: &World) -> String {
         let remotes: Vec<_> = node.login.remotes().collect();
         lines.push(format!("  N_Port {nport} {name} {:?} {:?} {remotes:?}", node.port_id, node.login.state()));
     }
+    for (number, node) in world.switches.iter().enumerate() {
+        let isls: Vec<_> = node.machine.isls().map(|isl| (isl.port, isl.state)).collect();
+        let neighbours: Vec<_> = node.machine.paths().neighbours().map(|n| (n.port, n.state)).collect();
+        let (domain, members) = (node.machine.domain(), node.machine.members());
+        lines.push(format!("  switch {number} up {} {domain:?} of {members:?}: {isls:?} {neighbours:?}", node.up));
+    }
     lines.join("\n")
 }
 

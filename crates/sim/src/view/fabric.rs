@@ -54,8 +54,9 @@ pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {
 }
 
 fn isls(shown: &Shown<'_>, switch: u16) -> Vec<IslEnd> {
-    let known: BTreeMap<u16, IslStatus> =
-        shown.world.switches[usize::from(switch)].machine.isls().map(|isl| (isl.port, isl)).collect();
+    let statuses: Vec<IslStatus> = shown.world.switches[usize::from(switch)].machine.isls().collect();
+    let known: BTreeMap<u16, &IslStatus> =
+        statuses.iter().flat_map(|isl| isl.members.iter().map(move |port| (*port, isl))).collect();
     let mut ends = Vec::new();
     for link in &shown.world.lab.links {
         let both_switches = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));

@@ -116,7 +116,7 @@ fn row(shown: &Shown<'_>, link: &Link, number: u32, side: u32, switch: u16) -> P
 }
 
 fn isolated(node: &SwitchNode, port: u16) -> Option<String> {
-    node.machine.isls().find(|isl| isl.port == port).and_then(|isl| match isl.state {
+    node.machine.isls().find(|isl| isl.members.contains(&port)).and_then(|isl| match isl.state {
         IslState::Isolated(reason) => Some(reason.to_string()),
         IslState::Up | IslState::Initialising => None,
     })

@@ -24,7 +24,7 @@ use sanloom_core::names::NamesConfig;
 use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_core::scsi::{Identity, LunConfig};
 use sanloom_core::switch::SwitchConfig;
-use sanloom_core::time::Instant;
+use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::Zones;
 use sanloom_core::zoning::server::ZoneServerConfig;
 use sanloom_wire::{FcId, Wwnn};
@@ -214,7 +214,12 @@ impl World {
                 ..ZoneServerConfig::default()
             },
             database: self.zone_database.clone(),
-            fspf: FspfConfig::default(),
+            fspf: FspfConfig {
+                hello: timers.hello.to_span(),
+                dead: timers.dead.to_span(),
+                retransmit: timers.e_d_tov.to_span().max(Span::from_ms(10)).min(FspfConfig::default().retransmit),
+                ..FspfConfig::default()
+            },
             cost_rule: joining.cost_rule,
             names: NamesConfig::default(),
             flow_control: joining.flow_control.modes(),

@@ -79,6 +79,8 @@ impl Lab {
             problems.time(place.key(key), value, Picos::from_us(1), Picos::from_secs(3600));
         }
         problems.time(place.key("f_s_tov"), timers.f_s_tov, Picos::from_ms(1), Picos::from_secs(3600));
+        problems.time(place.key("fspf_hello"), timers.hello, Picos::SECOND, Picos::from_secs(3600));
+        problems.time(place.key("fspf_dead"), timers.dead, Picos::SECOND, Picos::from_secs(36_000));
         problems.time(place.key("rscn_delay"), timers.rscn_delay, Picos::ZERO, Picos::from_secs(3600));
         if timers.r_a_tov < timers.e_d_tov {
             problems.add(

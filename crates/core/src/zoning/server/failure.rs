@@ -41,7 +41,7 @@ impl fmt::Display for MergeFailure {
             MergeFailure::TooLarge { max_bytes } => {
                 write!(f, "the other switch has room for a zone database of {max_bytes} bytes only")
             }
-            MergeFailure::NoAnswer => f.write_str("the other switch does not answer zone merge requests"),
+            MergeFailure::NoAnswer => f.write_str("the other switch does not answer zone merge requests as it should"),
         }
     }
 }

@@ -25,15 +25,10 @@ pub(super) struct Link {
     waiting: bool,
     /// When to ask again.
     retry_at: Option<Instant>,
-    /// How often in a row nobody answered.
-    unanswered: u8,
     failure: Option<MergeFailure>,
     /// The neighbour has answered an MR of ours for good, and so knows our zones.
     told: bool,
 }
-
-/// A neighbour that leaves so many requests unanswered, each sent several times, is isolated.
-const MAX_UNANSWERED: u8 = 4;
 
 /// A larger MR is announced by an MRRA: more than one frame.
 const LARGE_BYTES: usize = 2048;
@@ -67,7 +62,6 @@ impl ZoneServer {
             merged: false,
             waiting: false,
             retry_at: None,
-            unanswered: 0,
             failure: None,
             told: false,
         };
@@ -217,7 +211,7 @@ impl ZoneServer {
         let current = sent == &self.zones;
         let Some(link) = self.links.get_mut(&port) else { return };
         link.waiting = false;
-        let Some(ils) = answered(link, retry_at, outcome) else { return self.check_patience(port) };
+        let Some(ils) = answered(link, retry_at, outcome) else { return };
         match ils {
             SwIls::SwAcc(SwAcc::Zone(reply)) => match reply.status {
                 ZoneStatus::DONE => {
@@ -243,7 +237,7 @@ impl ZoneServer {
         let wanted = self.zones.encoded_len() as u64;
         let Some(link) = self.links.get_mut(&port) else { return };
         link.waiting = false;
-        let Some(ils) = answered(link, retry_at, outcome) else { return self.check_patience(port) };
+        let Some(ils) = answered(link, retry_at, outcome) else { return };
         match ils {
             SwIls::SwAcc(SwAcc::Mrra(accept)) if accept.response != MrraResponse::AVAILABLE => {
                 let max_bytes = 4 * u64::from(accept.max_words);
@@ -274,12 +268,6 @@ impl ZoneServer {
         self.answer(request, SwIls::SwAcc(SwAcc::Mrra(accept)));
     }
 
-    fn check_patience(&mut self, port: u16) {
-        if self.links.get(&port).is_some_and(|link| link.unanswered >= MAX_UNANSWERED) {
-            self.isolate(port, MergeFailure::NoAnswer);
-        }
-    }
-
     /// Isolates a link, or says more about one that is: conflicts are worth more than "refused".
     fn isolate(&mut self, port: u16, failure: MergeFailure) {
         let Some(link) = self.links.get_mut(&port) else { return };
@@ -295,12 +283,8 @@ impl ZoneServer {
 /// The message of an answer; nothing for a request that nobody answered, which is to be sent again.
 fn answered(link: &mut Link, retry_at: Instant, outcome: Outcome) -> Option<SwIls> {
     match outcome {
-        Outcome::Answered(Message::SwIls(ils)) => {
-            link.unanswered = 0;
-            Some(*ils)
-        }
+        Outcome::Answered(Message::SwIls(ils)) => Some(*ils),
         _ => {
-            link.unanswered += 1;
             link.retry_at = Some(retry_at);
             None
         }
