@@ -30,25 +30,6 @@ fn assert_agree(bed: &Bed, ports: &[(usize, u16, FcId, u64)], context: &str) {
             assert_eq!(members, domains, "{context}: domains that switch {node} knows");
             assert_eq!(machine.principal(), bed.nodes[group[0]].machine.principal(), "{context}: principal");
             let known: Vec<(FcId, u64)> = bed.names_known(node).iter().map(|(id, name, _)| (*id, name.0)).collect();
-            if known != expected {
-                for d in 1..8 {
-                    println!(
-                        "names of {d} at {node}: {:?}; counters there {:?}",
-                        machine.names().objects(d).map(|o| o.port_id).collect::<Vec<_>>(),
-                        bed.nodes.get(d as usize - 1).map(|n| n.machine.names().counters())
-                    );
-                }
-                for (n, x) in bed.nodes.iter().enumerate() {
-                    println!(
-                        "node {n} {:?} {:?} isls {:?}",
-                        x.machine.domain(),
-                        x.machine.paths().neighbours().collect::<Vec<_>>(),
-                        bed.isl_states(n)
-                    );
-                    println!("  {:?}", x.machine.paths().counters());
-                }
-                println!("legs {:?} open {}", bed.legs(node, 5), machine.open_requests());
-            }
             assert_eq!(known, expected, "{context}: names that switch {node} knows");
             for (id, name, fcp) in bed.names_known(node) {
                 assert!(fcp, "{context}: switch {node} does not know the types of {id} {name}");
@@ -125,66 +106,68 @@ fn switches_without_a_domain_of_their_own_get_different_ones() {
 
 #[test]
 fn random_fabrics_agree_on_principal_domains_paths_and_names_once_they_are_healed() {
-    for seed in 0..600 {
-        let mut dice = Dice(seed);
-        let switches = 2 + dice.below(5);
-        let mut bed = Bed::new(seed, (0..switches).map(|n| config(n, Some(n as u8 + 1), &open())).collect());
-        let mut next_port = vec![0u16; switches];
-        let mut link = |bed: &mut Bed, a: usize, b: usize| {
-            bed.connect((a, next_port[a]), (b, next_port[b]));
-            next_port[a] += 1;
-            next_port[b] += 1;
-        };
-        for n in 1..switches {
-            link(&mut bed, dice.below(n), n);
-        }
-        for _ in 0..dice.below(4) {
-            let (a, b) = (dice.below(switches), dice.below(switches));
-            if a != b {
-                link(&mut bed, a, b);
-            }
-        }
-        (bed.loss, bed.lag) = (dice.next() % 15, dice.next() % 20);
-        let mut down: Option<usize> = None;
-        for _ in 0..6 {
-            match dice.below(3) {
-                0 => {
-                    let cable = dice.below(bed.cables.len());
-                    bed.plug(cable, !bed.cables[cable].up);
-                }
-                1 => match down.take() {
-                    Some(node) => bed.power(node, true),
-                    None => {
-                        let node = dice.below(switches);
-                        bed.power(node, false);
-                        down = Some(node);
-                    }
-                },
-                _ => {}
-            }
-            bed.run(Span::from_ms(dice.next() % 3_000));
-        }
-        (bed.loss, bed.lag) = (0, 0);
-        if let Some(node) = down {
-            bed.power(node, true);
-        }
-        for cable in 0..bed.cables.len() {
-            if !bed.cables[cable].up {
-                bed.plug(cable, true);
-            }
-        }
-        bed.run(Span::from_secs(20));
-        let mut ports = Vec::new();
-        for node in 0..switches {
-            let name = 0x50 + node as u64;
-            ports.push((node, 12, bed.log_in(node, 12, name), name));
-        }
-        bed.run(Span::from_secs(60));
-        for node in 0..switches {
-            for (port, state) in bed.isl_states(node) {
-                assert_eq!(state, IslState::Up, "seed {seed}: switch {node} port {port}");
-            }
-        }
-        assert_agree(&bed, &ports, &format!("seed {seed}"));
+    (0..600).for_each(random_fabric);
+}
+
+fn random_fabric(seed: u64) {
+    let mut dice = Dice(seed);
+    let switches = 2 + dice.below(5);
+    let mut bed = Bed::new(seed, (0..switches).map(|n| config(n, Some(n as u8 + 1), &open())).collect());
+    let mut next_port = vec![0u16; switches];
+    let mut link = |bed: &mut Bed, a: usize, b: usize| {
+        bed.connect((a, next_port[a]), (b, next_port[b]));
+        next_port[a] += 1;
+        next_port[b] += 1;
+    };
+    for n in 1..switches {
+        link(&mut bed, dice.below(n), n);
     }
+    for _ in 0..dice.below(4) {
+        let (a, b) = (dice.below(switches), dice.below(switches));
+        if a != b {
+            link(&mut bed, a, b);
+        }
+    }
+    (bed.loss, bed.lag) = (dice.next() % 15, dice.next() % 20);
+    let mut down: Option<usize> = None;
+    for _ in 0..6 {
+        match dice.below(3) {
+            0 => {
+                let cable = dice.below(bed.cables.len());
+                bed.plug(cable, !bed.cables[cable].up);
+            }
+            1 => match down.take() {
+                Some(node) => bed.power(node, true),
+                None => {
+                    let node = dice.below(switches);
+                    bed.power(node, false);
+                    down = Some(node);
+                }
+            },
+            _ => {}
+        }
+        bed.run(Span::from_ms(dice.next() % 3_000));
+    }
+    (bed.loss, bed.lag) = (0, 0);
+    if let Some(node) = down {
+        bed.power(node, true);
+    }
+    for cable in 0..bed.cables.len() {
+        if !bed.cables[cable].up {
+            bed.plug(cable, true);
+        }
+    }
+    bed.run(Span::from_secs(20));
+    let mut ports = Vec::new();
+    for node in 0..switches {
+        let name = 0x50 + node as u64;
+        ports.push((node, 12, bed.log_in(node, 12, name), name));
+    }
+    bed.run(Span::from_secs(60));
+    for node in 0..switches {
+        for (port, state) in bed.isl_states(node) {
+            assert_eq!(state, IslState::Up, "seed {seed}: switch {node} port {port}");
+        }
+    }
+    assert_agree(&bed, &ports, &format!("seed {seed}"));
 }

@@ -66,12 +66,14 @@ impl DomainManager {
         }
     }
 
-    /// A neighbour with a worse principal adopts ours and says so. If it does not, it is asked, and may say why.
-    fn expect_adoption(&mut self, now: Instant, port: u16) {
-        let (joined, claim) = (self.phase == Phase::Joined, self.claim);
+    /// A neighbour with a worse principal, or none yet, adopts ours and says so. If it does not, it is asked, and may say
+    /// why: or that it did long ago, and what we heard was a repetition older than its accept. An invitation goes first.
+    pub(super) fn expect_adoption(&mut self, now: Instant, port: u16) {
+        let (joined, claim, is_upstream) = (self.phase == Phase::Joined, self.claim, self.upstream == Some(port));
         let again_at = now + self.patience();
         if let Some(link) = self.links.get_mut(&port)
-            && link.heard.is_some_and(|heard| joined && !heard.proposed && heard.name != claim.name && heard > claim)
+            && let Some(heard) = link.heard.filter(|heard| joined && *heard > claim)
+            && if heard.proposed { !link.invite || is_upstream } else { heard.name != claim.name }
         {
             link.dirty = true;
             link.not_before = again_at;

@@ -280,6 +280,7 @@ impl DomainManager {
     fn accepted(&mut self, now: Instant, port: u16, asked: Asked, accept: SwAcc) {
         match (asked, accept) {
             (Asked::Efp(_), SwAcc::Efp(efp)) => self.hear_accept(now, port, &efp),
+            (Asked::Dia(_), _) => self.expect_adoption(now, port),
             (Asked::Rebuild(_, kind), _) => {
                 let Some(link) = self.links.get_mut(&port) else { return };
                 link.rebuild = None;

@@ -48,7 +48,10 @@ impl FabricSwitch {
                 let neighbour = neighbour.switch_name;
                 if let Some(isl) = self.isls.get_mut(&port) {
                     isl.neighbour = Some(neighbour);
-                    isl.zones_differ = false;
+                    if std::mem::take(&mut isl.zones_differ) {
+                        // What the zone servers said before does not count any more, whichever end is ready first.
+                        self.zones.handle(now, server::Input::LinkDown { port });
+                    }
                 }
                 self.domains.handle(now, domain::Input::LinkUp { port, neighbour });
             }

@@ -24,8 +24,23 @@ impl Fspf {
         if !headers.is_empty() || flags != lsu_flag::UPDATE {
             self.acknowledge(port, flags, headers);
         }
+        let full = |fspf: &Fspf| fspf.neighbours.get(&port).is_some_and(|n| n.state == NeighbourState::Full);
+        if flags != lsu_flag::UPDATE && full(self) {
+            self.answer_exchange(now, port);
+        }
         if matches!(flags, lsu_flag::COMPLETE | lsu_flag::LAST) {
             self.transition(now, port, Event::Complete);
+        }
+        self.check_acknowledged(now, port);
+    }
+
+    /// A neighbour that is full for us exchanges databases: it began anew, or our acknowledgement was lost. It gets
+    /// ours again, but no sooner than an answer to the last one that we sent could be such a message.
+    fn answer_exchange(&mut self, now: Instant, port: u16) {
+        let Some(neighbour) = self.neighbours.get_mut(&port) else { return };
+        if neighbour.database_sent.is_none_or(|at| at + self.config.retransmit <= now) {
+            neighbour.end_acknowledged = false;
+            self.send_database(now, port);
         }
     }
 
@@ -93,41 +108,66 @@ impl Fspf {
             }
         }
         neighbour.end_acknowledged |= matches!(acknowledgement.flags, lsu_flag::COMPLETE | lsu_flag::LAST);
-        if neighbour.end_acknowledged && neighbour.unacknowledged.is_empty() {
+        self.check_acknowledged(now, port);
+    }
+
+    /// The neighbour may have nothing left to acknowledge, or have sent the same or newer records instead.
+    fn check_acknowledged(&mut self, now: Instant, port: u16) {
+        let Some(neighbour) = self.neighbours.get(&port).filter(|neighbour| neighbour.state.exchanges()) else {
+            return;
+        };
+        if !neighbour.end_acknowledged || !neighbour.unacknowledged.is_empty() {
+            return;
+        }
+        let waits = neighbour.state == NeighbourState::DatabaseWait;
+        self.transition(now, port, Event::Acknowledged);
+        let state = self.neighbours.get(&port).map(|neighbour| neighbour.state);
+        if state != Some(NeighbourState::DatabaseWait) {
             self.alarms.clear(Alarm::Retransmit(port));
-            self.transition(now, port, Event::Acknowledged);
+        } else if !waits {
+            self.alarms.set(Alarm::Retransmit(port), now + self.config.retransmit);
         }
     }
 
     /// Sends everything to a new neighbour.
     pub(super) fn synchronise(&mut self, now: Instant, port: u16) {
-        let mut all = DomainSet::default();
-        self.database.iter().for_each(|entry| all.insert(entry.record.domain));
         self.alarms.set(Alarm::Stuck(port), now + self.config.dead);
-        self.send_database(now, port, all);
+        self.send_database(now, port);
     }
 
-    /// Sends records as part of an exchange of databases. Something always says that it is over, and is acknowledged.
-    fn send_database(&mut self, now: Instant, port: u16, domains: DomainSet) {
-        self.send_records(now, port, domains, lsu_flag::SYNCHRONISING, lsu_flag::LAST);
-        if domains.is_empty() {
+    /// Sends all records. Something always says that it is over, and is acknowledged. What the neighbour acknowledged
+    /// before is among them: it may have begun anew since, and forgotten it.
+    fn send_database(&mut self, now: Instant, port: u16) {
+        let mut all = DomainSet::default();
+        self.database.iter().for_each(|entry| all.insert(entry.record.domain));
+        self.send_records(now, port, all, lsu_flag::SYNCHRONISING, lsu_flag::LAST);
+        if all.is_empty() {
             self.send_update(port, lsu_flag::COMPLETE, Vec::new());
+        }
+        if let Some(neighbour) = self.neighbours.get_mut(&port) {
+            neighbour.database_sent = Some(now);
         }
         self.alarms.set(Alarm::Retransmit(port), now + self.config.retransmit);
     }
 
-    /// Repeats what the neighbour did not acknowledge.
+    /// Repeats what the neighbour did not acknowledge, and asks for what it did not send.
     pub(super) fn retransmit(&mut self, now: Instant, port: u16) {
         let Some(neighbour) = self.neighbours.get(&port).filter(|neighbour| neighbour.state.exchanges()) else {
             return;
         };
         let domains = neighbour.unacknowledged;
+        let waits = neighbour.state == NeighbourState::DatabaseWait;
         let before = self.counters.updates_sent;
         if !neighbour.end_acknowledged {
             self.send_hello(now, port);
-            self.send_database(now, port, domains);
-        } else if !domains.is_empty() {
+            self.send_database(now, port);
+        } else if waits || !domains.is_empty() {
             self.send_records(now, port, domains, lsu_flag::UPDATE, lsu_flag::UPDATE);
+            if waits {
+                // If the neighbour takes the exchange for over, this makes it send its records again.
+                self.send_hello(now, port);
+                self.send_update(port, lsu_flag::COMPLETE, Vec::new());
+            }
             self.alarms.set(Alarm::Retransmit(port), now + self.config.retransmit);
         }
         self.counters.updates_repeated += self.counters.updates_sent - before;

@@ -28,7 +28,9 @@
 //!
 //! LSUs are repeated until acknowledged. An exchange of databases that is not over after `dead` begins again: the switch
 //! says that it has not heard the neighbour. Each repetition of an exchange is led by an HLO, because a lost HLO is why
-//! the neighbour ignores records. A switch that meets a record of its own that it did not write in this life, or of the
+//! the neighbour ignores records, and holds all records, because a neighbour that began anew has forgotten what it
+//! acknowledged. A switch that waits for records says after each `retransmit` that its own are complete; whoever takes
+//! the exchange for over and hears of it sends all records again, at most once per `retransmit`. A switch that meets a record of its own that it did not write in this life, or of the
 //! domain's former holder, outdoes it with a higher incarnation number. Behind the last number comes the first, once the
 //! record with the last one is flushed.
 
@@ -432,6 +434,7 @@ impl Fspf {
         self.outputs.push_back(Output::Neighbour { port, state: new });
         if old.exchanges() && !new.exchanges() {
             neighbour.end_acknowledged = false;
+            neighbour.database_sent = None;
             neighbour.held = false;
             (neighbour.queued, neighbour.unacknowledged) = Default::default();
             self.ready.remove(&port);

@@ -1,6 +1,7 @@
 //! One link and the switch at its other end: [`NeighbourState`] and what the exchange of databases needs.
 
 use super::domain_set::DomainSet;
+use crate::time::Instant;
 use std::fmt;
 
 /// How far a switch is with the neighbour on a link (FC-SW, FSPF neighbour states).
@@ -91,6 +92,8 @@ pub(super) struct Neighbour {
     pub(super) unacknowledged: DomainSet,
     /// The end of our records is acknowledged.
     pub(super) end_acknowledged: bool,
+    /// When all our records were last sent to it.
+    pub(super) database_sent: Option<Instant>,
 }
 
 impl Neighbour {
@@ -105,6 +108,7 @@ impl Neighbour {
             queued: DomainSet::default(),
             unacknowledged: DomainSet::default(),
             end_acknowledged: false,
+            database_sent: None,
         }
     }
 

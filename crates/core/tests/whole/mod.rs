@@ -1,8 +1,10 @@
 //! Whole switches with their forwarding tables, links that delay, lose and reorder, and N_Ports that log in.
 
+mod churn;
+
 use sanloom_core::config::{IslChoice, Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::domain::DomainConfig;
-use sanloom_core::fabric::{Decision, Egress, Fib, Leg, ZoneSet};
+use sanloom_core::fabric::{Decision, Egress, Fib, ZoneSet};
 use sanloom_core::fabric_switch::{Event, FabricSwitch, FabricSwitchConfig, Input, IslConfig, IslState, Output};
 use sanloom_core::fspf::FspfConfig;
 use sanloom_core::fspf::cost::CostRule;
@@ -106,7 +108,7 @@ pub struct Node {
 }
 
 /// A link between two switches.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Cable {
     pub ends: [(usize, u16); 2],
     pub up: bool,
@@ -196,14 +198,20 @@ impl Bed {
 
     /// An N_Port comes up, logs in, and registers itself as a target.
     pub fn log_in(&mut self, node: usize, port: u16, name: u64) -> FcId {
+        self.try_log_in(node, port, name).expect("FLOGI is accepted")
+    }
+
+    /// The same; nothing if the switch does not accept the login.
+    pub fn try_log_in(&mut self, node: usize, port: u16, name: u64) -> Option<FcId> {
         self.input(node, Input::PortUp { port, kind: PortKind::F });
+        self.received.remove(&(node, port));
         self.send(node, port, FcId::ZERO, FcId::F_PORT, Message::Els(Box::new(Els::Flogi(login(name)))));
-        let accepted = self.received.entry((node, port)).or_default().pop();
-        let id = accepted.expect("an answer to FLOGI").header.d_id;
+        let answer = self.received.get_mut(&(node, port)).and_then(Vec::pop);
+        let id = answer.filter(is_accept)?.header.d_id;
         self.send(node, port, id, FcId::NAME_SERVER, Message::Els(Box::new(Els::Plogi(login(name)))));
         let types = NsRequest::RftId { port_id: id, types: one_type(FcType::FCP.0) };
         self.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(types))));
-        id
+        Some(id)
     }
 
     pub fn unplug(&mut self, node: usize, port: u16) {
@@ -216,26 +224,20 @@ impl Bed {
         self.arrive(node, port, Frame { header, payload: Payload::Typed(message) });
     }
 
-    /// What the name server of a switch says to one of its ports.
-    pub fn ask(&mut self, node: usize, port: u16, id: FcId, request: NsRequest) -> Option<Frame> {
-        self.received.remove(&(node, port));
-        self.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(request))));
-        self.received.get_mut(&(node, port)).and_then(Vec::pop)
-    }
-
-    /// Where a frame of an N_Port ends up: the switch and port, or nothing if it is dropped.
+    /// Where a frame of an N_Port ends up: the switch and port, or nothing if it is dropped or goes round.
     pub fn trace(&self, node: usize, port: u16, s_id: FcId, d_id: FcId) -> Option<(usize, u16)> {
         let (mut node, mut port) = (node, port);
         for _ in 0..32 {
             match self.nodes[node].fib.decide(port, s_id, d_id, 7) {
                 Decision::Forward(Egress::Port(out)) => match self.other_end(node, out) {
+                    Some(_) if !self.light(node, out) => return None,
                     Some((next, inward)) => (node, port) = (next, inward),
                     None => return Some((node, out)),
                 },
                 _ => return None,
             }
         }
-        panic!("a frame from {s_id} to {d_id} goes round");
+        None
     }
 
     pub fn run(&mut self, span: Span) {
@@ -314,11 +316,11 @@ impl Bed {
         self.cable(node, port).is_none_or(|cable| cable.up && both_run(cable))
     }
 
-    /// Switches that cables in use join, each group sorted.
+    /// Switches that links carrying traffic join, each group sorted.
     pub fn groups(&self) -> Vec<Vec<usize>> {
         let mut group: Vec<usize> = (0..self.nodes.len()).collect();
         for _ in 0..self.nodes.len() {
-            for cable in self.cables.iter().filter(|cable| self.light(cable.ends[0].0, cable.ends[0].1)) {
+            for cable in self.cables.iter().filter(|cable| self.carries(cable)) {
                 let lowest = group[cable.ends[0].0].min(group[cable.ends[1].0]);
                 cable.ends.iter().for_each(|(node, _)| group[*node] = lowest);
             }
@@ -328,6 +330,12 @@ impl Bed {
             .collect()
     }
 
+    /// Both ends let traffic pass.
+    pub fn carries(&self, cable: &Cable) -> bool {
+        self.light(cable.ends[0].0, cable.ends[0].1)
+            && cable.ends.iter().all(|(node, port)| self.isl_states(*node).contains(&(*port, IslState::Up)))
+    }
+
     pub fn names_known(&self, node: usize) -> Vec<(FcId, Wwpn, bool)> {
         let known = self.nodes[node].machine.services().name_server();
         known.map(|entry| (entry.port_id, entry.port_name, entry.has_type(FcType::FCP.0))).collect()
@@ -335,10 +343,6 @@ impl Bed {
 
     pub fn isl_states(&self, node: usize) -> Vec<(u16, IslState)> {
         self.nodes[node].machine.isls().map(|isl| (isl.port, isl.state)).collect()
-    }
-
-    pub fn legs(&self, node: usize, domain: u8) -> Vec<Leg> {
-        self.nodes[node].fib.legs(domain).to_vec()
     }
 }
 
@@ -374,7 +378,7 @@ fn login(port_name: u64) -> Login {
 }
 
 /// The frame accepts an extended link service.
-pub fn is_accept(frame: &Frame) -> bool {
+fn is_accept(frame: &Frame) -> bool {
     frame.header.r_ctl == RCtl::ELS_REPLY
         && matches!(&frame.payload, Payload::Typed(Message::Els(els)) if matches!(**els, Els::LsAcc(LsAcc::Login(_))))
 }

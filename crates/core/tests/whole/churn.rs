@@ -1,0 +1,260 @@
+//! Fabrics whose N_Ports come and go and whose zones change while links and switches fail.
+
+use super::{Bed, Dice, config, zoned};
+use sanloom_core::config::ZoneMember;
+use sanloom_core::fabric_switch::{Input, IslState};
+use sanloom_core::isolation::Isolation;
+use sanloom_core::time::Span;
+use sanloom_core::zoning::ZoneDatabase;
+use sanloom_core::zoning::server::ZoneChange;
+use sanloom_wire::{FcId, Wwpn};
+
+/// An N_Port: its switch and port, and its name, always the same.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    node: usize,
+    port: u16,
+    name: u64,
+}
+
+/// An N_Port that a switch has a login of.
+type Login = (Slot, FcId);
+
+fn slots(switches: usize) -> Vec<Slot> {
+    let of = |node| (0..2).map(move |n| Slot { node, port: 12 + n, name: 0x10 * (node as u64 + 1) + u64::from(n) });
+    (0..switches).flat_map(of).collect()
+}
+
+fn logins(bed: &Bed, slots: &[Slot]) -> Vec<Login> {
+    let of = |slot: &Slot| {
+        let node = &bed.nodes[slot.node];
+        let (id, _) = node.machine.logins().find(|(_, port)| *port == slot.port).filter(|_| node.up)?;
+        Some((*slot, id))
+    };
+    slots.iter().filter_map(of).collect()
+}
+
+/// Both names are in one zone that is in force at a switch.
+fn in_one_zone(bed: &Bed, node: usize, a: u64, b: u64) -> bool {
+    bed.nodes[node].machine.zone_database().zoning().zones.iter().any(|zone| {
+        let has = |name| zone.members.contains(&ZoneMember::PortName(Wwpn(name)));
+        has(a) && has(b)
+    })
+}
+
+/// No frame arrives that the zones of the switch where it arrives do not permit.
+fn assert_hard_zoning(bed: &Bed, slots: &[Slot], context: &str) {
+    let logins = logins(bed, slots);
+    for &(from, id) in &logins {
+        for &(to, other) in logins.iter().filter(|(to, _)| to.name != from.name) {
+            if let Some(end) = bed.trace(from.node, from.port, id, other) {
+                assert_eq!(end, (to.node, to.port), "{context}: from {id} to {other}");
+                assert!(
+                    in_one_zone(bed, to.node, from.name, to.name),
+                    "{context}: from {id} to {other}, not in a zone"
+                );
+            }
+        }
+    }
+}
+
+/// Whoever is joined has the same zones and knows the same ports; a link that joins nobody is isolated at both ends.
+fn assert_joined_or_isolated(bed: &Bed, slots: &[Slot], context: &str) {
+    for cable in bed.cables.iter().filter(|cable| !bed.carries(cable)) {
+        for (node, port) in cable.ends {
+            let state = bed.isl_states(node).into_iter().find(|(at, _)| *at == port).map(|(_, state)| state);
+            let isolated =
+                matches!(&state, Some(IslState::Isolated(Isolation::ZoneMerge { .. } | Isolation::OtherSide)));
+            assert!(isolated, "{context}: port {port} of switch {node} is {state:?}");
+        }
+    }
+    for group in bed.groups() {
+        let logins: Vec<Login> =
+            logins(bed, slots).into_iter().filter(|(slot, _)| group.contains(&slot.node)).collect();
+        let mut expected: Vec<(FcId, u64)> = logins.iter().map(|(slot, id)| (*id, slot.name)).collect();
+        expected.sort_unstable();
+        for &node in &group {
+            let zones = bed.nodes[node].machine.zone_database().zoning();
+            assert_eq!(
+                zones,
+                bed.nodes[group[0]].machine.zone_database().zoning(),
+                "{context}: zones of switch {node}"
+            );
+            let known: Vec<(FcId, u64)> = bed.names_known(node).iter().map(|(id, name, _)| (*id, name.0)).collect();
+            assert_eq!(known, expected, "{context}: names that switch {node} of {group:?} knows");
+        }
+        for &(from, id) in &logins {
+            for &(to, other) in logins.iter().filter(|(to, _)| to.name != from.name) {
+                let end = in_one_zone(bed, to.node, from.name, to.name).then_some((to.node, to.port));
+                assert_eq!(bed.trace(from.node, from.port, id, other), end, "{context}: from {id} to {other}");
+            }
+        }
+    }
+}
+
+/// A few zones of random ports.
+fn random_zones(dice: &mut Dice, slots: &[Slot]) -> ZoneDatabase {
+    let names = ["red", "green", "blue"];
+    let mut zones: Vec<(&str, Vec<u64>)> = Vec::new();
+    for name in &names[..1 + dice.below(3)] {
+        let mut members: Vec<u64> = slots.iter().map(|slot| slot.name).filter(|_| dice.chance(50)).collect();
+        members.push(0x999);
+        zones.push((name, members));
+    }
+    let zones: Vec<(&str, &[u64])> = zones.iter().map(|(name, members)| (*name, &members[..])).collect();
+    ZoneDatabase::of_zoning(&zoned(&zones), "test")
+}
+
+/// A tree of switches and a few links more.
+fn random_bed(seed: u64, dice: &mut Dice, switches: usize) -> Bed {
+    let all = zoned(&[("red", &[0x10, 0x20, 0x30, 0x40])]);
+    let mut bed = Bed::new(seed, (0..switches).map(|n| config(n, Some(n as u8 + 1), &all)).collect());
+    let mut next_port = vec![0u16; switches];
+    let tree = (1..switches).map(|n| (dice.below(n), n)).collect::<Vec<_>>();
+    let more = (0..dice.below(3)).map(|_| (dice.below(switches), dice.below(switches))).collect::<Vec<_>>();
+    for (a, b) in tree.into_iter().chain(more).filter(|(a, b)| a != b) {
+        bed.connect((a, next_port[a]), (b, next_port[b]));
+        next_port[a] += 1;
+        next_port[b] += 1;
+    }
+    bed
+}
+
+/// Something happens to the fabric.
+fn disturb(bed: &mut Bed, dice: &mut Dice, slots: &[Slot]) {
+    let slot = slots[dice.below(slots.len())];
+    match dice.below(8) {
+        0 => {
+            let cable = dice.below(bed.cables.len());
+            bed.plug(cable, !bed.cables[cable].up);
+        }
+        1 => match bed.nodes.iter().position(|node| !node.up) {
+            Some(down) => bed.power(down, true),
+            None => bed.power(slot.node, false),
+        },
+        2 | 3 if bed.nodes[slot.node].up => {
+            let change = ZoneChange::Replace(random_zones(dice, slots));
+            bed.input(slot.node, Input::ChangeZones { tag: 0, change });
+        }
+        4 if bed.nodes[slot.node].up => bed.unplug(slot.node, slot.port),
+        _ if bed.nodes[slot.node].up => {
+            bed.try_log_in(slot.node, slot.port, slot.name);
+        }
+        _ => {}
+    }
+}
+
+fn heal(bed: &mut Bed) {
+    (bed.loss, bed.lag) = (0, 0);
+    for node in 0..bed.nodes.len() {
+        if !bed.nodes[node].up {
+            bed.power(node, true);
+        }
+    }
+    for cable in 0..bed.cables.len() {
+        if !bed.cables[cable].up {
+            bed.plug(cable, true);
+        }
+    }
+}
+
+fn churn(seed: u64) {
+    let context = format!("seed {seed}");
+    let mut dice = Dice(seed);
+    let switches = 2 + dice.below(3);
+    let slots = slots(switches);
+    let mut bed = random_bed(seed, &mut dice, switches);
+    bed.run(Span::from_secs(dice.next() % 20));
+    (bed.loss, bed.lag) = (dice.next() % 10, dice.next() % 20);
+    for _ in 0..24 {
+        disturb(&mut bed, &mut dice, &slots);
+        let step = Span::from_ms(dice.next() % 300);
+        for _ in 0..1 + dice.below(8) {
+            assert_hard_zoning(&bed, &slots, &context);
+            bed.run(step);
+        }
+    }
+    heal(&mut bed);
+    // A switch that was locked for a change nobody finishes is free again after 90 s.
+    bed.run(Span::from_secs(120));
+    assert_hard_zoning(&bed, &slots, &context);
+    for slot in &slots {
+        bed.log_in(slot.node, slot.port, slot.name);
+    }
+    bed.run(Span::from_secs(60));
+    assert_joined_or_isolated(&bed, &slots, &context);
+    agree_again(&mut bed, &mut dice, &slots);
+    for cable in bed.cables.iter().filter(|cable| !bed.carries(cable)) {
+        let states = cable.ends.map(|(node, _)| bed.isl_states(node));
+        panic!("{context}: {cable:?} carries nothing although zones are the same again: {states:?}");
+    }
+    assert_joined_or_isolated(&bed, &slots, &context);
+    for slot in &slots {
+        bed.unplug(slot.node, slot.port);
+    }
+    bed.run(Span::from_secs(30));
+    assert_nothing_left(&bed, &context);
+}
+
+/// The operator gives every part of the fabric the same zones, and lets isolated ports try again.
+fn agree_again(bed: &mut Bed, dice: &mut Dice, slots: &[Slot]) {
+    let zones = random_zones(dice, slots);
+    for group in bed.groups() {
+        bed.input(group[0], Input::ChangeZones { tag: 1, change: ZoneChange::Replace(zones.clone()) });
+    }
+    bed.run(Span::from_secs(30));
+    for node in 0..bed.nodes.len() {
+        for (port, _) in bed.isl_states(node) {
+            bed.input(node, Input::Retry { port });
+        }
+    }
+    bed.run(Span::from_secs(90));
+}
+
+/// Nobody is logged in, and nothing remembers that somebody was.
+fn assert_nothing_left(bed: &Bed, context: &str) {
+    for (n, node) in bed.nodes.iter().enumerate() {
+        let context = format!("{context}: switch {n}");
+        assert_eq!(bed.names_known(n), [], "{context}: names");
+        assert_eq!(node.machine.logins().count(), 0, "{context}: logins");
+        assert_eq!((node.fib.ids().count(), node.fib.permissions()), (0, 0), "{context}: addresses and permissions");
+        assert_eq!(node.machine.open_requests(), 0, "{context}: open requests");
+        for domain in 1..=bed.nodes.len() as u8 {
+            assert_eq!(node.machine.names().objects(domain).count(), 0, "{context}: objects of domain {domain}");
+        }
+    }
+}
+
+#[test]
+fn hard_zoning_holds_while_everything_changes_and_nothing_is_left_behind() {
+    (0..200).for_each(churn);
+}
+
+fn one_name_twice(seed: u64) {
+    let mut dice = Dice(seed);
+    let switches = 2 + dice.below(4);
+    let mut bed = random_bed(seed, &mut dice, switches);
+    bed.run(Span::from_secs(30));
+    let first = dice.below(switches);
+    let second = (first + 1 + dice.below(switches - 1)) % switches;
+    (bed.loss, bed.lag) = (dice.next() % 15, dice.next() % 20);
+    for node in [first, second] {
+        bed.log_in(node, 12, 0x10);
+        bed.run(Span::from_us(dice.next() % 20_000));
+    }
+    bed.run(Span::from_secs(1));
+    (bed.loss, bed.lag) = (0, 0);
+    bed.run(Span::from_secs(60));
+    let all = bed.nodes.iter().flat_map(|node| node.machine.logins().collect::<Vec<_>>());
+    let left: Vec<FcId> = all.map(|(id, _)| id).collect();
+    assert_eq!(left.len(), 1, "seed {seed}: {left:?}");
+    for node in 0..switches {
+        let known: Vec<FcId> = bed.names_known(node).into_iter().map(|(id, ..)| id).collect();
+        assert_eq!(known, left, "seed {seed}: switch {node}");
+    }
+}
+
+#[test]
+fn of_two_ports_with_one_name_exactly_one_stays() {
+    (0..400).for_each(one_name_twice);
+}
