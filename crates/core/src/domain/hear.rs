@@ -114,7 +114,8 @@ impl DomainManager {
         self.soon(now);
         let us = claim.name == self.config.switch_name;
         let joined = self.phase == Phase::Joined;
-        if us && !claim.proposed && !self.is_principal() && !(joined && claim > self.claim) {
+        let is_worse = joined && claim > self.claim;
+        if us && !claim.proposed && !self.is_principal() && !is_worse {
             // A fabric from before believes that we are its principal, and would not take our principal of now for a
             // better one. (Who adopted us a moment ago, when we were principal, will.)
             self.begin(now, Kind::Gentle, None);

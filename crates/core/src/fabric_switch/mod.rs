@@ -196,7 +196,7 @@ impl FabricSwitch {
             domains: DomainManager::new(now, config.domain.clone()),
             zones: ZoneServer::new(config.zones, config.database.clone()),
             paths: Fspf::new(config.fspf),
-            names: NameExchange::new(config.names.clone()),
+            names: NameExchange::new(config.names),
             exchanges: Exchanges::new(config.services.e_d_tov),
             legs: BTreeMap::new(),
             superseded: None,
