@@ -5,6 +5,7 @@ mod documents;
 mod interrupts;
 mod outputs;
 mod reproduce;
+mod show;
 mod sim;
 mod sweep;
 mod tool;

@@ -22,7 +22,8 @@
 //! - A receiver takes sixteen in a row, then one every `min_ls_arrival`; what comes faster is not acknowledged and so
 //!   comes again.
 //! - Records go on to each neighbour at once if the last ones went a `pace` ago, else together when it is over.
-//! - All that changes within `compute_delay` shares one search for paths.
+//! - All that changes within `compute_delay` shares one search for paths. The loss of an own link does not wait for it:
+//!   frames would go on to a port without light.
 //!
 //! # What heals
 //!
@@ -333,6 +334,9 @@ impl Fspf {
     }
 
     fn link_down(&mut self, now: Instant, port: u16) {
+        if self.domain.is_some() && self.neighbours.get(&port).is_some_and(Neighbour::counts) {
+            self.alarms.set_earlier(Alarm::Compute, now);
+        }
         self.neighbour_gone(now, port);
         self.alarms.clear(Alarm::Hello(port));
         self.neighbours.remove(&port);

@@ -2,9 +2,11 @@
 
 use super::view::View;
 use crate::net::{BufferCount, Crossbar, Place, WaitCount};
+use crate::world::SwitchNode;
 use sanloom_api::results::measure::{mean_level, mean_us, ratio, s_of_ps, us_of_ps};
 use sanloom_api::results::{Latency, PortKind, PortResult, SwitchResult};
 use sanloom_core::config::{LinkEnd, Node};
+use sanloom_core::fabric_switch::IslState;
 
 pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
     let mut ports: Vec<(Node, u16, PortResult)> = Vec::new();
@@ -93,10 +95,17 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
                 logins: counted.logins,
                 name_server_requests: counted.name_server_requests,
                 rscns_sent: counted.rscns_sent,
+                isolated_ports: isolated_ports(node),
                 discards: view.lost_at(&places),
             }
         })
         .collect()
+}
+
+/// All ports of an isolated bundle count.
+fn isolated_ports(node: &SwitchNode) -> u64 {
+    let isls = node.machine.isls().filter(|isl| matches!(isl.state, IslState::Isolated(_)));
+    isls.map(|isl| isl.members.len() as u64).sum()
 }
 
 #[derive(Default)]
