@@ -62,7 +62,8 @@ impl Capture {
                 name: &config.name,
                 description: Some(&description),
                 link_type: LINKTYPE_FC_2_WITH_FRAME_DELIMS,
-                resolution: Resolution::Picoseconds,
+                // Wireshark 4.0 reads finer stamps wrongly from 18 ms on.
+                resolution: Resolution::Nanoseconds,
             }
             .emit(out);
             *slot = Some(count);
@@ -95,7 +96,7 @@ impl Capture {
             let Some(Reverse(first)) = self.pending.pop() else { break };
             Packet {
                 interface: first.interface,
-                time: first.start_ps,
+                time: first.start_ps / 1_000,
                 direction: Some(if first.backward { Direction::Inbound } else { Direction::Outbound }),
                 crc_error: first.crc_error,
                 comment: None,

@@ -55,7 +55,7 @@ pub(super) const TIMERS: SectionDef = SectionDef {
             path: "fspf_dead",
             kind: Kind::Time,
             fallback: Fallback::Value("\"80s\""),
-            meaning: "A neighbour is down for path selection after so long without an HLO. (A link without light is down at once.)",
+            meaning: "A neighbour is down for path selection after so long without an HLO; a link without light is down at once.",
             example: "\"80s\"",
             also: &["dead", "dead_interval"],
         },

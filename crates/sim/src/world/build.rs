@@ -211,17 +211,20 @@ impl World {
                 merge_control: self.lab.zone_policy.merge_control,
                 rules: self.lab.zone_policy.merge_rules,
                 limits: self.lab.zone_policy.limits,
+                retry: Span::from_ms(20),
                 ..ZoneServerConfig::default()
             },
             database: self.zone_database.clone(),
             fspf: FspfConfig {
                 hello: timers.hello.to_span(),
                 dead: timers.dead.to_span(),
+                min_ls_interval: Span::ZERO,
                 retransmit: timers.e_d_tov.to_span().max(Span::from_ms(10)).min(FspfConfig::default().retransmit),
                 ..FspfConfig::default()
             },
             cost_rule: joining.cost_rule,
-            names: NamesConfig::default(),
+            // At once: a host of a simulation is quick, and must not reach a port before hard zoning knows it there.
+            names: NamesConfig { delay: Span::ZERO, ..NamesConfig::default() },
             flow_control: joining.flow_control.modes(),
             isls,
         }

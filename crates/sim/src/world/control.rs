@@ -55,7 +55,7 @@ impl World {
         if !self.switches[usize::from(switch)].up {
             return;
         }
-        if let Some(log) = &mut self.command_log {
+        if let Some(log) = self.command_log.as_mut().filter(|_| is_request(&whole.header)) {
             log.request(now, switch, port, &whole);
         }
         match &mut self.switches[usize::from(switch)].processor {

@@ -16,6 +16,7 @@ fn lab() -> Lab {
         isl_choice: IslChoice::Exchange,
         processor: None,
         policy: Default::default(),
+        joining: Default::default(),
     };
     let link = |name: &str, a: (Node, u16), b: (Node, u16), bundle| Link {
         name: name.into(),
