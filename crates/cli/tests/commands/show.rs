@@ -61,13 +61,15 @@ fn shows_each_table_for_people_and_for_programs() {
 #[test]
 fn shows_the_moment_and_the_switch_that_one_asks_for() {
     let bench = bench("show-moments");
-    for (at, principals) in [("200ms", 2), ("900ms", 1)] {
+    for (at, principals) in [("800ms", 2), ("2s", 1)] {
         let view = view(&bench, &format!("switch merge.toml --at {at}"));
         let Table::Switch(table) = view.table else { panic!("another table: {view:?}") };
         assert_eq!(table.switches.iter().filter(|row| row.principal).count(), principals, "at {at}");
     }
-    let one = view(&bench, "ns merge.toml --at 900ms --switch b2");
+    let one = view(&bench, "ns merge.toml --at 6s --switch b2");
     let Table::Ns(names) = one.table else { panic!("another table: {one:?}") };
     assert_eq!((names.switch.as_str(), names.objects.len()), ("b2", 4), "those of the other fabric, too");
-    assert_snapshot!("show_unknown_switch", bench.run("show switch merge.toml --switch b3").snapshot());
+    let unknown = bench.run("show switch merge.toml --switch b3");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("the lab has no switch `b3`; it has a1, a2, b1, b2"), "{}", unknown.stderr);
 }

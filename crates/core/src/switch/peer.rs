@@ -6,17 +6,10 @@ use std::sync::Arc;
 
 /// What one switch tells the others.
 ///
-/// It stands for what SW_RSCN and the inter-switch name-server queries will carry between domain controllers. Until those
-/// exist the driver takes it from [`super::Output::Peer`] and delivers it, as [`super::Input::Peer`], to every switch
-/// that the sender can reach. The driver's duties:
-///
-/// - updates of one sender arrive at one receiver in the order they were sent;
-/// - an update takes no longer than a frame would along the shortest path. So it comes before the first frame of the port
-///   that it announces, and hard zoning lets that frame pass;
-/// - a switch that has no route to the sender's domain does not get it. (It would be ignored and counted.)
-///
-/// A switch that reaches a new domain sends all its objects again, so nothing else has to be kept for a switch that was
-/// away. Objects that are known already change nothing.
+/// [`crate::names::NameExchange`] takes it from [`super::Output::Peer`] and carries it as SW_RSCN and inter-switch queries; at
+/// the other end it comes as [`super::Input::Peer`]. Updates of one sender arrive at one receiver in the order they were
+/// sent. One of a domain without a route is ignored and counted; a domain that gets a route is asked for all its objects.
+/// Objects that are known already change nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerUpdate {
     /// A port logged in, or its object changed. Sent at the login and, from the first FC-4 registration on, with every
