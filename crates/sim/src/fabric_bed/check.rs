@@ -50,7 +50,9 @@ impl FabricBed {
         for (number, node) in self.nodes.iter().enumerate() {
             let machine = &node.machine;
             let members = machine.members();
-            if members.len() != self.nodes.len() || members != first.members() || machine.principal() != first.principal()
+            if members.len() != self.nodes.len()
+                || members != first.members()
+                || machine.principal() != first.principal()
             {
                 return Err(Disagreement::Domains(number));
             }
