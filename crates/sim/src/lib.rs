@@ -4,6 +4,7 @@
 //! integer number of picoseconds; floats appear only where samples are drawn and where results are printed.
 
 pub mod capture;
+pub mod fabric_bed;
 pub mod host;
 pub mod net;
 pub mod npiv_bed;

@@ -1,11 +1,27 @@
 //! Addresses and names: [`FcId`], [`Wwpn`], [`Wwnn`].
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 /// A 24-bit address identifier, domain / area / port (FC-FS, address identifiers).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FcId([u8; 3]);
+
+impl PartialOrd for FcId {
+    #[inline]
+    fn partial_cmp(&self, other: &FcId) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// As numbers: the tables of name servers are searched by address all the time, and a comparison of bytes is a call.
+impl Ord for FcId {
+    #[inline]
+    fn cmp(&self, other: &FcId) -> Ordering {
+        self.to_u32().cmp(&other.to_u32())
+    }
+}
 
 impl FcId {
     /// Not yet assigned (the S_ID of a FLOGI).

@@ -223,6 +223,11 @@ impl ZoneSet {
         (mates.into_iter().map(|mate| self.keys.get(mate)).collect(), looked_at)
     }
 
+    /// As [`mates`](ZoneSet::mates), one after the other, unsorted and some of them twice.
+    pub fn mates_of<'s>(&'s self, place: &'s ZonePlace) -> impl Iterator<Item = ZoneMember> + 's {
+        self.mate_lists(place).flatten().map(|mate| self.keys.get(*mate))
+    }
+
     /// The number of keys that [`mates`](ZoneSet::mates) looks at, without looking at them.
     pub fn mates_bound(&self, place: &ZonePlace) -> usize {
         self.mate_lists(place).map(<[u32]>::len).sum()

@@ -142,12 +142,13 @@ impl Switch {
                 || old.place != place
         };
         let notify = old.as_ref().is_none_or(changed);
+        let is_new = old.is_none();
         let moved = old.filter(|old| old.entry.identity() != entry.identity());
         if let Some(moved) = &moved {
             self.database.remove(id);
             self.revoke(id, &moved.place, None);
         }
-        let permit = moved.is_some() || self.database.get(id).is_none();
+        let permit = moved.is_some() || is_new;
         self.database.insert(Known { entry, place: place.clone() });
         if permit {
             self.permit(id, &place);

@@ -6,6 +6,7 @@ use super::sorted::SortedMap;
 use crate::config::ZoneMember;
 use crate::fabric::ZonePlace;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -19,8 +20,12 @@ use std::sync::Arc;
 pub(super) struct Database {
     entries: SortedMap<FcId, Known>,
     by_name: NameIndex,
-    /// Node name and id, as bytes.
-    by_node: SortedMap<[u8; 11], ()>,
+    /// The own domain, and an index of its objects alone: most zone-mates of a port elsewhere are elsewhere, too, and a
+    /// small table says so faster.
+    own: Option<u8>,
+    own_by_name: NameIndex,
+    /// Node name and id.
+    by_node: SortedMap<NodeKey, ()>,
     /// Domain, switch port and id, as bytes, while zones name switch ports.
     by_port: Option<SortedMap<[u8; 6], ()>>,
     targets: SortedMap<FcId, ()>,
@@ -42,6 +47,38 @@ pub(super) fn scope(domain: u8, area: u8) -> RangeInclusive<FcId> {
         (0, _) => FcId::ZERO..=FcId::BROADCAST,
         (_, 0) => FcId::from_parts(domain, 0, 0)..=FcId::from_parts(domain, 0xff, 0xff),
         _ => FcId::from_parts(domain, area, 0)..=FcId::from_parts(domain, area, 0xff),
+    }
+}
+
+/// Node name and id in as many bytes as they have, sorted as numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct NodeKey([u8; 11]);
+
+impl NodeKey {
+    fn new(node: Wwnn, id: FcId) -> NodeKey {
+        let mut key = [0; 11];
+        key[..8].copy_from_slice(&node.0.to_be_bytes());
+        key[8..].copy_from_slice(&id.to_bytes());
+        NodeKey(key)
+    }
+
+    fn parts(self) -> (u64, FcId) {
+        let [a, b, c, d, e, f, g, h, domain, area, port] = self.0;
+        (u64::from_be_bytes([a, b, c, d, e, f, g, h]), FcId::from_parts(domain, area, port))
+    }
+}
+
+impl PartialOrd for NodeKey {
+    #[inline]
+    fn partial_cmp(&self, other: &NodeKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for NodeKey {
+    #[inline]
+    fn cmp(&self, other: &NodeKey) -> Ordering {
+        self.parts().cmp(&other.parts())
     }
 }
 
@@ -71,9 +108,12 @@ impl Database {
             None => {
                 let name_of = |id| self.entries.get(&id).map(|known| known.entry.port_name);
                 self.by_name.insert(entry.port_name, id, name_of);
+                if Some(id.domain()) == self.own {
+                    self.own_by_name.insert(entry.port_name, id, name_of);
+                }
             }
         }
-        self.by_node.insert(node_key(entry.node_name, id), ());
+        self.by_node.insert(NodeKey::new(entry.node_name, id), ());
         if let Some(by_port) = &mut self.by_port {
             by_port.insert(port_key(entry.identity().port, id), ());
         }
@@ -84,7 +124,11 @@ impl Database {
 
     pub(super) fn remove(&mut self, id: FcId) -> Option<Known> {
         let name = self.name_of(id)?;
-        self.by_name.remove(name, |id| self.entries.get(&id).map(|known| known.entry.port_name));
+        let name_of = |id| self.entries.get(&id).map(|known| known.entry.port_name);
+        self.by_name.remove(name, name_of);
+        if Some(id.domain()) == self.own {
+            self.own_by_name.remove(name, name_of);
+        }
         let known = self.entries.remove(&id)?;
         self.remove_indices(&known.entry);
         Some(known)
@@ -93,7 +137,7 @@ impl Database {
     /// Takes an object out of the indices other than that by name.
     fn remove_indices(&mut self, entry: &NsEntry) {
         let id = entry.port_id;
-        self.by_node.remove(&node_key(entry.node_name, id));
+        self.by_node.remove(&NodeKey::new(entry.node_name, id));
         if let Some(by_port) = &mut self.by_port {
             by_port.remove(&port_key(entry.identity().port, id));
         }
@@ -109,6 +153,12 @@ impl Database {
         for known in self.entries.values_mut() {
             known.place = place(&known.entry);
         }
+    }
+
+    /// The switch has this domain from now on, or none: no object is of the old or of the new one.
+    pub(super) fn set_domain(&mut self, own: Option<u8>) {
+        self.own = own;
+        self.own_by_name = NameIndex::default();
     }
 
     /// Keeps an index of switch ports from now on, or none.
@@ -161,19 +211,30 @@ impl Database {
 
     /// Objects of a node, sorted by id.
     pub(super) fn of_node(&self, node: Wwnn) -> impl Iterator<Item = (FcId, &Known)> {
-        let keys = self.by_node.range(node_key(node, FcId::ZERO)..=node_key(node, FcId::BROADCAST));
-        keys.filter_map(|([.., d, a, p], ())| {
-            let id = FcId::from_parts(d, a, p);
+        let keys = self.by_node.range(NodeKey::new(node, FcId::ZERO)..=NodeKey::new(node, FcId::BROADCAST));
+        keys.filter_map(|(key, ())| {
+            let (_, id) = key.parts();
             Some((id, self.get(id)?))
         })
     }
 
     /// Ids of the ports that the keys of zones mean, sorted, each once.
     pub(super) fn ids_of(&self, keys: &[ZoneMember]) -> Vec<FcId> {
-        let mut ids = Vec::with_capacity(keys.len());
+        self.resolve(keys.iter().copied(), |name| self.id_of(name))
+    }
+
+    /// Of the ports that the keys of zones mean, the ids of the own domain, sorted, each once.
+    pub(super) fn own_ids_of(&self, keys: impl Iterator<Item = ZoneMember>) -> Vec<FcId> {
+        let mut ids = self.resolve(keys, |name| self.own_by_name.get(name, |id| self.name_of(id)));
+        ids.retain(|id| Some(id.domain()) == self.own);
+        ids
+    }
+
+    fn resolve(&self, keys: impl Iterator<Item = ZoneMember>, id_of: impl Fn(Wwpn) -> Option<FcId>) -> Vec<FcId> {
+        let mut ids = Vec::new();
         for key in keys {
-            match *key {
-                ZoneMember::PortName(name) => ids.extend(self.id_of(name)),
+            match key {
+                ZoneMember::PortName(name) => ids.extend(id_of(name)),
                 ZoneMember::NodeName(name) => ids.extend(self.of_node(name).map(|(id, _)| id)),
                 ZoneMember::PortId(id) => ids.extend(self.get(id).map(|_| id)),
                 ZoneMember::DomainPort { domain, port } => {
@@ -189,13 +250,6 @@ impl Database {
         ids.dedup();
         ids
     }
-}
-
-fn node_key(node: Wwnn, id: FcId) -> [u8; 11] {
-    let mut key = [0; 11];
-    key[..8].copy_from_slice(&node.0.to_be_bytes());
-    key[8..].copy_from_slice(&id.to_bytes());
-    key
 }
 
 /// The domain is that of the id.

@@ -42,6 +42,7 @@ impl Switch {
             self.remove_domain(now, domain);
         }
         self.domain = domain;
+        self.database.set_domain(domain);
         self.addresses.set_domain(domain);
         self.fib(FibDelta::Domain { domain });
         if domain.is_some() {

@@ -327,6 +327,11 @@ impl Switch {
         self.database.range(database::scope(0, 0)).map(|(_, known)| &*known.entry)
     }
 
+    /// Number of objects of the name server.
+    pub fn name_server_len(&self) -> usize {
+        self.database.len()
+    }
+
     /// The N_Port_ID was given by an FDISC.
     pub fn is_virtual(&self, id: FcId) -> bool {
         let port = self.logins.get(&id).and_then(|login| self.ports.get(usize::from(login.port)));

@@ -85,9 +85,8 @@ impl Switch {
             self.work.objects += all_here as u64;
             self.logins.keys().copied().collect()
         } else if place.is_zoned() && zones.mates_bound(place) < all_here {
-            let (mates, looked_at) = zones.mates(place);
-            self.work.zone_members += looked_at as u64;
-            let mut ids = self.database.ids_of(&mates);
+            self.work.zone_members += zones.mates_bound(place) as u64;
+            let mut ids = self.database.own_ids_of(zones.mates_of(place));
             ids.retain(|mate| self.logins.contains_key(mate));
             ids
         } else {

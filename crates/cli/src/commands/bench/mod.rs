@@ -1,5 +1,6 @@
 //! `sanloom bench`: how fast sanloom is.
 
+mod fabric;
 mod login;
 mod names;
 mod ns3;
@@ -29,6 +30,8 @@ pub enum What {
     Login(login::Args),
     /// Answers of the name server per second of processor time
     Names(names::Args),
+    /// What it costs a large fabric to converge: domains, routes, name service and zones of all switches agree
+    Fabric(fabric::Args),
 }
 
 /// Measures.
@@ -41,5 +44,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Ns3(args) => ns3::run(args),
         What::Login(args) => login::run(args),
         What::Names(args) => names::run(args),
+        What::Fabric(args) => fabric::run(args),
     }
 }

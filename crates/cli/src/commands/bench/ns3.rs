@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             ns3.ios, ns3.frame_hops, CHECK.0, CHECK.1
         )));
     }
-    let sanloom = rate::measure(Nodes::N16, false, None, args.runs)?;
+    let sanloom = rate::measure(Nodes::N16, false, None, None, args.runs)?;
     let ratio = sanloom.frame_hops_per_cpu_s / ns3.frame_hops_per_cpu_s;
     let comparison = Comparison { ns3, sanloom, ratio };
     if let Some(path) = &args.json {

@@ -1,6 +1,6 @@
 //! `sanloom bench sim`: frame-hops per second of processor time, and memory.
 
-use super::work::Nodes;
+use super::work::{Enforced, Nodes};
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::{Stopwatch, rss_bytes};
@@ -22,6 +22,9 @@ pub struct Args {
     /// Let every host log in to every device, instead of to 16 of them
     #[arg(long)]
     unzoned: bool,
+    /// Zone each host with its devices, though they be all, and enforce it in this way
+    #[arg(long, value_enum, conflicts_with = "unzoned")]
+    zoning: Option<Enforced>,
     /// Simulated time of a run with its unit [default: 3s with 16 nodes, 100ms with 1024]
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
@@ -69,7 +72,7 @@ pub struct Rate {
 /// # Errors
 /// When something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let rate = measure(args.nodes, args.unzoned, args.duration.as_deref(), args.runs)?;
+    let rate = measure(args.nodes, args.unzoned, args.zoning, args.duration.as_deref(), args.runs)?;
     if let Some(path) = &args.json {
         output::written(file::write(path, |out| json::write_value(out, &rate)))?;
         if path == Path::new("-") {
@@ -83,8 +86,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When the duration is none, or Ctrl-C came.
-pub fn measure(nodes: Nodes, unzoned: bool, duration: Option<&str>, runs: u32) -> Result<Rate, Failure> {
-    let text = nodes.lab(unzoned, duration.unwrap_or(nodes.duration()));
+pub fn measure(
+    nodes: Nodes,
+    unzoned: bool,
+    zoning: Option<Enforced>,
+    duration: Option<&str>,
+    runs: u32,
+) -> Result<Rate, Failure> {
+    let text = nodes.lab(unzoned, zoning, duration.unwrap_or(nodes.duration()));
     let lab = Arc::new(sanloom_lab::load("bench", &text, &[])?.lab);
     drop(text);
     let mut rate =

@@ -14,6 +14,15 @@ pub enum Nodes {
     N1024,
 }
 
+/// How zones are enforced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Enforced {
+    /// The name server hides ports, and every frame passes.
+    Soft,
+    /// The forwarding tables drop frames, too.
+    Hard,
+}
+
 /// Targets that a host is zoned to.
 const ZONED_TARGETS: u32 = 16;
 
@@ -46,14 +55,15 @@ impl Nodes {
     }
 
     /// Text of the lab. Host edges and storage edges alternate. Zoned, each host has a zone of its own with 16 devices
-    /// (all, if there are fewer) spread over the storage edges; unzoned, every host logs in to every device.
-    pub fn lab(self, unzoned: bool, duration: &str) -> String {
+    /// (all, if there are fewer, and then only when `zoning` is said) spread over the storage edges; unzoned, every host logs in to every device.
+    pub fn lab(self, unzoned: bool, zoning: Option<Enforced>, duration: &str) -> String {
         let Size { edges, nodes_per_edge, isls_per_edge } = self.size();
         let hosts = edges / 2 * nodes_per_edge;
+        let policy = if zoning == Some(Enforced::Soft) { "hard_zoning = \"off\"\n" } else { "" };
         let mut lab = format!(
             "[lab]\nname = \"bench-{}\"\npreset = \"sansim-2004\"\n\n\
              [run]\nduration = \"{duration}\"\nwarmup = \"0s\"\nseed = 1\n\n\
-             [switch.\"edge{{1..{edges}}}\"]\n[switch.core]\n\n\
+             [switch.\"edge{{1..{edges}}}\"]\n{policy}[switch.core]\n{policy}\n\
              [host.\"host{{1..{hosts}}}\"]\ndata_frames_in_flight = \"unlimited\"\n\n[storage.\"disk{{1..{hosts}}}\"]\n",
             self.count()
         );
@@ -70,7 +80,7 @@ impl Nodes {
             edges * isls_per_edge
         );
         let targets = ZONED_TARGETS.min(hosts);
-        if unzoned || targets == hosts {
+        if unzoned || targets == hosts && zoning.is_none() {
             let _ = write!(
                 lab,
                 "\n[workload.reads]\nhosts = \"host{{1..{hosts}}}\"\ntargets = \"disk{{1..{hosts}}}\"\n\

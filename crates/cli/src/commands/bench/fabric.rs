@@ -1,0 +1,184 @@
+//! `sanloom bench fabric`: what it costs a large fabric to converge.
+
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::machine::{rss_bytes, thread_cpu};
+use crate::output;
+use crate::report::{file, format, json};
+use sanloom_core::time::{Instant, Span};
+use sanloom_sim::fabric_bed::{FabricBed, FabricPlan, Traffic};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Options of `sanloom bench fabric`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Switches
+    #[arg(long, value_name = "N", default_value_t = 239, value_parser = clap::value_parser!(u16).range(2..=239))]
+    switches: u16,
+    /// N_Ports, dealt out to the switches; one in ten is principal of a peer zone with 99 of the others
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    ports: u32,
+    /// N_Ports that log in when all is quiet, while every N_Port hears of changes
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    later: u32,
+    /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Fabric {
+    /// Switches.
+    pub switches: u16,
+    /// N_Ports that logged in at the beginning.
+    pub ports: u32,
+    /// Peer zones.
+    pub zones: usize,
+    /// From the start of all switches to the agreement of all, in virtual seconds, found to half a second.
+    pub converged_after_s: f64,
+    /// The same in processor time, without the check of the agreement.
+    pub cpu_s: f64,
+    /// Messages between switches until then.
+    pub messages: u64,
+    /// The same by what they are about, and what N_Ports sent and heard.
+    pub traffic: BTreeMap<&'static str, u64>,
+    /// Resident memory of the process then, in bytes.
+    pub rss_bytes: u64,
+    /// What the logins cost that came later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub later: Option<Later>,
+}
+
+/// What logins cost while every N_Port hears of changes and asks for all ports when it does.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Later {
+    /// Logins, one every virtual millisecond.
+    pub logins: u32,
+    /// Processor time until all switches agree again.
+    pub cpu_s: f64,
+    /// Messages between switches.
+    pub messages: u64,
+    /// The same by what they are about, and what N_Ports sent and heard.
+    pub traffic: BTreeMap<&'static str, u64>,
+}
+
+/// Virtual time between two looks at the fabric.
+const STEP: Span = Span::from_ms(500);
+/// A fabric that has not converged by then never does.
+const PATIENCE: Span = Span::from_secs(300);
+/// Pairs of N_Ports whose permissions are checked.
+const PAIRS: usize = 20_000;
+
+/// Measures, and prints what was measured.
+///
+/// # Errors
+/// When something cannot be written, Ctrl-C came, or the switches do not come to agree.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let fabric = measure(args)?;
+    if let Some(path) = &args.json {
+        output::written(file::write(path, |out| json::write_value(out, &fabric)))?;
+        if path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    output::print(&text(&fabric))
+}
+
+fn measure(args: &Args) -> Result<Fabric, Failure> {
+    let plan = FabricPlan::new(args.switches.into(), args.ports as usize, args.later as usize);
+    let zones = plan.zone_count();
+    let start = thread_cpu();
+    let mut bed = FabricBed::new(plan);
+    bed.log_in_first();
+    let mut cpu = thread_cpu() - start;
+    cpu += converge(&mut bed)?;
+    let traffic = bed.traffic();
+    let mut fabric = Fabric {
+        switches: args.switches,
+        ports: args.ports,
+        zones,
+        converged_after_s: bed.now().since(Instant::ZERO).as_ns() as f64 / 1e9,
+        cpu_s: cpu.as_secs_f64(),
+        messages: traffic.between_switches(),
+        traffic: traffic.counts().collect(),
+        rss_bytes: rss_bytes(),
+        later: None,
+    };
+    if args.later > 0 {
+        bed.discover();
+        bed.run(STEP);
+        let (before, start) = (bed.traffic(), thread_cpu());
+        bed.log_in_later(Span::from_ms(1));
+        let cpu = thread_cpu() - start + converge(&mut bed)?;
+        let traffic: Traffic = bed.traffic().since(before);
+        fabric.later = Some(Later {
+            logins: args.later,
+            cpu_s: cpu.as_secs_f64(),
+            messages: traffic.between_switches(),
+            traffic: traffic.counts().collect(),
+        });
+    }
+    Ok(fabric)
+}
+
+/// Runs until all agree. The processor time of it.
+fn converge(bed: &mut FabricBed) -> Result<Duration, Failure> {
+    let mut cpu = Duration::ZERO;
+    let end = bed.now() + PATIENCE;
+    loop {
+        let start = thread_cpu();
+        bed.run(STEP);
+        cpu += thread_cpu() - start;
+        match bed.seems_converged().and_then(|()| bed.check(PAIRS)) {
+            Ok(()) => return Ok(cpu),
+            Err(disagreement) if bed.now() >= end => {
+                return Err(Failure::bug(format!("the fabric does not converge: {disagreement}")));
+            }
+            Err(_) if interrupt::requested() => return Err(Failure::interrupted("the fabric had not converged")),
+            Err(_) => {}
+        }
+    }
+}
+
+fn text(fabric: &Fabric) -> String {
+    let grouped = |n: u64| format::grouped(n);
+    let mut text = format!(
+        "{} switches, {} N_Ports, {} peer zones\n\
+         converged after        {} simulated\n\
+         CPU time               {:.2} s\n\
+         resident               {}\n\
+         messages               {} between switches\n",
+        fabric.switches,
+        grouped(fabric.ports.into()),
+        grouped(fabric.zones as u64),
+        format::seconds(fabric.converged_after_s),
+        fabric.cpu_s,
+        format::bytes(fabric.rss_bytes),
+        grouped(fabric.messages),
+    );
+    rows(&mut text, &fabric.traffic);
+    if let Some(later) = &fabric.later {
+        let _ = write!(
+            text,
+            "\n{} more logins, every N_Port with SCR and discovery\n\
+             CPU time               {:.2} s\n\
+             messages               {} between switches\n",
+            grouped(later.logins.into()),
+            later.cpu_s,
+            grouped(later.messages),
+        );
+        rows(&mut text, &later.traffic);
+    }
+    text
+}
+
+fn rows(text: &mut String, traffic: &BTreeMap<&'static str, u64>) {
+    for (name, count) in traffic {
+        let _ = writeln!(text, "  {:<20} {}", name.replace('_', " "), format::grouped(*count));
+    }
+}

@@ -1,0 +1,155 @@
+//! N_Ports that log in and register: [`NPort`].
+
+use super::plan::{FabricPlan, port_name};
+use super::{FabricBed, Flight};
+use sanloom_core::fabric_switch::Input;
+use sanloom_core::switch::PortKind;
+use sanloom_core::time::Span;
+use sanloom_wire::ct::{Ct, CtBody};
+use sanloom_wire::els::{Els, LsAcc};
+use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
+use sanloom_wire::ns::{NsAccept, NsRequest, fcp_feature, one_type};
+use sanloom_wire::{FcId, FcType, Frame, Message, Payload, Wwnn};
+
+/// An N_Port and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NPort {
+    pub(super) node: usize,
+    pub(super) port: u16,
+    /// Address, once it is logged in.
+    pub(super) id: Option<FcId>,
+}
+
+impl NPort {
+    pub(super) fn new(plan: &FabricPlan, number: usize) -> NPort {
+        let (node, port) = plan.place(number);
+        NPort { node, port, id: None }
+    }
+}
+
+/// Function of SCR: changes found by the fabric and by N_Ports.
+const ALL_CHANGES: u8 = 3;
+
+impl FabricBed {
+    /// The N_Ports of the beginning log in, as soon as their switches have a domain.
+    pub fn log_in_first(&mut self) {
+        (0..self.plan.ports()).for_each(|n_port| self.log_in(n_port));
+    }
+
+    /// From now on N_Ports hear of state changes, those that are logged in, too; who hears of one asks for all FCP ports.
+    pub fn discover(&mut self) {
+        self.discovery = true;
+        for number in 0..self.n_ports.len() {
+            self.ask_for_changes(number);
+        }
+    }
+
+    /// The N_Ports that are left log in, one every `pace`.
+    pub fn log_in_later(&mut self, pace: Span) {
+        for number in self.plan.ports()..self.plan.names() {
+            self.log_in(number);
+            self.run(pace);
+        }
+    }
+
+    fn log_in(&mut self, number: usize) {
+        let NPort { node, port, .. } = self.n_ports[number];
+        self.input(node, Input::PortUp { port, kind: PortKind::F });
+        self.n_port_says(number, FcId::F_PORT, Els::Flogi(parameters(number)));
+    }
+
+    pub(super) fn n_port_hears(&mut self, number: usize, frame: &Frame) {
+        let header = &frame.header;
+        let Payload::Typed(message) = &frame.payload else { return };
+        match message {
+            Message::Els(els) => match &**els {
+                Els::LsAcc(LsAcc::Login(_)) if header.s_id == FcId::F_PORT => {
+                    self.n_ports[number].id = Some(header.d_id);
+                    self.register(number, header.d_id);
+                }
+                Els::Logo(_) if header.s_id == FcId::F_PORT => {
+                    self.n_ports[number].id = None;
+                    self.n_port_says(number, FcId::F_PORT, Els::Flogi(parameters(number)));
+                }
+                Els::Rscn(_) => {
+                    self.traffic.rscns += 1;
+                    self.n_port_answers(number, frame, Els::LsAcc(LsAcc::Empty));
+                    self.ns(number, NsRequest::GpnFt { domain: 0, area: 0, fc4_type: FcType::FCP.0 });
+                }
+                _ => {}
+            },
+            Message::Ct(ct) => {
+                if let CtBody::NsAccept(NsAccept::PortNames(ports)) = &ct.body {
+                    self.traffic.ports_found += ports.len() as u64;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn register(&mut self, number: usize, port_id: FcId) {
+        self.n_port_says(number, FcId::NAME_SERVER, Els::Plogi(parameters(number)));
+        self.ns(number, NsRequest::RftId { port_id, types: one_type(FcType::FCP.0) });
+        let features = match self.plan.is_principal(number) {
+            true => fcp_feature::TARGET,
+            false => fcp_feature::INITIATOR,
+        };
+        self.ns(number, NsRequest::RffId { port_id, features, fc4_type: FcType::FCP.0 });
+        if self.discovery {
+            self.ask_for_changes(number);
+            self.ns(number, NsRequest::GpnFt { domain: 0, area: 0, fc4_type: FcType::FCP.0 });
+        }
+    }
+
+    fn ask_for_changes(&mut self, number: usize) {
+        if self.n_ports[number].id.is_some() {
+            self.n_port_says(number, FcId::FABRIC_CONTROLLER, Els::Scr { function: ALL_CHANGES });
+        }
+    }
+
+    fn ns(&mut self, number: usize, request: NsRequest) {
+        self.n_port_says(number, FcId::NAME_SERVER, Ct::ns_request(request));
+    }
+
+    fn n_port_says(&mut self, number: usize, to: FcId, message: impl Into<Message>) {
+        let message = message.into();
+        let from = self.n_ports[number].id.unwrap_or(FcId::ZERO);
+        let header = message.header(from, to, 1, 0xffff);
+        self.n_port_sends(number, Frame { header, payload: Payload::Typed(message) });
+    }
+
+    fn n_port_answers(&mut self, number: usize, request: &Frame, message: impl Into<Message>) {
+        let (message, asked) = (message.into(), &request.header);
+        let header = message.header(asked.d_id, asked.s_id, asked.ox_id, 0);
+        self.n_port_sends(number, Frame { header, payload: Payload::Typed(message) });
+    }
+
+    fn n_port_sends(&mut self, number: usize, frame: Frame) {
+        self.traffic.from_n_ports += 1;
+        let NPort { node, port, .. } = self.n_ports[number];
+        self.flight.push_back(Flight { at: self.now + super::DELAY, node, port, to_n_port: false, frame });
+    }
+}
+
+/// Every N_Port is a node of its own.
+pub(super) fn node_name(number: usize) -> Wwnn {
+    Wwnn(port_name(number).0 - (1 << 56))
+}
+
+fn parameters(number: usize) -> Login {
+    Login {
+        common: CommonParameters {
+            highest_version: 0x20,
+            lowest_version: 0x20,
+            bb_credit: 10,
+            features: 0x8000,
+            receive_size_bytes: 2112,
+            ..CommonParameters::default()
+        },
+        port_name: port_name(number),
+        node_name: node_name(number),
+        class_1: ClassParameters::default(),
+        class_2: ClassParameters::default(),
+        class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
+    }
+}

@@ -1,0 +1,165 @@
+//! What a fabric is made of: [`FabricPlan`].
+
+use sanloom_core::config::{Zone, ZoneDefault, ZoneMember, Zoning};
+use sanloom_core::domain::DomainConfig;
+use sanloom_core::fabric::ZoneSet;
+use sanloom_core::fabric_switch::{FabricSwitchConfig, IslConfig};
+use sanloom_core::fspf::FspfConfig;
+use sanloom_core::fspf::cost::CostRule;
+use sanloom_core::names::NamesConfig;
+use sanloom_core::switch::{Addressing, Policy, SwitchConfig};
+use sanloom_core::time::Span;
+use sanloom_core::zoning::server::ZoneServerConfig;
+use sanloom_core::zoning::{ZoneDatabase, Zones};
+use sanloom_wire::sw_ils::FlowControl;
+use sanloom_wire::{Wwnn, Wwpn};
+use std::sync::Arc;
+
+/// Size and zones of a fabric. Every tenth N_Port is the principal of a peer zone with 99 members, or as many as there
+/// are, from among the others.
+#[derive(Clone, Debug)]
+pub struct FabricPlan {
+    switches: usize,
+    ports: usize,
+    later: usize,
+    zoning: Arc<Zoning>,
+    zones: Arc<ZoneSet>,
+    database: Zones,
+}
+
+/// Members of a peer zone beside its principal.
+const MEMBERS: usize = 99;
+/// N_Ports for each that is a principal.
+const PER_PRINCIPAL: usize = 10;
+/// Switches for each in the core.
+const PER_CORE: usize = 30;
+const E_D_TOV: Span = Span::from_secs(2);
+const R_A_TOV: Span = Span::from_secs(10);
+
+impl FabricPlan {
+    /// A fabric of 1 to 239 switches and so many N_Ports. The zones know `later` more, which log in later.
+    pub fn new(switches: usize, ports: usize, later: usize) -> FabricPlan {
+        let zoning = zoning(ports, later);
+        FabricPlan {
+            switches,
+            ports,
+            later,
+            zones: Arc::new(ZoneSet::new(&zoning)),
+            database: Zones::new(ZoneDatabase::of_zoning(&zoning, "fabric")),
+            zoning: Arc::new(zoning),
+        }
+    }
+
+    /// Number of zones.
+    pub fn zone_count(&self) -> usize {
+        self.zoning.zones.len()
+    }
+
+    pub(super) fn zones(&self) -> &ZoneSet {
+        &self.zones
+    }
+
+    pub(super) fn zoning(&self) -> &Zoning {
+        &self.zoning
+    }
+
+    pub(super) fn database(&self) -> &ZoneDatabase {
+        self.database.database()
+    }
+
+    /// N_Ports that log in at the beginning.
+    pub(super) fn ports(&self) -> usize {
+        self.ports
+    }
+
+    /// N_Ports that there are at all.
+    pub(super) fn names(&self) -> usize {
+        self.ports + self.later
+    }
+
+    pub(super) fn is_principal(&self, n_port: usize) -> bool {
+        n_port < self.zone_count()
+    }
+
+    /// Ports of a switch that are for N_Ports: the first ones.
+    pub(super) fn n_port_ports(&self) -> u16 {
+        self.names().div_ceil(self.switches) as u16
+    }
+
+    /// Switch and port of an N_Port.
+    pub(super) fn place(&self, n_port: usize) -> (usize, u16) {
+        (n_port % self.switches, (n_port / self.switches) as u16)
+    }
+
+    pub(super) fn n_port_at(&self, node: usize, port: u16) -> usize {
+        usize::from(port) * self.switches + node
+    }
+
+    /// By switch: the other ends of its links, whose ports follow those of N_Ports.
+    pub(super) fn cables(&self) -> Vec<Vec<(usize, u16)>> {
+        let core = self.switches.div_ceil(PER_CORE).max(2).min(self.switches);
+        let in_core = (0..core).flat_map(|a| (a + 1..core).map(move |b| (a, b)));
+        let to_edge = (core..self.switches).flat_map(|edge| [(edge % core, edge), ((edge + 1) % core, edge)]);
+        let mut ends: Vec<Vec<(usize, u16)>> = vec![Vec::new(); self.switches];
+        for (a, b) in in_core.chain(to_edge) {
+            let port = |ends: &[(usize, u16)]| self.n_port_ports() + ends.len() as u16;
+            let (at_a, at_b) = (port(&ends[a]), port(&ends[b]));
+            ends[a].push((b, at_b));
+            ends[b].push((a, at_a));
+        }
+        ends
+    }
+
+    pub(super) fn config(&self, number: usize, ports: u16) -> FabricSwitchConfig {
+        let name = Wwnn(0x1000_0000_0000_0001 + number as u64);
+        FabricSwitchConfig {
+            services: SwitchConfig {
+                domain: None,
+                name,
+                fabric_name: name,
+                ports,
+                e_d_tov: E_D_TOV,
+                r_a_tov: R_A_TOV,
+                rscn_delay: Span::from_ms(5),
+                bb_credit: vec![16; usize::from(ports)],
+                receive_size_bytes: 2112,
+                zoning: self.zones.clone(),
+                policy: Policy { addressing: Addressing::Flat, ..Policy::default() },
+            },
+            domain: DomainConfig {
+                switch_name: name,
+                priority: 128,
+                preferred: None,
+                insistent: false,
+                allow_rcf: false,
+                auto_reconfigure: false,
+                f_s_tov: Span::from_secs(5),
+            },
+            zones: ZoneServerConfig::default(),
+            database: self.database.clone(),
+            fspf: FspfConfig::default(),
+            cost_rule: CostRule::Standard,
+            names: NamesConfig::default(),
+            flow_control: vec![FlowControl::R_RDY],
+            isls: vec![IslConfig { bytes_per_s: 1_600_000_000, bb_credit: 16, bundle: None }; usize::from(ports)],
+        }
+    }
+}
+
+/// Port name of an N_Port.
+pub(super) fn port_name(n_port: usize) -> Wwpn {
+    Wwpn(0x2100_0024_ff00_0000 + n_port as u64)
+}
+
+fn zoning(ports: usize, later: usize) -> Zoning {
+    let principals = ports.div_ceil(PER_PRINCIPAL);
+    let others = ports + later - principals;
+    let member = |n_port| ZoneMember::PortName(port_name(n_port));
+    let zone = |number: usize| Zone {
+        name: format!("zone{number}"),
+        // Dealt out to the zones in turn, each as often as any other.
+        members: (0..MEMBERS.min(others)).map(|n| member(principals + (number * MEMBERS + n) % others)).collect(),
+        principals: vec![member(number)],
+    };
+    Zoning { zones: (0..principals).map(zone).collect(), default: ZoneDefault::Closed }
+}
