@@ -125,6 +125,9 @@ impl FabricBed {
                 let zone = &zones[dice.random_range(0..zones.len())];
                 (number_of(zone.principals[0]), number_of(zone.members[dice.random_range(0..zone.members.len())]))
             };
+            if a == b {
+                continue;
+            }
             let (Some(at_a), Some(at_b)) = (self.identity(a), self.identity(b)) else { continue };
             let permitted = self.plan.zones().permits(&at_a, &at_b);
             for (from, to) in [(a, b), (b, a)] {
