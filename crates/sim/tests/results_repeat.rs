@@ -85,7 +85,9 @@ fn nothing_is_lost_in_any_example() {
         let results = sanloom_sim::results::of(&world, true);
         assert!(results.conservation.holds(), "{label}: {:?}", results.conservation);
         let begun = results.conservation.commands_issued > 0;
-        assert!(begun || lab.hosts.len() > 100, "{label}");
+        // Virtual machines are created later than the moment that is looked at.
+        let later = lab.hosts.iter().any(|host| host.virtual_machine.is_some_and(|vm| vm.start.is_some()));
+        assert!(begun || later, "{label}");
     }
 }
 

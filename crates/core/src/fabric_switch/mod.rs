@@ -148,6 +148,8 @@ enum Asker {
     EPort(u16),
     Domain,
     Zones,
+    /// Never waits for an answer.
+    Paths,
     Names,
 }
 
@@ -295,6 +297,7 @@ impl FabricSwitch {
             }
             Asker::Domain => self.domains.handle(now, domain::Input::Outcome { tag, outcome }),
             Asker::Zones => self.zones.handle(now, server::Input::Outcome { tag, outcome }),
+            Asker::Paths => {}
             Asker::Names => self.names.handle(now, names::Input::Outcome { tag, outcome }),
         }
     }

@@ -4,7 +4,6 @@ use super::FabricSwitch;
 use crate::eport::State;
 use crate::fabric::PortMode;
 use crate::fspf::Fspf;
-use crate::ils::Exchanges;
 use crate::isolation::Isolation;
 use crate::names::NameExchange;
 use crate::switch::{Counters, Switch, Work};
@@ -115,7 +114,7 @@ impl FabricSwitch {
 
     /// Requests to other switches that wait for an answer.
     pub fn open_requests(&self) -> usize {
-        Exchanges::len(&self.exchanges)
+        self.exchanges.len()
     }
 
     /// Messages of other switches that nobody took: unknown, malformed, at the wrong time, or answers that came too late.

@@ -143,7 +143,7 @@ impl FabricSwitch {
         while let Some(output) = self.paths.poll_output() {
             moved = true;
             match output {
-                fspf::Output::Send(send) => self.send(now, Asker::Domain, send),
+                fspf::Output::Send(send) => self.send(now, Asker::Paths, send),
                 fspf::Output::Neighbour { .. } => {}
                 fspf::Output::Routes(routes) => self.routes(now, routes),
             }
