@@ -160,8 +160,6 @@ fn cut_through_is_never_slower_than_store_and_forward_on_an_idle_path() {
             let outcome = run(generate(seed), |lab| {
                 be_patient(lab);
                 lab.faults.clear();
-                // An HLO before a frame would cost it time.
-                (lab.timers.hello, lab.timers.dead) = (Picos::from_secs(900), Picos::from_secs(3600));
                 lab.workloads.truncate(1);
                 lab.run.warmup = Picos::ZERO;
                 lab.switches.iter_mut().for_each(|switch| switch.forwarding = forwarding);
