@@ -27,6 +27,7 @@ pub mod link_control;
 pub mod login;
 pub mod lun;
 pub mod message;
+pub mod nbd;
 pub mod ns;
 pub mod pattern;
 pub mod pcapng;
