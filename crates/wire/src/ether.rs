@@ -134,11 +134,7 @@ impl VlanTag {
 
     /// From tag control information, as it stands in a frame or as a kernel hands it over beside a frame whose tag it took.
     pub fn from_bits(bits: u16) -> VlanTag {
-        VlanTag {
-            priority: (bits >> 13) as u8,
-            drop_eligible: bits & VlanTag::DROP_ELIGIBLE != 0,
-            vlan: bits & 0x0fff,
-        }
+        VlanTag { priority: (bits >> 13) as u8, drop_eligible: bits & VlanTag::DROP_ELIGIBLE != 0, vlan: bits & 0x0fff }
     }
 
     /// Tag control information: priority, drop eligible, VLAN. Only as many bits go out as the fields have on the wire.
@@ -228,7 +224,8 @@ fn colon_bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let mut parts = text.split(':');
     for byte in &mut bytes {
-        let part = parts.next().filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        let part =
+            parts.next().filter(|part| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
         *byte = u8::from_str_radix(part, 16).ok()?;
     }
     parts.next().is_none().then_some(bytes)

@@ -80,10 +80,7 @@ impl Advertisement {
         let set = |wanted, flag| if wanted { flag } else { 0 };
         Fip {
             operation: Operation::ADVERTISEMENT,
-            flags: flag::FPMA
-                | flag::FCF
-                | set(self.available, flag::AVAILABLE)
-                | set(self.solicited, flag::SOLICITED),
+            flags: flag::FPMA | flag::FCF | set(self.available, flag::AVAILABLE) | set(self.solicited, flag::SOLICITED),
             descriptors: vec![
                 Descriptor::Priority(self.priority),
                 Descriptor::Mac(self.mac),

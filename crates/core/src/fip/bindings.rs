@@ -89,14 +89,7 @@ const NONE: u16 = u16::MAX;
 impl Bindings {
     /// Of an FCF without a virtual link.
     pub fn new(mac: MacAddr, fc_map: FcMap) -> Bindings {
-        Bindings {
-            mac,
-            fc_map,
-            domain: 0,
-            pages: vec![None; 256],
-            peers: BTreeMap::new(),
-            peer_of: BTreeMap::new(),
-        }
+        Bindings { mac, fc_map, domain: 0, pages: vec![None; 256], peers: BTreeMap::new(), peer_of: BTreeMap::new() }
     }
 
     /// Puts a change in force.

@@ -192,10 +192,7 @@ impl Descriptor {
             }
             kind::PERIOD => {
                 exactly("FIP advertisement period", 2)?;
-                Descriptor::AdvertisementPeriod {
-                    no_keep_alives: b[3] & NO_KEEP_ALIVES != 0,
-                    period_ms: u32_at(b, 4),
-                }
+                Descriptor::AdvertisementPeriod { no_keep_alives: b[3] & NO_KEEP_ALIVES != 0, period_ms: u32_at(b, 4) }
             }
             kind::VENDOR_ID => {
                 exactly("FIP vendor", 3)?;

@@ -60,19 +60,13 @@ impl Fcf {
         }
     }
 
-    fn flogi(
-        &mut self,
-        now: Instant,
-        from: MacAddr,
-        flags: u16,
-        name: Wwpn,
-        frame: Frame,
-    ) -> Result<(), Discard> {
+    fn flogi(&mut self, now: Instant, from: MacAddr, flags: u16, name: Wwpn, frame: Frame) -> Result<(), Discard> {
         let header = frame.header;
         self.strangers.forget(from);
         let known = self.enodes.get(&from).copied();
         let accepted = known.and_then(|port| self.vf_ports.get(&port)).and_then(|vf| vf.accepted.as_deref());
-        if let Some(same) = accepted.filter(|last| last.ox_id == header.ox_id && last.name == name && now < last.until) {
+        if let Some(same) = accepted.filter(|last| last.ox_id == header.ox_id && last.name == name && now < last.until)
+        {
             let reply = same.reply.clone();
             self.outputs.push_back(super::Output::Fip(reply));
             return Ok(());
@@ -98,14 +92,7 @@ impl Fcf {
         Some(port)
     }
 
-    fn fdisc(
-        &mut self,
-        now: Instant,
-        from: MacAddr,
-        flags: u16,
-        name: Wwpn,
-        frame: Frame,
-    ) -> Result<(), Discard> {
+    fn fdisc(&mut self, now: Instant, from: MacAddr, flags: u16, name: Wwpn, frame: Frame) -> Result<(), Discard> {
         let Some(port) = self.enodes.get(&from).copied() else {
             self.refuse(LinkService::Fdisc, from, &frame.header, NO_LOGIN);
             return Err(Discard::NotLoggedIn);

@@ -204,9 +204,7 @@ impl Fcf {
             let descriptors = vec![service, Descriptor::Mac(self.config.mac)];
             let operation = Operation::LINK_SERVICE_REQUEST;
             self.fip(mac, 0, Fip { operation, flags: flag::FPMA | flag::FCF, descriptors });
-        } else if frame.header.r_ctl == RCtl::SOLICITED_CONTROL
-            && self.answered(port, frame.header.ox_id).is_some()
-        {
+        } else if frame.header.r_ctl == RCtl::SOLICITED_CONTROL && self.answered(port, frame.header.ox_id).is_some() {
             self.fip_reply(LinkService::Elp, mac, frame, Some(self.config.mac));
         } else {
             self.fcoe(mac, frame);
