@@ -20,6 +20,7 @@ pub mod exchange;
 pub mod fabric;
 pub mod fabric_switch;
 pub mod fcp;
+pub mod fip;
 pub mod fspf;
 pub mod ils;
 pub mod isolation;
