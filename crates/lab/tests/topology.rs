@@ -1,13 +1,20 @@
 //! The topology report against a search that removes one thing after the other.
 
 use proptest::prelude::*;
-use sanloom_core::config::{Lab, Node};
+use sanloom_core::config::{Lab, Link, Node};
 use sanloom_lab::topology::{Part, Report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// A random fabric as a lab file: `isls` joins switches, `hosts` and `disks` name the switch of each port.
-fn lab(switches: usize, isls: &[(usize, usize)], hosts: &[Vec<usize>], disks: &[Vec<usize>]) -> Lab {
+/// A random fabric as a lab file: `isls` joins switches, `hosts` and `disks` name the switch of each port, `machines` the
+/// hypervisor and the number of virtual ports.
+fn lab(
+    switches: usize,
+    isls: &[(usize, usize)],
+    hosts: &[Vec<usize>],
+    disks: &[Vec<usize>],
+    machines: &[(usize, usize)],
+) -> Lab {
     let mut text = format!("[switch.\"sw{{1..{switches}}}\"]\n");
     for (section, noun, count, nodes) in [("host", "h", "hbas", hosts), ("storage", "d", "ports", disks)] {
         for (i, ports) in nodes.iter().enumerate() {
@@ -16,6 +23,9 @@ fn lab(switches: usize, isls: &[(usize, usize)], hosts: &[Vec<usize>], disks: &[
                 let _ = writeln!(text, "[[link]]\nfrom = \"{noun}{i}\"\nto = \"sw{}\"", switch % switches + 1);
             }
         }
+    }
+    for (i, (on, hbas)) in machines.iter().enumerate() {
+        let _ = writeln!(text, "[host.vm{i}]\non = \"h{}\"\nhbas = {hbas}", on % hosts.len());
     }
     for (a, b) in isls {
         let (a, b) = (a % switches + 1, b % switches + 1);
@@ -43,6 +53,18 @@ fn joined(lab: &Lab, gone: Option<Part>) -> BTreeSet<(u16, u16)> {
             near.entry(b.node).or_default().insert(a.node);
         }
     }
+    for (number, host) in (0..).zip(&lab.hosts) {
+        let Some(vm) = host.virtual_machine else { continue };
+        let hbas = lab.hosts[usize::from(vm.on)].hbas.len();
+        for port in (0..host.hbas.len() as u16).map(|port| vm.carrier(port, hbas)) {
+            let at = |link: &&Link| link.ends.iter().any(|e| e.node == Node::Host(vm.on) && e.port == port);
+            let index = lab.links.iter().position(|link| at(&link)).expect("every HBA of these labs has a link");
+            if ![Some(Part::Hba(vm.on, port)), Some(Part::Link(index))].contains(&gone) {
+                let switch = lab.links[index].ends.iter().map(|e| e.node).find(|n| matches!(n, Node::Switch(_)));
+                near.entry(Node::Host(number)).or_default().extend(switch.filter(|n| !is_switch(gone, *n)));
+            }
+        }
+    }
     let mut pairs = BTreeSet::new();
     for host in 0..lab.hosts.len() as u16 {
         let mut seen = BTreeSet::from([Node::Host(host)]);
@@ -66,10 +88,15 @@ fn joined(lab: &Lab, gone: Option<Part>) -> BTreeSet<(u16, u16)> {
     pairs
 }
 
+fn is_switch(gone: Option<Part>, node: Node) -> bool {
+    matches!((gone, node), (Some(Part::Switch(a)), Node::Switch(b)) if a == b)
+}
+
 fn parts(lab: &Lab) -> Vec<Part> {
     let switches = (0..lab.switches.len() as u16).map(Part::Switch);
     let links = (0..lab.links.len()).map(Part::Link);
-    let hbas = (lab.hosts.iter().zip(0..)).flat_map(|(h, i)| (0..h.hbas.len() as u16).map(move |p| Part::Hba(i, p)));
+    let physical = lab.hosts.iter().zip(0..).filter(|(h, _)| h.virtual_machine.is_none());
+    let hbas = physical.flat_map(|(h, i)| (0..h.hbas.len() as u16).map(move |p| Part::Hba(i, p)));
     let ports = (lab.storage.iter().zip(0..))
         .flat_map(|(s, i)| (0..s.ports.len() as u16).map(move |p| Part::StoragePort(i, p)));
     switches.chain(links).chain(hbas).chain(ports).collect()
@@ -84,8 +111,9 @@ proptest! {
         isls in prop::collection::vec((0usize..6, 0usize..6), 0..9),
         hosts in prop::collection::vec(prop::collection::vec(0usize..6, 1..3), 1..4),
         disks in prop::collection::vec(prop::collection::vec(0usize..6, 1..3), 1..4),
+        machines in prop::collection::vec((0usize..4, 1usize..4), 0..4),
     ) {
-        let lab = lab(switches, &isls, &hosts, &disks);
+        let lab = lab(switches, &isls, &hosts, &disks, &machines);
         let report = Report::of(&lab);
         let whole = joined(&lab, None);
         let mut expected: BTreeMap<Part, usize> = BTreeMap::new();
@@ -114,6 +142,29 @@ proptest! {
         }
         prop_assert_eq!(pairs, (lab.hosts.len() * lab.storage.len()) as u64);
     }
+}
+
+#[test]
+fn virtual_machines_have_the_paths_and_the_single_points_of_their_hypervisor() {
+    let text = "[switch.\"sw{1..2}\"]\n[host.hypervisor]\nhbas = 2\n[host.\"vm{1..4}\"]\non = \"hypervisor\"\n\
+        [storage.disk]\nports = 2\n[[link]]\nfrom = \"hypervisor:{0,1}\"\nto = \"sw{1..2}\"\n\
+        [[link]]\nfrom = \"disk:{0,1}\"\nto = \"sw{1..2}\"\n[[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\n\
+        [workload.w]\nhosts = \"vm{1..4}\"\ntargets = \"disk\"\n";
+    let lab = sanloom_lab::load("x.toml", text, &[]).unwrap().lab;
+    let report = Report::of(&lab);
+    assert_eq!((report.hosts, report.hbas, report.virtual_machines), (1, 2, 4));
+    assert_eq!((report.paths[0].pairs, report.paths[0].port_pairs, report.paths[0].disjoint), (4, 2, 1));
+    let points: Vec<(&str, usize)> = report.single_points.iter().map(|p| (p.name.as_str(), p.hosts)).collect();
+    let expected = [
+        ("sw1", 2),
+        ("sw2", 2),
+        ("hypervisor:0-sw1", 2),
+        ("hypervisor:1-sw2", 2),
+        ("hypervisor:0", 2),
+        ("hypervisor:1", 2),
+    ];
+    assert_eq!(points, expected);
+    assert_eq!(report.isl_groups[0].behind_bytes_per_s, [3.4e9, 3.4e9], "the machines share the line of their HBA");
 }
 
 #[test]

@@ -97,6 +97,7 @@ fn topology_json(lab: &Lab, report: &Report) -> Value {
         "switches": report.switches,
         "hosts": report.hosts,
         "hbas": report.hbas,
+        "virtual_machines": report.virtual_machines,
         "storage": report.storage,
         "storage_ports": report.storage_ports,
         "luns": report.luns,

@@ -4,15 +4,21 @@ use super::network::{Attachment, Network};
 use sanloom_core::config::Lab;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Switch and bytes per second of each linked port.
-type Ports = Vec<(u16, u64)>;
+/// A linked port of a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Port {
+    pub switch: u16,
+    pub bytes_per_s: u64,
+    /// An earlier port of the node is on the same HBA: both are virtual ones.
+    pub shares_hba: bool,
+}
 
 /// Hosts, or storage systems, that cannot be told apart by what they are linked to and work with.
 pub(super) struct Class {
     /// Indices of its nodes.
     pub members: Vec<u16>,
-    /// Switch and bytes per second of each linked port, in the order of the ports.
-    pub ports: Ports,
+    /// Each linked port, in the order of the ports.
+    pub ports: Vec<Port>,
     /// The workloads that use it.
     workloads: Vec<u32>,
 }
@@ -73,11 +79,16 @@ impl Classes {
 }
 
 fn group(ports: &[Vec<Attachment>], workloads: Vec<Vec<u32>>) -> Vec<Class> {
-    let mut classes: BTreeMap<(Ports, Vec<u32>), Vec<u16>> = BTreeMap::new();
+    let mut classes: BTreeMap<(Vec<Port>, Vec<u32>), Vec<u16>> = BTreeMap::new();
     for (index, (ports, mut workloads)) in ports.iter().zip(workloads).enumerate() {
         workloads.sort_unstable();
         workloads.dedup();
-        let ports = ports.iter().map(|a| (a.switch, a.bytes_per_s)).collect();
+        let port = |(i, a): (usize, &Attachment)| Port {
+            switch: a.switch,
+            bytes_per_s: a.bytes_per_s,
+            shares_hba: ports[..i].iter().any(|earlier| earlier.link == a.link),
+        };
+        let ports = ports.iter().enumerate().map(port).collect();
         classes.entry((ports, workloads)).or_default().push(index as u16);
     }
     let mut classes: Vec<Class> =

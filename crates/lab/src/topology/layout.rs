@@ -1,7 +1,7 @@
 //! Where boxes and lines of a drawing go: hosts at the top, switches in tiers, storage at the bottom.
 
 use super::names::compress;
-use sanloom_core::config::{Lab, Node};
+use sanloom_core::config::{Host, Lab, Node};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A node, or a group of nodes with the same links.
@@ -142,8 +142,23 @@ fn collect(lab: &Lab, shapes: &mut Vec<Shape>) -> BTreeMap<Node, usize> {
             &format!("switch {}, domain {}, {} ports", switch.name, switch.domain, switch.ports),
         ));
     }
-    let hosts: Vec<(Node, &str, String)> = (lab.hosts.iter().enumerate())
-        .map(|(i, h)| (Node::Host(i as u16), h.name.as_str(), format!("host {}, HBAs: {}", h.name, h.hbas.len())))
+    let mut machines: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for host in &lab.hosts {
+        if let Some(vm) = host.virtual_machine {
+            machines.entry(vm.on).or_default().push(&host.name);
+        }
+    }
+    let tooltip_of = |number: u16, host: &Host| match machines.get(&number) {
+        None => format!("host {}, HBAs: {}", host.name, host.hbas.len()),
+        Some(names) => {
+            let (count, names) = (names.len(), compress(names.iter().copied()));
+            format!("host {}, HBAs: {}, virtual machines: {count} ({names})", host.name, host.hbas.len())
+        }
+    };
+    // A virtual machine is drawn as part of its hypervisor.
+    let hosts: Vec<(Node, &str, String)> = ((0..).zip(&lab.hosts))
+        .filter(|(_, h)| h.virtual_machine.is_none())
+        .map(|(i, h)| (Node::Host(i), h.name.as_str(), tooltip_of(i, h)))
         .collect();
     let storage: Vec<(Node, &str, String)> = (lab.storage.iter().enumerate())
         .map(|(i, s)| {

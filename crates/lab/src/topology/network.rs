@@ -21,11 +21,14 @@ pub(super) struct Group {
     pub bytes_per_s: u64,
 }
 
-/// A port of a host or storage system and where it is linked to.
+/// A port of a host or storage system and where it is linked to. Those of a virtual machine are the HBAs that carry it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Attachment {
     pub switch: u16,
     pub bytes_per_s: u64,
+    /// The node that the link is at, by index: a virtual machine's hypervisor.
+    pub owner: u16,
+    /// The port of that node.
     pub port: u16,
     pub link: usize,
 }
@@ -33,7 +36,7 @@ pub(super) struct Attachment {
 /// The graph of a lab.
 pub(super) struct Network {
     pub groups: Vec<Group>,
-    /// For each host its linked ports, in their order.
+    /// For each host its linked ports, in their order; for a virtual machine one for each of its virtual ports.
     pub hosts: Vec<Vec<Attachment>>,
     /// For each storage system its linked ports.
     pub storage: Vec<Vec<Attachment>>,
@@ -83,18 +86,26 @@ impl Network {
                     continue;
                 };
                 let LinkEnd { node, port, .. } = link.ends[here];
-                let list = match node {
-                    Node::Host(i) => self.hosts.get_mut(usize::from(i)),
-                    Node::Storage(i) => self.storage.get_mut(usize::from(i)),
-                    Node::Switch(_) => None,
+                let (list, owner) = match node {
+                    Node::Host(i) => (self.hosts.get_mut(usize::from(i)), i),
+                    Node::Storage(i) => (self.storage.get_mut(usize::from(i)), i),
+                    Node::Switch(_) => continue,
                 };
                 if let Some(list) = list {
-                    list.push(Attachment { switch, bytes_per_s: link.rate.bytes_per_s(), port, link: index });
+                    list.push(Attachment { switch, bytes_per_s: link.rate.bytes_per_s(), owner, port, link: index });
                 }
             }
         }
         for list in self.hosts.iter_mut().chain(&mut self.storage) {
             list.sort_unstable_by_key(|a| a.port);
+        }
+        for (index, host) in lab.hosts.iter().enumerate() {
+            let Some(vm) = host.virtual_machine else { continue };
+            let Some(hypervisor) = lab.hosts.get(usize::from(vm.on)) else { continue };
+            let carried_by = |port: u16| vm.carrier(port, hypervisor.hbas.len());
+            let carriers = &self.hosts[usize::from(vm.on)];
+            let of_port = |port| carriers.iter().copied().find(|a| a.port == carried_by(port));
+            self.hosts[index] = (0..host.hbas.len() as u16).filter_map(of_port).collect();
         }
     }
 

@@ -1,8 +1,8 @@
 //! [`Report`]: what `sanloom check` says about the topology of a good lab.
 
-use super::classes::{Class, Classes};
+use super::classes::{Class, Classes, Port};
 use super::names::compress;
-use super::network::Network;
+use super::network::{Attachment, Network};
 use petgraph::algo::bridges::bridges;
 use petgraph::algo::maximum_flow::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -16,10 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Report {
     /// Number of switches.
     pub switches: usize,
-    /// Number of hosts.
+    /// Number of hosts that are machines of their own.
     pub hosts: usize,
-    /// Number of HBAs of all hosts.
+    /// Number of HBAs of those.
     pub hbas: usize,
+    /// Number of virtual machines.
+    pub virtual_machines: usize,
     /// Number of storage systems.
     pub storage: usize,
     /// Number of ports of all storage systems.
@@ -120,10 +122,12 @@ impl Report {
             (paths.iter()).filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect();
         lonely.sort_unstable();
         lonely.dedup();
+        let physical = || lab.hosts.iter().filter(|h| h.virtual_machine.is_none());
         Report {
             switches: lab.switches.len(),
-            hosts: lab.hosts.len(),
-            hbas: lab.hosts.iter().map(|h| h.hbas.len()).sum(),
+            hosts: physical().count(),
+            hbas: physical().map(|h| h.hbas.len()).sum(),
+            virtual_machines: lab.hosts.len() - physical().count(),
             storage: lab.storage.len(),
             storage_ports: lab.storage.iter().map(|s| s.ports.len()).sum(),
             luns: lab.storage.iter().map(|s| s.luns.len()).sum(),
@@ -153,18 +157,24 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
     let mut of_hosts: Vec<BTreeSet<u16>> = vec![BTreeSet::new(); classes.hosts.len()];
     let mut of_storage: Vec<BTreeSet<u16>> = vec![BTreeSet::new(); classes.storage.len()];
     for &(h, s) in &classes.pairs {
-        of_hosts[h].extend(classes.storage[s].ports.iter().map(|p| p.0));
-        of_storage[s].extend(classes.hosts[h].ports.iter().map(|p| p.0));
+        of_hosts[h].extend(classes.storage[s].ports.iter().map(|p| p.switch));
+        of_storage[s].extend(classes.hosts[h].ports.iter().map(|p| p.switch));
+    }
+    // By link: its port, and the switches that all who share it talk to.
+    let mut links: BTreeMap<usize, (Attachment, BTreeSet<u16>)> = BTreeMap::new();
+    for (list, nodes, partners) in
+        [(&classes.hosts, &network.hosts, of_hosts), (&classes.storage, &network.storage, of_storage)]
+    {
+        for (class, targets) in list.iter().zip(partners) {
+            for at in class.members.iter().flat_map(|&node| &nodes[usize::from(node)]) {
+                links.entry(at.link).or_insert_with(|| (*at, BTreeSet::new())).1.extend(&targets);
+            }
+        }
     }
     // By source switch: bytes per second of the ports there, and the switches that they talk to.
     let mut sources: BTreeMap<u16, BTreeMap<BTreeSet<u16>, u64>> = BTreeMap::new();
-    for (list, partners) in [(&classes.hosts, of_hosts), (&classes.storage, of_storage)] {
-        for (class, targets) in list.iter().zip(partners) {
-            for &(switch, bytes_per_s) in &class.ports {
-                let total = bytes_per_s * class.members.len() as u64;
-                *sources.entry(switch).or_default().entry(targets.clone()).or_insert(0) += total;
-            }
-        }
+    for (at, targets) in links.into_values() {
+        *sources.entry(at.switch).or_default().entry(targets).or_insert(0) += at.bytes_per_s;
     }
     for (&source, by_targets) in &sources {
         let all: BTreeSet<u16> = by_targets.keys().flatten().copied().collect();
@@ -213,10 +223,10 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
     for &(h, s) in &classes.pairs {
         let (hosts, storage) = (&classes.hosts[h], &classes.storage[s]);
         let (mut port_pairs, mut shortest, mut links) = (0, 0_u64, u32::MAX);
-        for &(to, _) in &storage.ports {
+        for to in storage.ports.iter().map(|p| p.switch) {
             let routes = routes.entry(to).or_insert_with(|| network.routes_to(to));
-            for &(from, _) in &hosts.ports {
-                let (ways, hops) = routes[usize::from(from)];
+            for from in &hosts.ports {
+                let (ways, hops) = routes[usize::from(from.switch)];
                 if ways > 0 {
                     port_pairs += 1;
                     shortest = shortest.saturating_add(ways);
@@ -224,11 +234,11 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
                 }
             }
         }
-        let disjoint = if port_pairs == 0 || hosts.ports.len().min(storage.ports.len()) == 1 {
+        let key = (switches(hosts), switches(storage));
+        let disjoint = if port_pairs == 0 || key.0.len().min(key.1.len()) == 1 {
             u32::from(port_pairs > 0)
         } else {
-            let key = (switches(hosts), switches(storage));
-            *flows.entry(key).or_insert_with(|| disjoint(network, &switches(hosts), &switches(storage)))
+            *flows.entry(key).or_insert_with_key(|(hosts, storage)| disjoint(network, hosts, storage))
         };
         let links = if port_pairs == 0 { 0 } else { links };
         let entry = found.entry((disjoint, port_pairs, shortest, links)).or_default();
@@ -252,8 +262,9 @@ fn paths(lab: &Lab, network: &Network, classes: &Classes) -> Vec<Paths> {
         .collect()
 }
 
+/// The switch of each link of the nodes of a class.
 fn switches(class: &Class) -> Vec<u16> {
-    let mut switches: Vec<u16> = class.ports.iter().map(|p| p.0).collect();
+    let mut switches: Vec<u16> = class.ports.iter().filter(|p| !p.shares_hba).map(|p| p.switch).collect();
     switches.sort_unstable();
     switches
 }
@@ -280,14 +291,14 @@ fn disjoint(network: &Network, hosts: &[u16], storage: &[u16]) -> u32 {
 }
 
 fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SinglePoint> {
-    let mut lost: BTreeMap<Part, BTreeSet<usize>> = BTreeMap::new();
+    let mut lost: BTreeMap<Part, BTreeSet<u16>> = BTreeMap::new();
     let whole = Remains::of(network, None, None);
     let joined: Vec<(usize, usize)> =
         (classes.pairs.iter().copied()).filter(|&(h, s)| whole.joins(&classes.hosts[h], &classes.storage[s])).collect();
     let mut cut = |part: Part, remains: Remains| {
         for &(h, s) in &joined {
             if !remains.joins(&classes.hosts[h], &classes.storage[s]) {
-                lost.entry(part).or_default().insert(h);
+                lost.entry(part).or_default().extend(&classes.hosts[h].members);
             }
         }
     };
@@ -301,32 +312,29 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
             cut(Part::Link(link), Remains::of(network, None, Some(group)));
         }
     }
-    let count = |classes_lost: &BTreeSet<usize>| -> usize {
-        classes_lost.iter().map(|&h| classes.hosts[h].members.len()).sum()
-    };
-    let mut points: Vec<(Part, usize)> = lost.iter().map(|(part, hosts)| (*part, count(hosts))).collect();
-    points.extend(lonely_ports(network, classes, &whole, &joined));
-    points.sort_unstable();
-    points.dedup();
-    points.into_iter().map(|(part, hosts)| SinglePoint { part, name: part_name(lab, part), hosts }).collect()
+    lonely_ports(network, classes, &whole, &joined, &mut lost);
+    (lost.into_iter())
+        .map(|(part, hosts)| SinglePoint { part, name: part_name(lab, part), hosts: hosts.len() })
+        .collect()
 }
 
-/// HBAs and storage ports, with their links, that alone lead from one side of a pair to the other.
+/// Adds HBAs and storage ports, with their links, that alone lead from one side of a pair to the other.
 fn lonely_ports(
     network: &Network,
     classes: &Classes,
     whole: &Remains,
     joined: &[(usize, usize)],
-) -> Vec<(Part, usize)> {
+    lost: &mut BTreeMap<Part, BTreeSet<u16>>,
+) {
     // The port of a class, and the hosts that depend on it.
     let mut hbas: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut ports: BTreeMap<(usize, usize), BTreeSet<usize>> = BTreeMap::new();
     for &(h, s) in joined {
         let (hosts, storage) = (&classes.hosts[h], &classes.storage[s]);
         let only = |mine: &Class, other: &Class| -> Option<usize> {
-            let mut leading = (mine.ports.iter().enumerate())
-                .filter(|(_, (switch, _))| other.ports.iter().any(|(o, _)| whole.is_joined(*switch, *o)))
-                .map(|(i, _)| i);
+            let leads = |port: &Port| other.ports.iter().any(|o| whole.is_joined(port.switch, o.switch));
+            let mut leading =
+                (mine.ports.iter().enumerate()).filter(|(_, p)| !p.shares_hba && leads(p)).map(|(i, _)| i);
             let first = leading.next();
             first.filter(|_| leading.next().is_none())
         };
@@ -337,23 +345,23 @@ fn lonely_ports(
             ports.entry((s, port)).or_default().insert(h);
         }
     }
-    let mut points = Vec::new();
     for (class, port) in hbas {
         for &host in &classes.hosts[class].members {
             let at = network.hosts[usize::from(host)][port];
-            points.push((Part::Hba(host, at.port), 1));
-            points.push((Part::Link(at.link), 1));
+            for part in [Part::Hba(at.owner, at.port), Part::Link(at.link)] {
+                lost.entry(part).or_default().insert(host);
+            }
         }
     }
     for ((class, port), hosts) in ports {
-        let count = hosts.iter().map(|&h| classes.hosts[h].members.len()).sum();
+        let hosts: BTreeSet<u16> = hosts.iter().flat_map(|&h| &classes.hosts[h].members).copied().collect();
         for &storage in &classes.storage[class].members {
             let at = network.storage[usize::from(storage)][port];
-            points.push((Part::StoragePort(storage, at.port), count));
-            points.push((Part::Link(at.link), count));
+            for part in [Part::StoragePort(at.owner, at.port), Part::Link(at.link)] {
+                lost.entry(part).or_default().extend(&hosts);
+            }
         }
     }
-    points
 }
 
 fn part_name(lab: &Lab, part: Part) -> String {
@@ -388,6 +396,6 @@ impl Remains {
     }
 
     fn joins(&self, hosts: &Class, storage: &Class) -> bool {
-        (hosts.ports.iter()).any(|(a, _)| storage.ports.iter().any(|(b, _)| self.is_joined(*a, *b)))
+        (hosts.ports.iter()).any(|a| storage.ports.iter().any(|b| self.is_joined(a.switch, b.switch)))
     }
 }

@@ -12,11 +12,15 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Nodes    {} switch{}, {} with {}, {} with {} and {}",
+            "Nodes    {} switch{}, {} with {}{}, {} with {} and {}",
             self.switches,
             if self.switches == 1 { "" } else { "es" },
             plural(self.hosts, "host"),
             plural(self.hbas, "HBA"),
+            match self.virtual_machines {
+                0 => String::new(),
+                machines => format!(" and {}", plural(machines, "virtual machine")),
+            },
             plural(self.storage, "storage system"),
             plural(self.storage_ports, "port"),
             plural(self.luns, "LUN")
@@ -36,7 +40,10 @@ impl Report {
         if self.isl_groups.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\nOversubscription of ISLs: bandwidth of the ports behind them (smaller side) to their own")?;
+        writeln!(
+            f,
+            "\nOversubscription of ISLs: bandwidth of the ports whose workloads cross them (smaller side) to their own"
+        )?;
         // Alike groups share a row.
         let mut rows: BTreeMap<(u64, u64, usize), Vec<&IslGroup>> = BTreeMap::new();
         for group in &self.isl_groups {
@@ -48,10 +55,13 @@ impl Report {
         for groups in rows.into_values().take(MAX_ROWS) {
             let first = groups[0];
             let names: Vec<String> = (groups.iter()).map(|g| format!("{}-{}", g.switches[0], g.switches[1])).collect();
+            let ratio = match first.oversubscription {
+                0.0 => "  unused".to_owned(),
+                ratio => format!("{:>6}:1", decimals(ratio)),
+            };
             writeln!(
                 f,
-                "  {:>7}:1  {} × {}, {} each: {}",
-                decimals(first.oversubscription),
+                "  {ratio:>9}  {} × {}, {} each: {}",
                 groups.len(),
                 plural(first.links.len(), "link"),
                 megabytes(first.bytes_per_s as f64),
