@@ -25,6 +25,7 @@ pub mod fspf;
 pub mod ils;
 pub mod isolation;
 pub mod names;
+pub mod nbd;
 pub mod nport;
 pub mod scsi;
 pub mod switch;
