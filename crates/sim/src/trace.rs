@@ -58,6 +58,10 @@ enum Length {
     Until(u64),
     /// A primitive signal.
     Word,
+    /// Nothing follows until there is light again.
+    Dark,
+    /// Light again.
+    Light,
 }
 
 impl Trace {
@@ -107,6 +111,13 @@ impl Trace {
                     length: Length::Word,
                     text: "R_RDY".to_owned(),
                 },
+                ObservedKind::Light { at_ps, up } => Line {
+                    start_ps: *at_ps,
+                    number: self.next,
+                    backward,
+                    length: if *up { Length::Light } else { Length::Dark },
+                    text: if *up { "link up" } else { "link down" }.to_owned(),
+                },
             };
             self.next += 1;
             self.pending.push(Reverse(line));
@@ -124,13 +135,14 @@ impl Trace {
             let Some(Reverse(line)) = self.pending.pop() else { break };
             let ended_ps = &mut self.ended_ps[usize::from(line.backward)];
             let (from_ps, idle) = (*ended_ps, self.word_ps);
-            let gap_ps = line.start_ps.saturating_sub(from_ps);
+            let gap_ps = if line.length == Length::Light { 0 } else { line.start_ps.saturating_sub(from_ps) };
             let words = (u128::from(gap_ps) * u128::from(idle.1) / u128::from(idle.0.max(1))) as u64;
             let end_ps = match line.length {
                 Length::Until(end_ps) => end_ps,
                 Length::Word => line.start_ps + idle.0 / idle.1.max(1),
+                Length::Dark | Length::Light => line.start_ps,
             };
-            *ended_ps = end_ps.max(from_ps);
+            *ended_ps = if line.length == Length::Light { end_ps } else { end_ps.max(from_ps) };
             if words > 0 {
                 let since = format!("{}.{:03}", from_ps / 1_000, from_ps % 1_000);
                 self.write(out, line.start_ps, line.backward, &format!("IDLE x {words} since {since}"));

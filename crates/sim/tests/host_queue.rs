@@ -182,6 +182,8 @@ struct Model {
     touched: u64,
     sweep: u64,
     head: Option<(u16, u64)>,
+    /// Requests without a path.
+    parked: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -204,7 +206,7 @@ impl Waiting {
 
 impl Model {
     fn push(&mut self, request: Request, number: u32) -> bool {
-        let count: usize = self.waiting.iter().map(|w| w.requests.len()).sum();
+        let count = self.waiting.iter().map(|w| w.requests.len()).sum::<usize>() + self.parked;
         if self.config.max_waiting.is_some_and(|max| count >= max as usize) {
             return false;
         }
@@ -378,6 +380,7 @@ proptest! {
             touched: 0,
             sweep: 0,
             head: None,
+            parked: 0,
         };
         let mut outstanding: Vec<CommandId> = Vec::new();
         let mut parked: Vec<CommandId> = Vec::new();
@@ -454,8 +457,10 @@ proptest! {
                 }
             }
             prop_assert_eq!(queue.outstanding().level(), outstanding.len() as u64);
+            let without_path: usize = parked.iter().map(|id| under_way[id].1.len()).sum();
             let waiting: usize = model.waiting.iter().map(|w| w.requests.len()).sum();
-            prop_assert_eq!(queue.waiting().level(), waiting as u64);
+            prop_assert_eq!(queue.waiting().level(), (waiting + without_path) as u64);
+            model.parked = without_path;
         }
         // Drain: everything taken ends exactly once.
         for id in outstanding.into_iter().chain(parked) {

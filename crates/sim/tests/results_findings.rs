@@ -165,3 +165,49 @@ fn a_host_without_a_path_fails_its_requests() {
     assert_eq!(results.totals.paths_lost, 1);
     assert!(results.links[1].down_s > 0.39);
 }
+
+/// A host that loses its only path at 100 ms while requests go on coming.
+const NO_PATH: &str = r#"
+[run]
+duration = "1s"
+warmup = "0s"
+[switch.edge]
+[host.server]
+multipath = { no_path_timeout = "10s" }
+[storage.disk]
+[[link]]
+from = "server"
+to = "edge"
+[[link]]
+from = "disk"
+to = "edge"
+[workload.reads]
+hosts = "server"
+targets = "disk"
+arrivals = "poisson 1k/s"
+[[fault]]
+kind = "link-down"
+link = "disk-edge"
+at = "100ms"
+"#;
+
+#[test]
+fn requests_without_a_path_wait_and_the_stall_lasts_from_the_last_end() {
+    let results = run(&lab(NO_PATH));
+    let host = &results.hosts[0];
+    let held = host.io.ios_offered - host.io.ios_completed - host.io.ios_failed;
+    assert!(held > 700, "{held}");
+    assert!((host.waiting.mean - 400.0).abs() < 60.0, "{:?}", host.waiting);
+    assert!(host.waiting.max + host.outstanding.max >= held, "{:?}", host.waiting);
+    assert!(host.longest_stall_s > 0.89, "{}", host.longest_stall_s);
+}
+
+#[test]
+fn requests_without_a_path_count_against_the_limit_of_those_that_wait() {
+    let results = run(&lab_with(NO_PATH, "", &["host.server.max_waiting=10"]));
+    let host = &results.hosts[0];
+    let held = host.io.ios_offered - host.io.ios_completed - host.io.ios_failed;
+    assert_eq!(host.waiting.max, 10);
+    assert!((10..=10 + host.outstanding.max).contains(&held), "{held}");
+    assert!(host.ios_refused > 700, "{}", host.ios_refused);
+}

@@ -79,3 +79,20 @@ fn credits_fall_with_each_frame_and_never_below_zero() {
         .collect();
     assert!(credits.len() > 100 && credits.iter().all(|&c| c < 16), "{:?}", credits.iter().max());
 }
+
+#[test]
+fn a_dark_link_carries_no_idle() {
+    let fault = "[[fault]]\nat = \"2ms\"\nfor = \"3ms\"\nkind = \"link-down\"\nlink = \"server-edge\"";
+    let text = trace(&lab_with(TINY, fault, &["run.duration=8ms"]), "server-edge");
+    let time = |line: &str| line.split_whitespace().next().and_then(|t| t.parse::<f64>().ok()).expect("a time");
+    for way in [" > ", " < "] {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && line.contains(way)).collect();
+        let place = |what: &str| lines.iter().position(|line| line.ends_with(what)).unwrap_or_else(|| panic!("{text}"));
+        let (down, up) = (place("link down"), place("link up"));
+        assert_eq!(up, down + 1, "nothing passes in between");
+        assert!((time(lines[up]) - time(lines[down]) - 3e6).abs() < 1.0);
+        let next = lines[up + 1];
+        let since = next.split(" since ").nth(1).and_then(|since| since.parse::<f64>().ok());
+        assert!(since.is_none_or(|since| since >= time(lines[up])), "{next}");
+    }
+}

@@ -14,7 +14,7 @@ pub struct HostResult {
     pub io: IoStats,
     /// Distribution of `latency`; may be left out (empty) in labs with very many hosts.
     pub latency_histogram: Vec<HistogramBucket>,
-    /// Requests that wait for a place in the outstanding queue.
+    /// Requests that wait for a place in the outstanding queue, or for a path.
     pub waiting: QueueDepth,
     /// Requests that are sent and not yet ended.
     pub outstanding: QueueDepth,

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// Keys that mean nothing for a machine with links of its own.
 const VIRTUAL_ONLY: [&str; 3] = ["start", "interval", "login"];
+/// Keys that describe hardware, which a virtual machine shares with its hypervisor.
+const HARDWARE: [&str; 5] = ["bus.bits", "bus.clock", "bus.shared_by", "data_frames_in_flight", "frame_buffers"];
 
 /// Fills `virtual_machine` of the hosts of `lab`; `places`: where they are written.
 pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) {
@@ -19,9 +21,15 @@ pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: 
     for (host, place) in lab.hosts.iter_mut().zip(places) {
         let element = &*place.element;
         let Some((text, origin)) = element.patterns("on").first() else {
-            useless_keys(element, sink);
+            if !element.is_given("on") {
+                useless_keys(element, &VIRTUAL_ONLY, NO_MACHINE, sink);
+            }
             continue;
         };
+        useless_keys(element, &HARDWARE, NO_HARDWARE, sink);
+        // A preset may have given it hardware.
+        host.bus = None;
+        host.hbas.iter_mut().for_each(|hba| hba.data_frames_in_flight = None);
         let Some(hypervisors) = budget.expand(text, origin, sink).filter(|names| !names.is_empty()) else {
             continue;
         };
@@ -46,17 +54,18 @@ pub(super) fn build(lab: &mut Lab, names: &Names, places: &[Where<'_>], budget: 
     }
 }
 
-fn useless_keys(element: &Element<'_>, sink: &mut Sink) {
-    for key in VIRTUAL_ONLY.into_iter().filter(|key| element.is_given(key)) {
+/// What a host is for which keys mean nothing, and the remedy.
+type Useless = (&'static str, &'static str);
+const NO_MACHINE: Useless =
+    ("a host that is no virtual machine", "add `on` with the name of its hypervisor, or remove it");
+const NO_HARDWARE: Useless =
+    ("a virtual machine, which uses the hardware of its hypervisor", "give it to the hypervisor");
+
+fn useless_keys(element: &Element<'_>, keys: &[&str], (host, remedy): Useless, sink: &mut Sink) {
+    for key in keys.iter().filter(|key| element.is_given(key)) {
         let origin = element.origin(key);
-        if element.is_given("on") || sink.knows(CONFLICT, &origin) {
-            continue;
+        if !sink.knows(CONFLICT, &origin) {
+            sink.error(CONFLICT, &origin, format!("`{key}` means nothing for {host}"), remedy);
         }
-        sink.error(
-            CONFLICT,
-            &origin,
-            format!("`{key}` means nothing for a host that is no virtual machine"),
-            "add `on` with the name of its hypervisor, or remove it",
-        );
     }
 }

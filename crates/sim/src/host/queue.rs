@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 ///        refused                      parked
 /// ```
 ///
+/// A parked command has no path: its requests wait, and count so, until there is one.
+///
 /// A waiting request may be merged with others that are contiguous, on the same LUN and of the same direction; then
 /// they travel as one command and each ends with it, by its own arrival time. The newest command that ends where the
 /// request begins is tried first, then the newest that begins where the request ends. A request that closes the gap
@@ -151,7 +153,7 @@ impl IoQueue {
     pub fn complete(&mut self, id: CommandId, now_ps: u64, mut each: impl FnMut(Member)) -> bool {
         match self.pool.stage(id) {
             Stage::Outstanding => self.outstanding.lower(now_ps, 1),
-            Stage::Parked => {}
+            Stage::Parked => self.waiting.lower(now_ps, self.requests_of(id)),
             Stage::Free | Stage::Waiting => return false,
         }
         let ended = &mut self.counters.ended;
@@ -162,13 +164,14 @@ impl IoQueue {
         true
     }
 
-    /// An outstanding command has no path and waits for one, without counting as outstanding. `false`, and nothing
-    /// happens, if it is not outstanding.
+    /// An outstanding command has no path: its requests wait again, for one. `false`, and nothing happens, if it is not
+    /// outstanding.
     pub fn park(&mut self, id: CommandId, now_ps: u64) -> bool {
         let outstanding = self.pool.stage(id) == Stage::Outstanding;
         if outstanding {
             self.pool.set_stage(id, Stage::Parked);
             self.outstanding.lower(now_ps, 1);
+            self.waiting.raise(now_ps, self.requests_of(id));
         }
         outstanding
     }
@@ -179,9 +182,14 @@ impl IoQueue {
         let parked = self.pool.stage(id) == Stage::Parked;
         if parked {
             self.pool.set_stage(id, Stage::Outstanding);
+            self.waiting.lower(now_ps, self.requests_of(id));
             self.outstanding.raise(now_ps, 1);
         }
         parked
+    }
+
+    fn requests_of(&self, id: CommandId) -> u64 {
+        self.pool.get(id).map_or(0, |command| u64::from(command.requests))
     }
 
     /// A command that has not ended.
@@ -189,7 +197,7 @@ impl IoQueue {
         self.pool.get(id)
     }
 
-    /// Requests waiting, over time.
+    /// Requests waiting, for a slot or for a path, over time.
     pub fn waiting(&self) -> &TimeWeighted {
         &self.waiting
     }

@@ -43,6 +43,7 @@ impl Net {
                 End::NPort(nport) => self.forget_waiting(nport),
                 End::Switch { switch, port } => self.forget_output(switch, port),
             }
+            self.observe_light(number);
         }
     }
 
@@ -61,6 +62,7 @@ impl Net {
             if let End::NPort(nport) = lane.from {
                 self.nports[usize::from(nport)].not_before_ps = 0;
             }
+            self.observe_light(number);
         }
         self.try_send(2 * u32::from(link));
         self.try_send(2 * u32::from(link) + 1);

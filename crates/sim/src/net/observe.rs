@@ -2,7 +2,7 @@
 
 use super::Net;
 use super::frame_ref::FrameRef;
-use super::lane::Sent;
+use super::lane::{Lane, Sent};
 use sanloom_wire::Header;
 
 /// Something that passed on a watched lane.
@@ -34,6 +34,13 @@ pub enum ObservedKind {
     RRdy {
         /// It leaves the receiver.
         at_ps: u64,
+    },
+    /// The light went out or came back.
+    Light {
+        /// When.
+        at_ps: u64,
+        /// It came back.
+        up: bool,
     },
 }
 
@@ -93,6 +100,13 @@ impl Net {
         let credits = self.lanes[lane as usize].credits_at(sent.start_ps);
         let kind = ObservedKind::Frame { frame, start_ps: sent.start_ps, end_ps: sent.end_ps, message };
         self.observed.push(Observed { lane, credits, kind });
+    }
+
+    pub(super) fn observe_light(&mut self, lane: u32) {
+        let Lane { credits, up, watched, .. } = self.lanes[lane as usize];
+        if watched {
+            self.observed.push(Observed { lane, credits, kind: ObservedKind::Light { at_ps: self.now, up } });
+        }
     }
 
     pub(super) fn observe_r_rdy(&mut self, lane: u32, at_ps: u64) {

@@ -8,12 +8,13 @@ use super::path::{PathTable, Paths};
 use super::processor::SwitchProcessor;
 use super::storage::Controller;
 use super::{FramePool, StorageNode, Timers, World};
+use crate::host::FrameWindow;
 use crate::net::{End, Lane, NPortPlan, Net, NetPlan, SwitchPlan};
 use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
-use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
+use sanloom_core::config::{self, IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
 use sanloom_core::domain::DomainConfig;
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig, IslConfig};
@@ -60,6 +61,9 @@ impl World {
             timers,
             path_table: PathTable::new(&lab.storage),
             faults: Default::default(),
+            windows: owners[..physical].iter().map(|&owner| window(&lab, owner)).collect(),
+            short_of_frames: Default::default(),
+            room_made: false,
             dma: FramePool::default(),
             command_log: None,
             ended: Default::default(),
@@ -257,10 +261,11 @@ impl World {
         let systems: Vec<(u16, u16)> =
             used.iter().map(|&s| (s, self.lab.storage[usize::from(s)].ports.len() as u16)).collect();
         let digits = digits(self.lab.hosts.len());
+        let on = |other: &config::Host| other.virtual_machine.is_some_and(|vm| usize::from(vm.on) == host);
         let plan = HostPlan {
+            shares_hbas: config.virtual_machine.is_some() || self.lab.hosts.iter().any(on),
             nports,
             streams,
-            frame_bytes: config.hbas.iter().map(|hba| hba.receive_size_bytes).collect(),
             digits,
             paths: Paths::new(&config.multipath, config.hbas.len() as u16, &systems),
             series: Series::new(0, 0, 1, 2),
@@ -326,6 +331,17 @@ fn virtual_owners(lab: &Lab) -> impl Iterator<Item = Owner> + '_ {
 }
 
 /// The HBA that carries a virtual port at first.
+/// What may be in flight on an N_Port that is a piece of hardware.
+fn window(lab: &Lab, owner: Owner) -> FrameWindow {
+    match owner {
+        Owner::Host { host, hba } => {
+            let hba = &lab.hosts[usize::from(host)].hbas[usize::from(hba)];
+            FrameWindow::new(hba.data_frames_in_flight, u32::from(hba.receive_size_bytes))
+        }
+        Owner::Storage { .. } => FrameWindow::new(None, 1),
+    }
+}
+
 fn carrier(lab: &Lab, owners: &[Owner], owner: Owner) -> Option<u16> {
     let Owner::Host { host, hba } = owner else { return None };
     let vm = lab.hosts[usize::from(host)].virtual_machine?;

@@ -25,6 +25,7 @@ pub use node::{NodePort, Owner};
 pub use path::{Path, Paths, System};
 pub use storage::{Controller, Ended};
 
+use crate::host::FrameWindow;
 use crate::net::{Fate, FrameRef, Lane, LaneCount, Loss, Lost, Net, NetEvent, Place};
 pub use control::SwitchNode;
 use path::PathTable;
@@ -102,6 +103,12 @@ pub struct World {
     zone_database: Zones,
     faults: faults::Schedule,
     dma: FramePool,
+    /// Data frames in flight, by N_Port; virtual ports use that of the HBA that carries them.
+    windows: Vec<FrameWindow>,
+    /// Hosts that have a command for which no HBA has had room, and that somebody else on the HBA may make room for.
+    short_of_frames: VecDeque<u16>,
+    /// A command has ended that left room for them.
+    room_made: bool,
     /// Requests to the services of switches and how they were answered, if somebody wants to know.
     pub command_log: Option<CommandLog>,
     ended: VecDeque<(u16, u16, u64, Outcome)>,
@@ -120,7 +127,7 @@ impl World {
                 NetEvent::Local { switch, port, frame } => self.local(switch, port, frame),
                 NetEvent::Timer(timer) => self.timer(timer),
             }
-            if !self.ended.is_empty() {
+            if !self.ended.is_empty() || self.room_made {
                 self.settle();
             }
         }

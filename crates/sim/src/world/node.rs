@@ -62,7 +62,7 @@ impl World {
                 let nport = self.addressee_of_data(plane, frame.d_id());
                 let node = &self.nodes[usize::from(nport)];
                 if let Owner::Host { host, hba } = node.owner
-                    && let Some(done_ps) = self.hosts[usize::from(host)].occupy_bus(now, hba, frame.len_bytes())
+                    && let Some(done_ps) = self.occupy_bus(now, plane, frame.len_bytes())
                 {
                     self.host_dma_in(host, hba, done_ps, plane, frame);
                     return;
@@ -262,7 +262,7 @@ impl World {
         {
             match output {
                 initiator::Output::Send(frame) => self.net.send_message(plane, frame),
-                initiator::Output::Transmit(seq) => self.host_transmit(host, hba, plane, seq),
+                initiator::Output::Transmit(seq) => self.host_transmit(host, plane, seq),
                 initiator::Output::Done { tag, ox_id, outcome } => {
                     if !matches!(outcome, initiator::Outcome::Completed { .. }) {
                         let s_id = self.own_id_on_shared_plane(nport);

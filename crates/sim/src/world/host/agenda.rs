@@ -3,7 +3,7 @@
 use super::{Job, Stage};
 use crate::host::Input as MultipathInput;
 use crate::net::{FrameRef, NEVER};
-use crate::world::World;
+use crate::world::{Owner, World};
 use sanloom_core::exchange::SeqTx;
 use std::cmp::Reverse;
 
@@ -97,19 +97,34 @@ impl World {
     }
 
     /// Write data goes out, over the bus if there is one.
-    pub(in crate::world) fn host_transmit(&mut self, host: u16, hba: u16, plane: u16, mut seq: SeqTx) {
+    pub(in crate::world) fn host_transmit(&mut self, host: u16, plane: u16, mut seq: SeqTx) {
         let now = self.net.now();
-        if self.hosts[usize::from(host)].buses.is_empty() {
+        if !self.has_bus(plane) {
             self.net.send_data(plane, seq);
             return;
         }
         while let Some(frame) = seq.next_frame() {
-            let node = &mut self.hosts[usize::from(host)];
-            if let Some(done_ps) = node.occupy_bus(now, hba, frame.len) {
+            if let Some(done_ps) = self.occupy_bus(now, plane, frame.len) {
                 let slot = self.dma.insert(plane, FrameRef::data(&seq, &frame));
-                node.plan(done_ps, Job::DmaOut(slot));
+                self.hosts[usize::from(host)].plan(done_ps, Job::DmaOut(slot));
             }
         }
         self.arm_host(host);
+    }
+
+    fn has_bus(&self, plane: u16) -> bool {
+        match self.nodes[usize::from(plane)].owner {
+            Owner::Host { host, .. } => !self.hosts[usize::from(host)].buses.is_empty(),
+            Owner::Storage { .. } => false,
+        }
+    }
+
+    /// When the bus behind an N_Port will have moved a frame, `None` if there is no bus.
+    #[inline]
+    pub(in crate::world) fn occupy_bus(&mut self, now: u64, plane: u16, bytes: u16) -> Option<u64> {
+        match self.nodes[usize::from(plane)].owner {
+            Owner::Host { host, hba } => self.hosts[usize::from(host)].occupy_bus(now, hba, bytes),
+            Owner::Storage { .. } => None,
+        }
     }
 }

@@ -46,23 +46,38 @@ impl World {
         }
     }
 
-    /// Sends waiting requests while the limits allow it.
+    /// Sends waiting requests while the limits allow it, if no others wait for the same HBAs.
     pub(in crate::world) fn pump(&mut self, host: u16) {
+        if self.hosts[usize::from(host)].shares_hbas && !self.short_of_frames.is_empty() {
+            self.wait_for_frames(host);
+            self.room_made = true;
+        } else {
+            self.send_waiting(host);
+        }
+    }
+
+    fn send_waiting(&mut self, host: u16) {
         let now = self.net.now();
         loop {
             let node = &mut self.hosts[usize::from(host)];
             let Some((id, command)) = node.queue.peek() else { break };
             let Some(system) = node.paths.system_of(command.lun.storage) else { break };
-            let windows = &node.windows;
+            let (windows, nodes, nports) = (&self.windows, &self.nodes, &node.nports);
             let entry = node.paths.system(system);
             let per_hba = entry.ports;
-            let choice =
-                entry.multipath.choose(command.bytes, |path| windows[usize::from(path / per_hba)].fits(command.bytes));
-            let path = match choice {
-                Choice::Busy => break,
+            let plane_of = |path: u16| nodes[usize::from(nports[usize::from(path / per_hba.max(1))])].plane;
+            let fits = |path: u16| windows[usize::from(plane_of(path))].fits(command.bytes);
+            let path = match entry.multipath.choose(command.bytes, fits) {
+                Choice::Busy => {
+                    if node.shares_hbas {
+                        self.wait_for_frames(host);
+                    }
+                    break;
+                }
                 Choice::Path(path) => path,
                 Choice::NoPath => u16::MAX,
             };
+            let plane = if path == u16::MAX { 0 } else { plane_of(path) };
             node.queue.pop(now);
             let index = id.0 as usize;
             if node.commands.len() <= index {
@@ -73,6 +88,7 @@ impl World {
                 system,
                 path,
                 hba: path / per_hba.max(1),
+                plane,
                 attempts: 0,
                 generation,
                 bytes: command.bytes,
@@ -82,7 +98,7 @@ impl World {
             if path == u16::MAX {
                 self.wait_for_path(host, id.0);
             } else {
-                node.windows[usize::from(path / per_hba)].take(command.bytes);
+                self.windows[usize::from(plane)].take(command.bytes);
                 self.prepare(host, id.0);
             }
         }
@@ -135,6 +151,14 @@ impl World {
 
     /// Handles commands that initiators have ended, until there are none.
     pub(in crate::world) fn settle(&mut self) {
+        self.settle_ended();
+        while std::mem::take(&mut self.room_made) {
+            self.share_frames();
+            self.settle_ended();
+        }
+    }
+
+    fn settle_ended(&mut self) {
         while let Some((host, hba, tag, outcome)) = self.ended.pop_front() {
             let now = self.net.now();
             let node = &mut self.hosts[usize::from(host)];
@@ -150,6 +174,23 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Somebody may have made room on an HBA: those who wait for it try, whoever got something last comes last.
+    fn share_frames(&mut self) {
+        let mut served = Vec::new();
+        for _ in 0..self.short_of_frames.len() {
+            let Some(host) = self.short_of_frames.pop_front() else { break };
+            let before = self.hosts[usize::from(host)].queue.waiting().level();
+            self.hosts[usize::from(host)].is_short_of_frames = false;
+            self.send_waiting(host);
+            let node = &self.hosts[usize::from(host)];
+            if node.is_short_of_frames && node.queue.waiting().level() < before {
+                self.short_of_frames.pop_back();
+                served.push(host);
+            }
+        }
+        self.short_of_frames.extend(served);
     }
 
     pub(super) fn seen(&mut self, host: u16, hba: u16, seen: Seen) {
@@ -168,6 +209,14 @@ impl World {
             self.command_ended(host, tag, outcome);
         }
         self.pump(host);
+    }
+
+    /// The host gets its turn when those before it have had theirs.
+    fn wait_for_frames(&mut self, host: u16) {
+        let node = &mut self.hosts[usize::from(host)];
+        if !std::mem::replace(&mut node.is_short_of_frames, true) {
+            self.short_of_frames.push_back(host);
+        }
     }
 
     fn command_ended(&mut self, host: u16, tag: u64, outcome: Outcome) {
@@ -193,7 +242,8 @@ impl World {
                     self.drain_paths(host, sent.system);
                 }
                 let node = &mut self.hosts[usize::from(host)];
-                node.windows[usize::from(sent.hba)].give_back(sent.bytes);
+                self.windows[usize::from(sent.plane)].give_back(sent.bytes);
+                self.room_made |= !self.short_of_frames.is_empty();
                 node.measured.command_latency.record_ps(now - sent.sent_ps);
                 self.finish(host, command, true);
             }
@@ -242,9 +292,9 @@ impl World {
             return;
         }
         let (system, path, bytes) = (sent.system, sent.path, sent.bytes);
-        let hba = usize::from(sent.hba);
+        self.windows[usize::from(sent.plane)].give_back(bytes);
+        self.room_made |= !self.short_of_frames.is_empty();
         sent.path = u16::MAX;
-        node.windows[hba].give_back(bytes);
         node.paths.system(system).multipath.release(path, bytes, End::NotDone);
     }
 

@@ -5,7 +5,7 @@ mod commands;
 mod paths;
 
 use super::path::Paths;
-use crate::host::{Bus, Cpu, FrameWindow, Interrupts, IoQueue, Member};
+use crate::host::{Bus, Cpu, Interrupts, IoQueue, Member};
 use crate::net::NEVER;
 use crate::stats::{LatencyHistogram, Series, Summary};
 use crate::workload::Stream;
@@ -31,7 +31,7 @@ pub struct HostNode {
     pub cpu: Cpu,
     /// Interrupt coalescing, by HBA.
     pub interrupts: Vec<Interrupts>,
-    /// Buses; empty: infinitely fast.
+    /// Buses of its HBAs; empty: infinitely fast. A virtual machine has none: its data crosses that of its hypervisor.
     pub buses: Vec<Bus>,
     /// Paths to each storage system that it uses.
     pub paths: Paths,
@@ -40,7 +40,6 @@ pub struct HostNode {
     bus_config: Option<config::Bus>,
     cpu_per_io_ps: u64,
     retries: u8,
-    windows: Vec<FrameWindow>,
     commands: Vec<Sent>,
     /// Completions that no interrupt has shown yet, by HBA.
     unseen: Vec<std::collections::VecDeque<(u64, Outcome)>>,
@@ -49,6 +48,10 @@ pub struct HostNode {
     members: Vec<Member>,
     /// It makes no more requests.
     stopped: bool,
+    /// Others have virtual ports on the same HBAs.
+    shares_hbas: bool,
+    /// It is in [`World::short_of_frames`].
+    is_short_of_frames: bool,
     /// A virtual machine on its way to another hypervisor.
     pub(super) is_moving: bool,
 }
@@ -91,6 +94,8 @@ struct Sent {
     system: u16,
     path: u16,
     hba: u16,
+    /// The N_Port whose frame window has room for it.
+    plane: u16,
     attempts: u8,
     generation: u32,
     bytes: u32,
@@ -140,8 +145,8 @@ pub struct HostPlan {
     pub nports: Vec<u16>,
     /// Its streams, with the index of their workload.
     pub streams: Vec<(u16, Stream)>,
-    /// Largest data field of each HBA.
-    pub frame_bytes: Vec<u16>,
+    /// Others have virtual ports on the same HBAs.
+    pub shares_hbas: bool,
     /// Significant digits of its histograms.
     pub digits: u8,
     /// Paths.
@@ -182,18 +187,14 @@ impl HostNode {
             bus_config: config.bus,
             cpu_per_io_ps: config.cpu_per_io.0,
             retries: config.retries,
-            windows: config
-                .hbas
-                .iter()
-                .zip(&plan.frame_bytes)
-                .map(|(hba, &bytes)| FrameWindow::new(hba.data_frames_in_flight, u32::from(bytes)))
-                .collect(),
             commands: Vec::new(),
             unseen: vec![Default::default(); hbas],
             agenda: BinaryHeap::new(),
             next_job: 0,
             members: Vec::new(),
             stopped: false,
+            shares_hbas: plan.shares_hbas,
+            is_short_of_frames: false,
             is_moving: false,
         }
     }
@@ -252,6 +253,7 @@ impl Sent {
         system: 0,
         path: u16::MAX,
         hba: 0,
+        plane: 0,
         attempts: 0,
         generation: 0,
         bytes: 0,

@@ -24,8 +24,8 @@ impl World {
                 let sent = &mut node.commands[command as usize];
                 sent.path = path;
                 sent.hba = path / per_hba.max(1);
-                let hba = usize::from(sent.hba);
-                node.windows[hba].take(bytes);
+                sent.plane = self.nodes[usize::from(node.nports[usize::from(sent.hba)])].plane;
+                self.windows[usize::from(sent.plane)].take(bytes);
                 node.measured.retried += 1;
                 self.prepare(host, command);
             }
