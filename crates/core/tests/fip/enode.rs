@@ -168,11 +168,13 @@ fn clear(vx_ports: &[(FcId, Wwpn)]) -> Fip {
 }
 
 fn sent(outputs: &[Output]) -> Vec<&FipFrame> {
-    let fip = |output| match output {
-        &Output::Fip(ref frame) => Some(frame),
-        _ => None,
-    };
-    outputs.iter().filter_map(fip).collect()
+    let mut frames = Vec::new();
+    for output in outputs {
+        if let Output::Fip(frame) = output {
+            frames.push(frame);
+        }
+    }
+    frames
 }
 
 fn is_solicitation(outputs: &[Output], to: MacAddr) -> bool {
@@ -550,8 +552,8 @@ fn vlans_are_asked_for_three_times_or_until_an_answer() {
     };
     assert_eq!(bed.fip(&named), [], "nobody asked");
     bed.input(Input::DiscoverVlans);
-    let vlans = Output::Vlans { fcf: FCF, vlans: vec![100, 200] };
-    assert_eq!(bed.fip(&named), [vlans.clone()]);
-    assert_eq!(bed.fip(&named), [vlans], "another FCF may answer, too");
+    let vlans = [Output::Vlans { fcf: FCF, vlans: vec![100, 200] }];
+    assert_eq!(bed.fip(&named), vlans);
+    assert_eq!(bed.fip(&named), vlans, "another FCF may answer, too");
     assert_eq!(asked(&bed.ms(10_000)), 0);
 }
