@@ -374,7 +374,7 @@ pub struct Disk {
 #[derive(Debug)]
 enum State {
     NoPath,
-    Probing(Probe),
+    Probing(Box<Probe>),
     Ready,
     Resetting,
 }

@@ -118,7 +118,7 @@ impl Probe {
 impl Disk {
     /// Asks everything, from the beginning.
     pub(super) fn probe(&mut self) {
-        self.state = State::Probing(Probe::new());
+        self.state = State::Probing(Box::new(Probe::new()));
         self.probe_step();
     }
 
@@ -210,7 +210,7 @@ impl Disk {
     /// Requests fail; the questions begin again later.
     fn useless(&mut self, now: Instant, error: Error) {
         self.give_up(error);
-        self.state = State::Probing(Probe { retry_at: Some(now + SLOW_RETRY), ..Probe::new() });
+        self.state = State::Probing(Box::new(Probe { retry_at: Some(now + SLOW_RETRY), ..Probe::new() }));
     }
 
     /// All is known.
