@@ -6,9 +6,6 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::Path;
 use terminal_size::{Width, terminal_size_of};
 
-/// Columns of a table when the output is not a terminal.
-const PLAIN_WIDTH: usize = 100;
-
 /// Prints a text to standard output.
 ///
 /// # Errors
@@ -50,12 +47,14 @@ pub fn note(line: &str) {
     let _ = writeln!(stderr().lock(), "{line}");
 }
 
-/// Columns that a table on standard output may take.
+/// Columns that a table on standard output may take: those of the terminal, or what COLUMNS says; a file or another program gets
+/// tables whole.
 pub fn width() -> usize {
-    match terminal_size_of(stdout()) {
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|&columns| columns > 0);
+    columns.unwrap_or_else(|| match terminal_size_of(stdout()) {
         Some((Width(width), _)) if width > 0 => usize::from(width),
-        _ => PLAIN_WIDTH,
-    }
+        _ => usize::MAX,
+    })
 }
 
 /// Whether messages on standard error may have colours: on a terminal, unless NO_COLOR says no

@@ -91,7 +91,7 @@ pub fn table(verdicts: &[Verdict], width: usize) -> String {
         Column::left("Number"),
         Column::right("Paper"),
         Column::right("Ours"),
-        Column::left("Unit").rank(1),
+        Column::left("Unit"),
         Column::right("Ratio"),
         Column::right("Tolerance"),
         Column::left("Verdict"),

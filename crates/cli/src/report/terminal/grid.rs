@@ -4,6 +4,8 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, pre
 
 /// A name longer than this is cut in its middle when nothing else helps.
 const SHORTEST_NAME: usize = 12;
+/// Paragraphs are broken at the latest here, however wide the terminal is.
+const LONGEST_LINE: usize = 120;
 
 /// A column of a [`Grid`].
 pub struct Column {
@@ -68,6 +70,7 @@ impl Grid {
         if shown.is_empty() {
             return String::new();
         }
+        let mut left_out: Vec<&str> = Vec::new();
         while self.width_of(&shown) > width {
             let Some(at) = (1..shown.len())
                 .filter(|&at| self.columns[shown[at]].rank > 0)
@@ -75,7 +78,7 @@ impl Grid {
             else {
                 break;
             };
-            shown.remove(at);
+            left_out.push(self.columns[shown.remove(at)].title.as_str());
         }
         let over = self.width_of(&shown).saturating_sub(width);
         let name_width = self.column_width(0).saturating_sub(over).max(SHORTEST_NAME);
@@ -102,6 +105,14 @@ impl Grid {
         for line in table.lines() {
             out.push_str(line.trim_end());
             out.push('\n');
+        }
+        if !left_out.is_empty() {
+            left_out.reverse();
+            out.push_str(&wrap(
+                &format!("(no room for {}; a wider terminal or --json shows them)", left_out.join(", ")),
+                width,
+                1,
+            ));
         }
         out
     }
@@ -130,6 +141,7 @@ fn shortened(text: &str, width: usize) -> String {
 
 /// A paragraph broken at spaces, with an end of line; lines after the first are indented.
 pub fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let width = width.min(LONGEST_LINE);
     let mut out = String::new();
     let mut used = 0;
     let lead = text.chars().take_while(|c| *c == ' ').count();
