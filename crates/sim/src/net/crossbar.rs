@@ -331,6 +331,11 @@ impl Crossbar {
         self.inputs.iter_mut().for_each(|input| input.restart_counts(now));
     }
 
+    /// Gives back memory that no frame needs now.
+    pub fn trim(&mut self) {
+        self.inputs.iter_mut().for_each(Input::trim);
+    }
+
     /// Frames in all buffers.
     pub fn frames(&self) -> u64 {
         self.out.iter().map(|out| u64::from(out.frames)).sum()

@@ -209,6 +209,11 @@ impl Input {
         self.held_ps += end as i64 - slot.at_ps as i64;
     }
 
+    /// Gives back memory that no frame needs now.
+    pub(super) fn trim(&mut self) {
+        self.behind.take_if(|behind| behind.0.is_empty());
+    }
+
     /// The counters.
     pub(super) fn counted(&self) -> InputCount {
         let wait = WaitCount { sum_ps: self.wait_sum_ps, max_ps: self.wait_max_ps, buckets: self.wait_buckets };
