@@ -134,7 +134,8 @@ const LINE: u64 = 8;
 #[inline]
 fn home(key: u64, mask: usize) -> usize {
     // All bits of the hash count, so that keys whose last bits are the same spread over the places of the lines.
-    ((mix(key / LINE) >> 32) ^ key % LINE) as usize & mask
+    let line = mix(key / LINE) >> 32;
+    (line ^ (key % LINE)) as usize & mask
 }
 
 #[cfg(test)]
