@@ -153,6 +153,13 @@ enum Asker {
     Names,
 }
 
+/// Who asked for a change of zones, with the tag that it gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Requester {
+    Operator(u32),
+    NPort(u32),
+}
+
 /// The machines of one switch. See the [module](self).
 #[derive(Debug)]
 pub struct FabricSwitch {
@@ -168,6 +175,9 @@ pub struct FabricSwitch {
     legs: BTreeMap<u8, Vec<Leg>>,
     /// A port elsewhere whose name the next own object has.
     superseded: Option<FcId>,
+    /// Changes of zones that have not ended, by the tag that the zone server knows.
+    changes: BTreeMap<u32, Requester>,
+    next_change: u32,
     principal: Option<Wwnn>,
     members: Vec<(u8, Wwnn)>,
     outputs: VecDeque<Output>,
@@ -202,6 +212,8 @@ impl FabricSwitch {
             exchanges: Exchanges::new(config.services.e_d_tov),
             legs: BTreeMap::new(),
             superseded: None,
+            changes: BTreeMap::new(),
+            next_change: 0,
             principal: None,
             members: Vec::new(),
             outputs: VecDeque::new(),
@@ -209,6 +221,8 @@ impl FabricSwitch {
             next_notice: 0,
             config,
         };
+        let database = switch.config.zones.supported.then(|| switch.zones.database().clone());
+        switch.services.handle(now, switch::Input::ZoneDatabase(database));
         switch.settle(now);
         switch
     }
@@ -226,7 +240,7 @@ impl FabricSwitch {
                 self.services.handle(now, switch::Input::PortDown { port });
             }
             Input::Frame { port, frame } => self.frame(now, port, frame),
-            Input::ChangeZones { tag, change } => self.zones.handle(now, server::Input::Change { tag, change }),
+            Input::ChangeZones { tag, change } => self.change_zones(now, Requester::Operator(tag), change),
             Input::Retry { port } => {
                 let leader = self.config.leader(port);
                 if let Some(isl) = self.isls.get_mut(&leader) {
@@ -299,6 +313,22 @@ impl FabricSwitch {
             Asker::Zones => self.zones.handle(now, server::Input::Outcome { tag, outcome }),
             Asker::Paths => {}
             Asker::Names => self.names.handle(now, names::Input::Outcome { tag, outcome }),
+        }
+    }
+
+    fn change_zones(&mut self, now: Instant, requester: Requester, change: ZoneChange) {
+        let tag = self.next_change;
+        self.next_change = tag.wrapping_add(1);
+        self.changes.insert(tag, requester);
+        self.zones.handle(now, server::Input::Change { tag, change });
+    }
+
+    /// A change of zones has ended: told to who asked.
+    fn zones_changed(&mut self, now: Instant, tag: u32, result: Result<(), Vec<ChangeFailure>>) {
+        match self.changes.remove(&tag) {
+            Some(Requester::Operator(tag)) => self.event(Event::ZonesChanged { tag, result }),
+            Some(Requester::NPort(tag)) => self.services.handle(now, switch::Input::ZonesChanged { tag, result }),
+            None => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! What each machine of a switch says, carried to the next one.
 
-use super::{Asker, Event, FabricSwitch, Output};
+use super::{Asker, Event, FabricSwitch, Output, Requester};
 use crate::domain;
 use crate::eport;
 use crate::fabric::{Leg, ZoneSet};
@@ -107,6 +107,7 @@ impl FabricSwitch {
             match output {
                 server::Output::Send(send) => self.send(now, Asker::Zones, send),
                 server::Output::Changed { database, effective } => {
+                    self.services.handle(now, switch::Input::ZoneDatabase(Some(database.clone())));
                     if effective {
                         let zones = Arc::new(ZoneSet::new(&database.zoning()));
                         self.services.handle(now, switch::Input::Zoning(zones));
@@ -119,7 +120,7 @@ impl FabricSwitch {
                     }
                     self.isolate(now, port, Isolation::ZoneMerge { conflict: failure.to_string() });
                 }
-                server::Output::ChangeDone { tag, result } => self.event(Event::ZonesChanged { tag, result }),
+                server::Output::ChangeDone { tag, result } => self.zones_changed(now, tag, result),
             }
         }
         moved
@@ -216,6 +217,9 @@ impl FabricSwitch {
                     self.outputs.push_back(Output::Persist { port_name, port_id });
                 }
                 switch::Output::Peer(update) => self.tell_names(now, update),
+                switch::Output::ChangeZones { tag, change } => {
+                    self.change_zones(now, Requester::NPort(tag), change);
+                }
             }
         }
         moved
