@@ -23,13 +23,14 @@
 mod config;
 mod message;
 mod status;
+mod topology;
 mod wiring;
 
 pub use config::{FabricSwitchConfig, IslConfig};
 pub use status::{IslState, IslStatus};
 
 use crate::domain::{self, DomainManager};
-use crate::eport::{self, EPort};
+use crate::eport::{self, EPort, Neighbour};
 use crate::fabric::{FibDelta, Leg};
 use crate::fspf::{self, Fspf};
 use crate::ils::{Due, Exchanges, Outcome, Peer};
@@ -62,6 +63,14 @@ pub enum Input {
         port: u16,
         /// The message, whole.
         frame: Frame,
+    },
+    /// Something happened to the link of a port that those who registered for link incidents are to hear of. One that takes the
+    /// link down comes before its [`PortDown`](Input::PortDown), while the switch knows who was there.
+    Incident {
+        /// The port.
+        port: u16,
+        /// What happened (see [`link_incident::code`](sanloom_wire::els::link_incident::code)).
+        code: u8,
     },
     /// The operator wants the zones of the fabric changed.
     ChangeZones {
@@ -180,6 +189,8 @@ pub struct FabricSwitch {
     next_change: u32,
     principal: Option<Wwnn>,
     members: Vec<(u8, Wwnn)>,
+    /// The fabric configuration server does not know the latest of the other switches.
+    info_is_old: bool,
     outputs: VecDeque<Output>,
     /// Messages of other switches that nobody took.
     discarded: u64,
@@ -192,7 +203,7 @@ struct Isl {
     /// Its ports that have light.
     members: BTreeSet<u16>,
     machine: EPort,
-    neighbour: Option<Wwnn>,
+    neighbour: Option<Neighbour>,
     /// Frames of others may pass.
     open: bool,
     /// The zone server had it isolated, and still talks to the neighbour about the reason.
@@ -216,6 +227,7 @@ impl FabricSwitch {
             next_change: 0,
             principal: None,
             members: Vec::new(),
+            info_is_old: true,
             outputs: VecDeque::new(),
             discarded: 0,
             next_notice: 0,
@@ -240,6 +252,7 @@ impl FabricSwitch {
                 self.services.handle(now, switch::Input::PortDown { port });
             }
             Input::Frame { port, frame } => self.frame(now, port, frame),
+            Input::Incident { port, code } => self.services.handle(now, switch::Input::Incident { port, code }),
             Input::ChangeZones { tag, change } => self.change_zones(now, Requester::Operator(tag), change),
             Input::Retry { port } => {
                 let leader = self.config.leader(port);

@@ -17,13 +17,11 @@ impl FabricSwitch {
     /// Carries outputs until no machine has any.
     pub(super) fn settle(&mut self, now: Instant) {
         loop {
-            let moved = self.settle_ports(now)
-                | self.settle_domains(now)
-                | self.settle_zones(now)
-                | self.settle_paths(now)
-                | self.settle_names(now)
-                | self.settle_services(now);
-            if !moved {
+            let others =
+                self.settle_ports(now) | self.settle_domains(now) | self.settle_paths(now) | self.settle_names(now);
+            self.info_is_old |= others;
+            let own = self.settle_zones(now) | self.settle_services(now);
+            if !others && !own {
                 return;
             }
         }
@@ -45,7 +43,6 @@ impl FabricSwitch {
         match output {
             eport::Output::Send(send) => self.send(now, Asker::EPort(port), send),
             eport::Output::Up(neighbour) => {
-                let neighbour = neighbour.switch_name;
                 if let Some(isl) = self.isls.get_mut(&port) {
                     isl.neighbour = Some(neighbour);
                     if std::mem::take(&mut isl.zones_differ) {
@@ -53,6 +50,7 @@ impl FabricSwitch {
                         self.zones.handle(now, server::Input::LinkDown { port });
                     }
                 }
+                let neighbour = neighbour.switch_name;
                 self.domains.handle(now, domain::Input::LinkUp { port, neighbour });
             }
             eport::Output::Down => {
@@ -89,7 +87,7 @@ impl FabricSwitch {
                     self.tell_zones(now);
                 }
                 domain::Output::LinkReady { port } => {
-                    if let Some(neighbour) = self.isls.get(&port).and_then(|isl| isl.neighbour) {
+                    if let Some(neighbour) = self.neighbour_name(port) {
                         self.zones.handle(now, server::Input::LinkUp { port, neighbour });
                     }
                 }
@@ -98,6 +96,10 @@ impl FabricSwitch {
             }
         }
         moved
+    }
+
+    fn neighbour_name(&self, port: u16) -> Option<Wwnn> {
+        self.isls.get(&port)?.neighbour.map(|neighbour| neighbour.switch_name)
     }
 
     fn settle_zones(&mut self, now: Instant) -> bool {
@@ -129,7 +131,7 @@ impl FabricSwitch {
     /// The link may carry traffic: paths over it are looked for.
     fn open(&mut self, now: Instant, port: u16) {
         let Some(isl) = self.isls.get_mut(&port) else { return };
-        let Some(neighbour) = isl.neighbour else { return };
+        let Some(neighbour) = isl.neighbour.map(|neighbour| neighbour.switch_name) else { return };
         let first = !std::mem::replace(&mut isl.open, true);
         if first {
             self.use_ports(now, port, PortKind::E);

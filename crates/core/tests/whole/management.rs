@@ -1,13 +1,18 @@
-//! What N_Ports ask of the management server that concerns more than their own switch: changes of zones through the zone server.
+//! What N_Ports ask of the management server that concerns more than their own switch: changes of zones through the zone server,
+//! the switches and ports of the fabric, and incidents on links.
 
-use super::{Bed, Frame, Header, Message, Payload, RCtl, config, zoned};
+use super::{Bed, Frame, Header, Message, Payload, RCtl, config, switch_name, zoned};
 use sanloom_core::fabric_switch::{FabricSwitchConfig, Input};
+use sanloom_core::switch::port_name;
 use sanloom_core::time::Span;
 use sanloom_core::zoning::ZoneDatabase;
 use sanloom_wire::bls::Bls;
-use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject};
-use sanloom_wire::els::{Els, Logo};
+use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
+use sanloom_wire::els::link_incident::{code, registration};
+use sanloom_wire::els::{Els, LinkIncident, Logo, LsAcc, PortSpeed};
+use sanloom_wire::fcs::{FcsAccept, FcsRequest, PortEntry, element_type, port_state};
 use sanloom_wire::fzs::{FzsAccept, FzsMember, FzsRequest, FzsZone, FzsZoneSet, capability, explanation};
+use sanloom_wire::ns::port_type;
 use sanloom_wire::{FcId, Wwpn};
 
 const SERVER: FcId = FcId::MANAGEMENT_SERVER;
@@ -202,4 +207,100 @@ fn a_flood_of_changes_is_told_to_come_back() {
     assert!(answers.into_iter().flatten().all(|answer| answer == busy));
     bed.run(Span::from_secs(60));
     assert!(answer(&mut bed, 15, command).is_some(), "those that waited are answered");
+}
+
+/// Asks the fabric configuration server, which answers at once.
+fn configuration(bed: &mut Bed, id: FcId, request: FcsRequest) -> Result<FcsAccept, CtReject> {
+    let service = Service::FABRIC_CONFIGURATION;
+    bed.received.clear();
+    bed.send(0, 5, id, SERVER, Message::Ct(Box::new(Ct::request(service, CtBody::Fcs(request)))));
+    let [frame] = &bed.received[&(0, 5)][..] else { panic!("one answer") };
+    let Payload::Typed(Message::Ct(ct)) = &frame.payload else { panic!("{frame:?}") };
+    match &ct.body {
+        CtBody::FcsAccept(accept) => Ok(accept.clone()),
+        CtBody::Reject(reject) => Err(*reject),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn attached(bed: &mut Bed, id: FcId, port: Wwpn) -> Vec<Wwpn> {
+    match configuration(bed, id, FcsRequest::Gapnl { port }) {
+        Ok(FcsAccept::AttachedPorts(ports)) => ports.into_iter().map(|port| port.name).collect(),
+        Err(_) => Vec::new(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_fabric_configuration_server_knows_the_other_switch_its_links_and_who_is_attached() {
+    let (mut bed, id, _) = fabric(|_| {});
+    let [own, other] = [switch_name(0), switch_name(1)];
+    let elements = FcsAccept::Elements(vec![(own, element_type::SWITCH), (other, element_type::SWITCH)]);
+    assert_eq!(configuration(&mut bed, id, FcsRequest::Giel {}), Ok(elements));
+    assert_eq!(configuration(&mut bed, id, FcsRequest::Gdid { element: other }), Ok(FcsAccept::DomainId(2)));
+    let Ok(FcsAccept::Information(texts)) = configuration(&mut bed, id, FcsRequest::Gieil { element: own }) else {
+        panic!("a switch knows what it is")
+    };
+    assert_eq!(texts[0], (*b"sanloom").into());
+    assert!(configuration(&mut bed, id, FcsRequest::Gieil { element: other }).is_err(), "and not what others are");
+    // Port 0 leads to port 1 of the other, port 6 has a disk.
+    let entry = |port, port_type| PortEntry { name: port_name(other, port), module: 1, transmitter: 1, port_type };
+    let ports = FcsAccept::Ports(vec![entry(0, port_type::E_PORT), entry(6, port_type::F_PORT)]);
+    assert_eq!(configuration(&mut bed, id, FcsRequest::Gpl { element: other }), Ok(ports));
+    assert_eq!(attached(&mut bed, id, port_name(other, 0)), [port_name(own, 1)]);
+    assert_eq!(attached(&mut bed, id, port_name(other, 6)), [Wwpn(0xb)]);
+    assert_eq!(attached(&mut bed, id, port_name(own, 1)), [port_name(other, 0)]);
+    assert_eq!(attached(&mut bed, id, port_name(own, 5)), [Wwpn(0xa)]);
+    let online = FcsAccept::PortState { port_type: port_type::F_PORT, state: port_state::ONLINE };
+    assert_eq!(configuration(&mut bed, id, FcsRequest::Gps { port: port_name(other, 6) }), Ok(online));
+    // What comes and goes elsewhere is known at the next question.
+    bed.log_in(1, 9, 0xc);
+    bed.unplug(1, 6);
+    bed.run(Span::from_secs(1));
+    let ports = FcsAccept::Ports(vec![entry(0, port_type::E_PORT), entry(9, port_type::F_PORT)]);
+    assert_eq!(configuration(&mut bed, id, FcsRequest::Gpl { element: other }), Ok(ports));
+    // The link goes, and the other switch with it.
+    bed.plug(0, false);
+    bed.run(Span::from_secs(30));
+    let elements = FcsAccept::Elements(vec![(own, element_type::SWITCH)]);
+    assert_eq!(configuration(&mut bed, id, FcsRequest::Giel {}), Ok(elements));
+    assert_eq!(attached(&mut bed, id, port_name(own, 1)), []);
+}
+
+#[test]
+fn a_port_says_how_fast_it_is() {
+    let (mut bed, id, _) = fabric(|_| {});
+    bed.received.clear();
+    bed.send(0, 5, id, FcId::F_PORT, Message::Els(Box::new(Els::Rpsc)));
+    let [frame] = &bed.received[&(0, 5)][..] else { panic!("one answer") };
+    let Payload::Typed(Message::Els(els)) = &frame.payload else { panic!("{frame:?}") };
+    assert_eq!(**els, Els::LsAcc(LsAcc::Rpsc(vec![PortSpeed { capabilities: 0x0400, operating: 0x0400 }])));
+}
+
+/// Reports of link incidents that the manager received.
+fn reports(bed: &mut Bed) -> Vec<LinkIncident> {
+    let frames = bed.received.remove(&(0, 5)).unwrap_or_default();
+    let report = |frame: Frame| match frame.payload {
+        Payload::Typed(Message::Els(els)) => match *els {
+            Els::Rlir(incident) => Some(incident),
+            _ => None,
+        },
+        _ => None,
+    };
+    frames.into_iter().filter_map(report).collect()
+}
+
+#[test]
+fn who_registered_hears_of_a_link_to_another_switch_that_fails() {
+    let (mut bed, id, _) = fabric(|_| {});
+    let lirr = Els::Lirr { function: registration::ALWAYS, format: 0 };
+    bed.send(0, 5, id, SERVER, Message::Els(Box::new(lirr)));
+    // The session ends, as in document 000, figure 6.
+    bed.send(0, 5, id, SERVER, Message::Els(Box::new(Els::Logo(Logo { port_id: id, port_name: Wwpn(0xa) }))));
+    bed.received.clear();
+    bed.input(0, Input::Incident { port: 1, code: code::LOSS_OF_SIGNAL });
+    bed.plug(0, false);
+    let [report] = reports(&mut bed)[..] else { panic!("one report") };
+    assert_eq!((report.code, report.port_type, report.physical_port), (code::LOSS_OF_SIGNAL, port_type::E_PORT, 1));
+    assert_eq!((report.node_name, report.port_name), (switch_name(0), port_name(switch_name(0), 1)));
 }

@@ -65,6 +65,7 @@ impl World {
             ended: Default::default(),
             follow: Vec::new(),
             control_frames: 0,
+            incidents_reported: 0,
             baseline: Default::default(),
             zones,
             zone_database: Zones::new(lab.zone_database.clone()),

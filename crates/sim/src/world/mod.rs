@@ -104,6 +104,8 @@ pub struct World {
     ended: VecDeque<(u16, u16, u64, Outcome)>,
     follow: Vec<(u64, u32)>,
     control_frames: u64,
+    /// Incidents of the frame path that the switches have heard of.
+    incidents_reported: usize,
     /// Counters at the end of the warm-up.
     baseline: Baseline,
 }
@@ -120,7 +122,9 @@ impl World {
             if !self.ended.is_empty() {
                 self.settle();
             }
+            self.report_incidents();
         }
+        self.report_incidents();
     }
 
     fn timer(&mut self, timer: u32) {

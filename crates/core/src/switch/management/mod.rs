@@ -47,13 +47,14 @@ impl Management {
 
     /// Forgets what a port that leaves registered.
     pub(super) fn forget(&mut self, id: FcId) {
-        self.end_session(id);
+        self.incidents.forget(id);
+        self.zones.forget(id);
         self.fdmi.forget(id);
     }
 
-    /// Forgets what lasts as long as the login with the management server.
+    /// Forgets what lasts as long as the login with the management server: who waits for an answer. A registration for link
+    /// incidents lasts longer, because document 000 (NPIV) has virtual ports register in a session that they end at once.
     pub(super) fn end_session(&mut self, id: FcId) {
-        self.incidents.forget(id);
         self.zones.forget(id);
     }
 
