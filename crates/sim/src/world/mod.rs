@@ -95,8 +95,8 @@ pub struct World {
     pub start_ps: u64,
     timers: Timers,
     path_table: PathTable,
-    zones: Arc<ZoneSet>,
-    zone_database: Zones,
+    /// What the switches of each virtual fabric begin with; a lab whose zones count everywhere has one entry.
+    zones: BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)>,
     faults: faults::Schedule,
     dma: FramePool,
     /// Requests to the services of switches and how they were answered, if somebody wants to know.
