@@ -14,16 +14,19 @@
 
 mod alarms;
 pub mod config;
+pub mod disk;
 pub mod domain;
 pub mod eport;
 pub mod exchange;
 pub mod fabric;
 pub mod fabric_switch;
 pub mod fcp;
+pub mod fip;
 pub mod fspf;
 pub mod ils;
 pub mod isolation;
 pub mod names;
+pub mod nbd;
 pub mod nport;
 pub mod scsi;
 pub mod switch;
