@@ -166,6 +166,7 @@ impl World {
                 break;
             }
         }
+        self.net.trim();
     }
 
     /// Some port waits for an answer, or for its next try to log in.
