@@ -35,6 +35,7 @@ pub mod nbd;
 pub mod ns;
 pub mod pattern;
 pub mod pcapng;
+pub mod scsi;
 pub mod sense;
 pub mod sw_ils;
 mod zone_name;
