@@ -1,6 +1,10 @@
 //! Buffers of Ethernet frames: [`FrameBuf`], which changes hands without being copied, and the [`Pool`] it comes from.
 
-use sanloom_wire::ether::{EtherType, VlanTag};
+use sanloom_wire::crc::crc_bytes;
+use sanloom_wire::delimiter::{Eof, Sof};
+use sanloom_wire::ether::{ETHER_BYTES, EtherType, VlanTag};
+use sanloom_wire::header::{HEADER_BYTES, MAX_DATA_FIELD_BYTES};
+use sanloom_wire::{FCtl, Header, fcoe};
 
 /// Room in front of a received frame: a tag or a length is put there without moving the payload.
 const HEADROOM: usize = 32;
@@ -59,6 +63,28 @@ impl FrameBuf {
     pub fn fill(&mut self, frame: &[u8]) {
         let len = frame.len().min(MAX_FRAME_BYTES);
         self.room()[..len].copy_from_slice(&frame[..len]);
+        self.start = HEADROOM;
+        self.end = HEADROOM + len;
+        self.tag = None;
+    }
+
+    /// Fills the buffer with an FCoE frame of class 3 whose Ethernet addresses are still to come: header, data, fill bytes, CRC.
+    pub fn fill_fcoe(&mut self, header: &Header, data: &[u8]) {
+        let data = &data[..data.len().min(MAX_DATA_FIELD_BYTES)];
+        let fill = data.len().next_multiple_of(4) - data.len();
+        let frame_end = ETHER_BYTES + fcoe::HEAD_BYTES + HEADER_BYTES + data.len() + fill;
+        let len = frame_end + fcoe::TAIL_BYTES;
+        let bytes = &mut self.bytes[HEADROOM..HEADROOM + len];
+        bytes[..ETHER_BYTES + fcoe::HEAD_BYTES].fill(0);
+        bytes[ADDRESSES..ADDRESSES + 2].copy_from_slice(&EtherType::FCOE.0.to_be_bytes());
+        bytes[ETHER_BYTES + fcoe::HEAD_BYTES - 1] = Sof::class_3(header.seq_cnt == 0).code();
+        let frame = ETHER_BYTES + fcoe::HEAD_BYTES;
+        bytes[frame..frame + HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        bytes[frame + HEADER_BYTES..frame_end - fill].copy_from_slice(data);
+        bytes[frame_end - fill..].fill(0);
+        let crc = crc_bytes(&bytes[frame..frame_end]);
+        bytes[frame_end..frame_end + 4].copy_from_slice(&crc);
+        bytes[frame_end + 4] = Eof::class_3(header.f_ctl.has(FCtl::END_SEQUENCE)).code();
         self.start = HEADROOM;
         self.end = HEADROOM + len;
         self.tag = None;
