@@ -1,6 +1,6 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{bench, check, completions, fabric, reference, reproduce, show, sim, sweep, up, whatif, zone};
+use crate::commands::{bench, capture, check, completions, fabric, port, reference, reproduce, show, sim, sweep, up, whatif, zone};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and run storage area networks.
@@ -34,6 +34,10 @@ pub enum Command {
     Whatif(whatif::Args),
     /// Bring a lab to life: a Fibre Channel fabric over Ethernet, with storage, that real hosts log in to
     Up(up::Args),
+    /// Disable or enable a port of a running lab
+    Port(port::Args),
+    /// Capture the Ethernet port of a link of a running lab
+    Capture(capture::Args),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

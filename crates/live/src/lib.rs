@@ -4,6 +4,7 @@
 
 pub mod capture;
 pub mod clock;
+pub mod control;
 pub mod frame;
 pub mod poll;
 pub mod ports;

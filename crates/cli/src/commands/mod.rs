@@ -3,7 +3,9 @@
 pub mod bench;
 pub mod check;
 pub mod completions;
+pub mod capture;
 pub mod fabric;
+pub mod port;
 pub mod reference;
 pub mod reproduce;
 pub mod show;
@@ -28,6 +30,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
         Command::Up(args) => up::run(args),
+        Command::Port(args) => port::run(args),
+        Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),

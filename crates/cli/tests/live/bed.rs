@@ -91,6 +91,28 @@ impl Bed {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
+    /// A table of the running lab.
+    pub fn show(&self, table: &str) -> String {
+        self.command(&["show", table, "--live"])
+    }
+
+    /// Waits until a host is logged in, or is not any more.
+    pub fn wait_for_login(&self, host: &str, logged_in: bool) {
+        let begun = Instant::now();
+        while self.show("flogi").contains(host) != logged_in {
+            assert!(begun.elapsed() < Duration::from_secs(40), "{host} logged in: {}\n{}", !logged_in, self.log());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// A command of the tool about the running lab; what it prints.
+    pub fn command(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+        let output = command.args(arguments).arg(self.folder.join("lab.toml")).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// Ends it as a crash does.
     pub fn kill(&mut self) {
         let mut up = self.up.take().unwrap();

@@ -3,3 +3,5 @@
 
 mod bed;
 mod initiator;
+mod recovery;
+mod virtual_ports;

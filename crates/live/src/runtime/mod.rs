@@ -12,6 +12,7 @@
 mod control;
 mod forward;
 mod hold;
+mod operate;
 pub mod plan;
 mod segment;
 mod switch;
