@@ -1,6 +1,8 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{bench, capture, check, completions, fabric, port, reference, reproduce, show, sim, sweep, up, whatif, zone};
+use crate::commands::{
+    bench, capture, check, completions, fabric, port, reference, reproduce, show, sim, sweep, up, whatif, zone,
+};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and run storage area networks.

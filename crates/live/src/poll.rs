@@ -1,7 +1,7 @@
 //! Waiting for descriptors: [`Poller`], an epoll that remembers what it waits for.
 
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;

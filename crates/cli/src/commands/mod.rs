@@ -1,9 +1,9 @@
 //! The commands, one in each file: parse, call, print.
 
 pub mod bench;
+pub mod capture;
 pub mod check;
 pub mod completions;
-pub mod capture;
 pub mod fabric;
 pub mod port;
 pub mod reference;

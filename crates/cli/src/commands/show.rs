@@ -67,11 +67,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let loaded = input::load(&args.file, &args.set)?;
     let lab = Arc::new(loaded.lab);
     let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
-    let view = if args.live {
-        live(&lab, args)?
-    } else {
-        tables::of(&run::world_at(&lab, args.at)?, args.what.which(), on)
-    };
+    let view =
+        if args.live { live(&lab, args)? } else { tables::of(&run::world_at(&lab, args.at)?, args.what.which(), on) };
     match args.json {
         true => output::written(file::stdout(|out| json::write_value(out, &view))),
         false => output::print(&view::render(&view, output::width())),

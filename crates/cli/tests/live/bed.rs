@@ -163,11 +163,8 @@ impl Guest {
         fs::write(&file, script).unwrap();
         let at = |ending: &str| bed.folder.join(format!("{link}.{ending}")).display().to_string();
         let monitor = bed.folder.join(format!("{link}.monitor"));
-        let netdev = format!(
-            "dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}",
-            at("peer.sock"),
-            at("sock")
-        );
+        let netdev =
+            format!("dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}", at("peer.sock"), at("sock"));
         let mut command = Command::new(root().join("tests/guest/run.sh"));
         command.arg(guest).arg(file).args([mac, &netdev, &GUEST_SECONDS.to_string()]).arg(&monitor);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -6,6 +6,10 @@ const LAB: &str = r#"
 [live]
 folder = "{folder}"
 
+# A machine that is busy with something else may leave an emulated one alone for seconds.
+[timers]
+hold_time = "5s"
+
 [switch.sw1]
 fcoe = { keep_alive = "1s" }
 

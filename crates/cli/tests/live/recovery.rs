@@ -7,6 +7,10 @@ const LAB: &str = r#"
 [live]
 folder = "{folder}"
 
+# A machine that is busy with something else may leave an emulated one alone for seconds.
+[timers]
+hold_time = "5s"
+
 [switch.sw1]
 fcoe = { keep_alive = "500ms" }
 

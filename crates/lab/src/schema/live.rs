@@ -101,7 +101,9 @@ pub(super) const ETHERNET: [Key; 6] = [
     Key {
         path: "ethernet",
         kind: Kind::Table,
-        fallback: Fallback::Absent("`sanloom up` keeps the link inside its process, and a host at its end is not there"),
+        fallback: Fallback::Absent(
+            "`sanloom up` keeps the link inside its process, and a host at its end is not there",
+        ),
         meaning: "The link is Ethernet in `sanloom up`, and what is at its other end is a machine of its own. A simulation takes it for any other link.",
         example: "{ carrier = \"dgram\" }",
         also: &["eth", "fcoe"],

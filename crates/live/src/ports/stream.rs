@@ -158,7 +158,8 @@ impl Connection {
                 self.start += skipped;
                 continue;
             }
-            let length = self.buffer[self.start..self.end].first_chunk().map(|bytes| u32::from_be_bytes(*bytes) as usize);
+            let length =
+                self.buffer[self.start..self.end].first_chunk().map(|bytes| u32::from_be_bytes(*bytes) as usize);
             match length {
                 Some(length) if length > MAX_LENGTH => return Err(io::ErrorKind::InvalidData.into()),
                 Some(length) if length > MAX_FRAME_BYTES => {

@@ -133,11 +133,13 @@ impl Runtime {
     fn enable(&mut self, name: &str, enabled: bool) -> Answer {
         let found = name.rsplit_once(':').and_then(|(switch, port)| {
             let switch = self.switches.iter().position(|live| live.name == switch)?;
-            let port: u16 = port.parse().ok().filter(|port| usize::from(*port) < self.switches[switch].attachments.len())?;
+            let port: u16 =
+                port.parse().ok().filter(|port| usize::from(*port) < self.switches[switch].attachments.len())?;
             Some((switch, port))
         });
         let Some((switch, port)) = found else {
-            let reason = format!("there is no port `{name}` here; write switch and number, as in {}:0", self.switches[0].name);
+            let reason =
+                format!("there is no port `{name}` here; write switch and number, as in {}:0", self.switches[0].name);
             return Answer::Failed { reason };
         };
         let now = self.clock.now();
@@ -159,14 +161,22 @@ impl Runtime {
             }
             Attachment::Storage { system, port: at } => {
                 let kind = PortKind::F;
-                let input = if enabled { fabric_switch::Input::PortUp { port, kind } } else { fabric_switch::Input::PortDown { port } };
+                let input = if enabled {
+                    fabric_switch::Input::PortUp { port, kind }
+                } else {
+                    fabric_switch::Input::PortDown { port }
+                };
                 self.tell_switch(now, switch, input);
                 self.systems[system].link(now, at, enabled);
             }
             Attachment::Cable { switch: other, port: there } => {
                 let kind = PortKind::E;
                 for (switch, port) in [(switch, port), (other, there)] {
-                    let input = if enabled { fabric_switch::Input::PortUp { port, kind } } else { fabric_switch::Input::PortDown { port } };
+                    let input = if enabled {
+                        fabric_switch::Input::PortUp { port, kind }
+                    } else {
+                        fabric_switch::Input::PortDown { port }
+                    };
                     self.tell_switch(now, switch, input);
                 }
             }

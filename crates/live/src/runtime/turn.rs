@@ -86,7 +86,7 @@ impl Runtime {
             for done in workers.take_done() {
                 let system = done.job.system;
                 self.systems[system].done(now, done);
-                self.drain_storage(now, system);
+                self.drain_storage(system);
             }
         }
         self.timers(now);
@@ -151,7 +151,7 @@ impl Runtime {
         for system in 0..self.systems.len() {
             if due(self.systems[system].poll_timeout()) {
                 self.systems[system].timeout(now);
-                self.drain_storage(now, system);
+                self.drain_storage(system);
             }
         }
         if self.next_look <= now {

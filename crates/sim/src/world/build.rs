@@ -167,8 +167,7 @@ impl World {
 
     /// Configuration of a switch's machines.
     pub(super) fn switch_config(&self, switch: u16) -> FabricSwitchConfig {
-        let config =
-            FabricSwitchConfig::of_lab(&self.lab, switch, self.zones.clone(), self.zone_database.clone());
+        let config = FabricSwitchConfig::of_lab(&self.lab, switch, self.zones.clone(), self.zone_database.clone());
         FabricSwitchConfig {
             zones: ZoneServerConfig { retry: Span::from_ms(20), ..config.zones },
             fspf: FspfConfig { min_ls_interval: Span::ZERO, ..config.fspf },
