@@ -68,7 +68,6 @@ fn fcoe(element: &Element<'_>, sink: &mut Sink) -> Fcoe {
         priority: element.integer("fcoe.priority").unwrap_or(default.priority),
         keep_alive,
         fc_map: element.integer("fcoe.fc_map").unwrap_or(default.fc_map),
-        virtual_fabric: element.integer("fcoe.virtual_fabric").unwrap_or(default.virtual_fabric),
     }
 }
 

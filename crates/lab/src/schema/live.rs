@@ -53,7 +53,7 @@ pub(super) const MASK: SectionDef = SectionDef {
 };
 
 /// Keys of `[switch.NAME]`.
-pub(super) const FCOE: [Key; 5] = [
+pub(super) const FCOE: [Key; 4] = [
     Key {
         path: "fcoe",
         kind: Kind::Table,
@@ -85,14 +85,6 @@ pub(super) const FCOE: [Key; 5] = [
         meaning: "Last byte of the FC-MAP, behind 0E:FC. Fabrics that share a VLAN need different ones.",
         example: "1",
         also: &["map"],
-    },
-    Key {
-        path: "fcoe.virtual_fabric",
-        kind: Kind::Integer { min: 0, max: 4_095 },
-        fallback: Fallback::Value("0"),
-        meaning: "Number of the virtual fabric that it advertises.",
-        example: "100",
-        also: &["vfid", "vf_id", "vsan"],
     },
 ];
 
