@@ -204,6 +204,7 @@ impl Bed {
             workloads: Vec::new(),
             faults: Vec::new(),
             expectations: Vec::new(),
+            live: Default::default(),
         }
     }
 }

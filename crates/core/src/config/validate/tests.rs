@@ -96,6 +96,7 @@ fn lab() -> Lab {
         }],
         faults: vec![],
         expectations: vec![],
+        live: Default::default(),
     }
 }
 
