@@ -23,6 +23,7 @@
 mod config;
 mod message;
 mod status;
+mod waiting;
 mod wiring;
 
 pub use config::{FabricSwitchConfig, IslConfig};
@@ -40,6 +41,7 @@ use crate::time::Instant;
 use crate::zoning::server::{self, ChangeFailure, ZoneChange, ZoneServer};
 use sanloom_wire::{FcId, Frame, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use waiting::Waiting;
 
 /// Something that happened to a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -164,6 +166,8 @@ pub struct FabricSwitch {
     paths: Fspf,
     names: NameExchange,
     exchanges: Exchanges<(Asker, u32)>,
+    /// Questions of N_Ports that the other switches do not know yet.
+    waiting: Waiting,
     /// Legs to each domain that can be reached.
     legs: BTreeMap<u8, Vec<Leg>>,
     /// A port elsewhere whose name the next own object has.
@@ -200,6 +204,7 @@ impl FabricSwitch {
             paths: Fspf::new(config.fspf),
             names: NameExchange::new(config.names),
             exchanges: Exchanges::new(config.services.e_d_tov),
+            waiting: Waiting::default(),
             legs: BTreeMap::new(),
             superseded: None,
             principal: None,
@@ -223,6 +228,7 @@ impl FabricSwitch {
             Input::PortUp { port, .. } => self.isl_up(now, port),
             Input::PortDown { port } => {
                 self.isl_gone(now, port);
+                self.waiting.forget(port);
                 self.services.handle(now, switch::Input::PortDown { port });
             }
             Input::Frame { port, frame } => self.frame(now, port, frame),
@@ -254,6 +260,7 @@ impl FabricSwitch {
             self.paths.poll_timeout(),
             self.names.poll_timeout(),
             self.exchanges.next_deadline(),
+            self.waiting.next_deadline(),
         ];
         let ports = self.isls.values().map(|isl| isl.machine.poll_timeout());
         machines.into_iter().chain(ports).flatten().min()

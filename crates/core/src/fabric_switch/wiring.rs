@@ -22,7 +22,8 @@ impl FabricSwitch {
                 | self.settle_zones(now)
                 | self.settle_paths(now)
                 | self.settle_names(now)
-                | self.settle_services(now);
+                | self.settle_services(now)
+                | self.answer_waiting(now);
             if !moved {
                 return;
             }
