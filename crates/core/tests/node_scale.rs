@@ -1,7 +1,8 @@
 //! Every initiator logs in to every target: what it takes per login, in messages and memory.
 
-use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig, Identity};
+use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{Input, NPort, NPortConfig, Output};
+use sanloom_core::scsi::{Device, DeviceConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::els::{Els, LsAcc};
@@ -12,12 +13,12 @@ use std::collections::VecDeque;
 
 /// Nodes of either kind; 512 is what the tables are laid out for.
 const SIDE: usize = 128;
-/// Both ends together, all tables of the node side.
-const MAX_BYTES_PER_LOGIN: usize = 80;
+/// Both ends together, all tables of the node side, and the device behind the target.
+const MAX_BYTES_PER_LOGIN: usize = 96;
 
 struct Fabric {
     ports: Vec<NPort>,
-    targets: Vec<FcpTarget>,
+    targets: Vec<(FcpTarget, Device)>,
     /// Frames for a port, by number.
     queue: VecDeque<(usize, Frame)>,
     logins: usize,
@@ -28,7 +29,7 @@ struct Fabric {
 fn an_all_to_all_login_needs_little_memory_and_no_message_twice() {
     let mut fabric = Fabric {
         ports: (0..2 * SIDE).map(|at| NPort::new(config(at))).collect(),
-        targets: (0..SIDE).map(|_| FcpTarget::new(target_config())).collect(),
+        targets: (0..SIDE).map(|_| (FcpTarget::new(target_config()), Device::new(DeviceConfig::default()))).collect(),
         queue: VecDeque::new(),
         logins: 0,
         most_plogis: 0,
@@ -41,7 +42,8 @@ fn an_all_to_all_login_needs_little_memory_and_no_message_twice() {
     }
     assert_eq!(fabric.logins, 2 * SIDE * SIDE);
     let of_ports: usize = fabric.ports.iter().map(NPort::table_bytes).sum();
-    let of_targets: usize = fabric.targets.iter().map(FcpTarget::table_bytes).sum();
+    let of_targets: usize =
+        fabric.targets.iter().map(|(target, device)| target.table_bytes() + device.table_bytes()).sum();
     let per_login = (of_ports + of_targets) / (SIDE * SIDE);
     assert!(per_login <= MAX_BYTES_PER_LOGIN, "{per_login} bytes per login");
     assert!(fabric.most_plogis <= 16, "{} logins at a time", fabric.most_plogis);
@@ -65,13 +67,15 @@ impl Fabric {
                     self.logins += 1;
                     if at >= SIDE {
                         let (port_id, frame_size_bytes) = (remote.port_id, remote.receive_size_bytes);
-                        let up = target::Input::LoginUp { port_id, frame_size_bytes };
-                        self.targets[at - SIDE].handle(Instant::ZERO, up);
+                        let up = target::Input::LoginUp { port_id, port_name: remote.wwpn, frame_size_bytes };
+                        let (target, device) = &mut self.targets[at - SIDE];
+                        target.handle(Instant::ZERO, up, device);
                     }
                 }
                 Output::FabricUp { port_id } => {
                     if at >= SIDE {
-                        self.targets[at - SIDE].handle(Instant::ZERO, target::Input::LocalId(port_id));
+                        let (target, device) = &mut self.targets[at - SIDE];
+                        target.handle(Instant::ZERO, target::Input::LocalId(port_id), device);
                     }
                 }
                 Output::FabricDown | Output::RemoteDown { .. } => unreachable!("nothing goes down"),
@@ -166,7 +170,7 @@ fn target_config() -> FcpTargetConfig {
         max_burst_bytes: 65_536,
         max_exchanges: 1024,
         in_order: true,
-        luns: Vec::new(),
-        identity: Identity::default(),
+        port: 0,
+        port_name: Wwpn::default(),
     }
 }

@@ -1,7 +1,8 @@
 //! An FCP target, message by message: what it answers to good, wrong and late commands.
 
 use sanloom_core::exchange::{Accepted, DataFrame};
-use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig, Identity, Input, Io, IoOp, IoStatus, LunConfig, Output};
+use sanloom_core::fcp::target::{self, FcpTargetConfig, Input, Output};
+use sanloom_core::scsi::{Device, DeviceConfig, Io, IoOp, IoStatus, PortConfig, PortName, UnitConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::bls::Bls;
 use sanloom_wire::cdb::{Cdb, status};
@@ -14,26 +15,63 @@ const TARGET: FcId = FcId::new(0x010200);
 const HOST: FcId = FcId::new(0x010100);
 const OTHER_HOST: FcId = FcId::new(0x010300);
 const BLOCKS: u64 = 1000;
+const PORT_NAME: Wwpn = Wwpn(0x5100_0000_0000_0001);
+
+/// A target port and the device behind it.
+struct FcpTarget {
+    port: target::FcpTarget,
+    device: Device,
+}
+
+impl FcpTarget {
+    fn handle(&mut self, now: Instant, input: Input) {
+        self.port.handle(now, input, &mut self.device);
+    }
+}
+
+impl std::ops::Deref for FcpTarget {
+    type Target = target::FcpTarget;
+    fn deref(&self) -> &target::FcpTarget {
+        &self.port
+    }
+}
+
+impl std::ops::DerefMut for FcpTarget {
+    fn deref_mut(&mut self) -> &mut target::FcpTarget {
+        &mut self.port
+    }
+}
 
 fn target() -> FcpTarget {
     target_with(8)
 }
 
 fn target_with(max_exchanges: u16) -> FcpTarget {
-    let mut target = FcpTarget::new(FcpTargetConfig {
+    let port = target::FcpTarget::new(FcpTargetConfig {
         e_d_tov: Span::from_secs(2),
         r_a_tov: Span::from_secs(10),
         max_burst_bytes: 8192,
         max_exchanges,
         in_order: true,
-        luns: vec![LunConfig { blocks: BLOCKS, block_bytes: 512 }; 2],
-        identity: Identity { wwnn: Wwnn(0x5000_0000_0000_0001), wwpn: Wwpn(0x5100_0000_0000_0001) },
+        port: 0,
+        port_name: PORT_NAME,
     });
+    let device = Device::new(DeviceConfig {
+        wwnn: Wwnn(0x5000_0000_0000_0001),
+        ports: vec![PortConfig { name: PortName::Fcp(PORT_NAME), group: 0 }],
+        units: vec![UnitConfig::new(BLOCKS, 512); 2],
+        ..DeviceConfig::default()
+    });
+    let mut target = FcpTarget { port, device };
     target.handle(Instant::ZERO, Input::LocalId(TARGET));
     for port_id in [HOST, OTHER_HOST] {
-        target.handle(Instant::ZERO, Input::LoginUp { port_id, frame_size_bytes: 2048 });
+        target.handle(Instant::ZERO, Input::LoginUp { port_id, port_name: name_of(port_id), frame_size_bytes: 2048 });
     }
     target
+}
+
+fn name_of(port_id: FcId) -> Wwpn {
+    Wwpn(0x2000_0000_0000_0000 | u64::from(port_id.to_u32()))
 }
 
 fn command(cdb: Cdb, flags: u8, data_len: u32) -> FcpCmnd {
@@ -98,7 +136,7 @@ fn sense_code(outputs: &[Output]) -> SenseCode {
 fn a_read_is_io_then_data_then_response() {
     let mut target = target();
     let io = io(&ask(&mut target, read(10, 8, 4096)));
-    assert_eq!((io.initiator, io.lun, io.op, io.lba, io.blocks, io.bytes), (HOST, 0, IoOp::Read, 10, 8, 4096));
+    assert_eq!((io.unit, io.op, io.lba, io.blocks, io.bytes), (0, IoOp::Read, 10, 8, 4096));
     let outputs = say(&mut target, Instant::ZERO, Input::IoDone { tag: io.tag, status: IoStatus::Good });
     let [Output::Transmit(sequence), Output::Send(response)] = outputs.as_slice() else { unreachable!("{outputs:?}") };
     let mut sequence = *sequence;

@@ -2,6 +2,7 @@
 //! inputs. Most inputs are damaged copies of real messages, because plain noise rarely gets past the first length check.
 
 mod entry_points;
+mod nbd_samples;
 mod samples;
 
 const INPUTS: u64 = 20_000;
@@ -34,6 +35,7 @@ fn seeds() -> Vec<Vec<u8>> {
             seeds.push([prefix, &payload].concat());
         }
     }
+    seeds.extend(nbd_samples::all().into_iter().map(|(_, unit)| unit.bytes()));
     seeds
 }
 

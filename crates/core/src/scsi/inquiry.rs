@@ -1,6 +1,10 @@
 //! INQUIRY: standard data and the vital product data pages 00, 80 and 83 (SPC).
 
-use super::{Decision, DeviceServer, answer};
+use super::config::PortName;
+use super::device::{Device, answer};
+use super::nexus::NexusId;
+use super::step::{Response, Step};
+use super::unit::Unit;
 use sanloom_wire::sense::Sense;
 
 const VENDOR: &[u8; 8] = b"SANLOOM ";
@@ -16,37 +20,46 @@ const PAGE_SUPPORTED: u8 = 0x00;
 const PAGE_SERIAL: u8 = 0x80;
 const PAGE_IDENTIFICATION: u8 = 0x83;
 
-impl DeviceServer {
-    pub(super) fn inquiry(&self, unit: Option<u16>, page: Option<u8>, allocation_len: u16) -> Decision {
+impl Device {
+    pub(super) fn inquiry(&self, nexus: NexusId, unit: Option<&Unit>, page: Option<u8>, allocation_len: u16) -> Step {
         let peripheral = if unit.is_some() { DIRECT_ACCESS } else { NO_UNIT };
         let data = match (page, unit) {
             (None, _) => standard(peripheral),
             (Some(PAGE_SUPPORTED), _) => {
                 vpd(peripheral, PAGE_SUPPORTED, &[PAGE_SUPPORTED, PAGE_SERIAL, PAGE_IDENTIFICATION])
             }
-            (Some(PAGE_SERIAL), Some(lun)) => vpd(peripheral, PAGE_SERIAL, self.serial(lun).as_bytes()),
-            (Some(PAGE_IDENTIFICATION), Some(lun)) => vpd(peripheral, PAGE_IDENTIFICATION, &self.identification(lun)),
-            _ => return Decision::Check(Sense::invalid_field_in_cdb(PAGE_BYTE)),
+            (Some(PAGE_SERIAL), Some(unit)) => vpd(peripheral, PAGE_SERIAL, self.serial(unit).as_bytes()),
+            (Some(PAGE_IDENTIFICATION), Some(unit)) => {
+                vpd(peripheral, PAGE_IDENTIFICATION, &self.identification(nexus, unit))
+            }
+            _ => return Step::Done(Response::check(Sense::invalid_field_in_cdb(PAGE_BYTE))),
         };
         answer(data, u32::from(allocation_len))
     }
 
-    /// Node name and LUN: the same through every port.
-    fn serial(&self, lun: u16) -> String {
-        format!("{:016x}{lun:04x}", self.identity.wwnn.0)
+    /// Node name and number: the same through every port.
+    fn serial(&self, unit: &Unit) -> String {
+        if unit.config.serial.is_empty() {
+            format!("{:016x}{:04x}", self.config.wwnn.0, unit.number)
+        } else {
+            unit.config.serial.clone()
+        }
     }
 
     /// Designators of the unit (NAA 6, built from the node name) and of the port (its port name).
-    fn identification(&self, lun: u16) -> Vec<u8> {
+    fn identification(&self, nexus: NexusId, unit: &Unit) -> Vec<u8> {
         const BINARY: u8 = 1;
         const NAA: u8 = 3;
         const PROTOCOL_VALID_TARGET_PORT: u8 = 0x90;
-        let unit = self.identity.wwnn.0 & !(0xf << 60) | 0x6 << 60;
+        let naa = self.config.wwnn.0 & !(0xf << 60) | 0x6 << 60;
         let mut data = vec![BINARY, NAA, 0, 16];
-        data.extend_from_slice(&unit.to_be_bytes());
-        data.extend_from_slice(&u64::from(lun).to_be_bytes());
-        data.extend_from_slice(&[BINARY, PROTOCOL_VALID_TARGET_PORT | NAA, 0, 8]);
-        data.extend_from_slice(&self.identity.wwpn.0.to_be_bytes());
+        data.extend_from_slice(&naa.to_be_bytes());
+        data.extend_from_slice(&u64::from(unit.number).to_be_bytes());
+        let port = self.nexuses.get(nexus).and_then(|nexus| self.config.ports.get(usize::from(nexus.port)));
+        if let Some(PortName::Fcp(name)) = port.map(|port| &port.name) {
+            data.extend_from_slice(&[BINARY, PROTOCOL_VALID_TARGET_PORT | NAA, 0, 8]);
+            data.extend_from_slice(&name.0.to_be_bytes());
+        }
         data
     }
 }

@@ -8,9 +8,9 @@ use sanloom_core::exchange::{Accepted, Route, route};
 use sanloom_core::fabric::{Decision, Egress, Fib, ZoneSet};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConfig, Outcome};
-use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig, IoStatus, IoTag};
+use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{self, NPort, NPortConfig, Remote};
-use sanloom_core::scsi::{Identity, IoOp, LunConfig};
+use sanloom_core::scsi::{Device, DeviceConfig, IoOp, IoStatus, IoTag, PortConfig, PortName, UnitConfig};
 use sanloom_core::switch::{self, Policy, PortKind, Switch, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::cdb::{Cdb, status};
@@ -81,6 +81,8 @@ pub struct Node {
     pub nport: NPort,
     pub initiator: Option<FcpInitiator>,
     pub target: Option<FcpTarget>,
+    /// What stands behind the target: one LUN.
+    pub device: Device,
     pub remotes: BTreeMap<FcId, Remote>,
     link_up: bool,
     /// Initiator: command of each OX_ID.
@@ -196,8 +198,8 @@ impl World {
             max_burst_bytes: 16 * 1024,
             max_exchanges: 128,
             in_order: self.links.jitter == Span::ZERO,
-            luns: vec![LunConfig { blocks: 1 << 20, block_bytes: BLOCK }],
-            identity: Identity { wwnn: wwnn(at), wwpn: wwpn(at) },
+            port: 0,
+            port_name: wwpn(at),
         })
     }
 
@@ -220,6 +222,12 @@ impl World {
             nport,
             initiator,
             target,
+            device: Device::new(DeviceConfig {
+                wwnn: wwnn(at),
+                ports: vec![PortConfig { name: PortName::Fcp(wwpn(at)), group: 0 }],
+                units: vec![UnitConfig::new(1 << 20, BLOCK)],
+                ..DeviceConfig::default()
+            }),
             remotes: BTreeMap::new(),
             link_up: false,
             sent: BTreeMap::new(),
@@ -285,7 +293,7 @@ impl World {
                 initiator.handle(now, initiator::Input::Timeout);
             }
             if let Some(target) = &mut node.target {
-                target.handle(now, target::Input::Timeout);
+                target.handle(now, target::Input::Timeout, &mut node.device);
             }
             self.drain(at);
         }
@@ -300,8 +308,9 @@ impl World {
             Event::ToNode(node, packet) => self.at_node(node, packet),
             Event::IoDone(node, tag) => {
                 let input = target::Input::IoDone { tag, status: IoStatus::Good };
-                if let Some(target) = &mut self.nodes[node].target {
-                    target.handle(self.now, input);
+                let its = &mut self.nodes[node];
+                if let Some(target) = &mut its.target {
+                    target.handle(self.now, input, &mut its.device);
                 }
                 self.drain(node);
             }
@@ -369,7 +378,7 @@ impl World {
                         node.received.insert((frame.header.s_id, frame.header.ox_id), tag);
                     }
                     if let Some(target) = &mut node.target {
-                        target.handle(now, target::Input::Frame(frame));
+                        target.handle(now, target::Input::Frame(frame), &mut node.device);
                     }
                 }
                 None => unreachable!("no machine for {}", frame.header),
@@ -405,7 +414,9 @@ impl World {
                 assert_eq!(twice, None, "up twice without a down");
                 if let Some(target) = &mut node.target {
                     let frame_size_bytes = remote.receive_size_bytes;
-                    target.handle(now, target::Input::LoginUp { port_id: remote.port_id, frame_size_bytes });
+                    let (port_id, port_name) = (remote.port_id, remote.wwpn);
+                    let up = target::Input::LoginUp { port_id, port_name, frame_size_bytes };
+                    target.handle(now, up, &mut node.device);
                 }
                 return;
             }
@@ -416,7 +427,7 @@ impl World {
                     initiator.handle(now, initiator::Input::RemoteDown { port_id });
                 }
                 if let Some(target) = &mut node.target {
-                    target.handle(now, target::Input::LoginDown { port_id });
+                    target.handle(now, target::Input::LoginDown { port_id }, &mut node.device);
                 }
                 return;
             }
@@ -425,7 +436,7 @@ impl World {
             initiator.handle(now, initiator::Input::LocalId(local_id));
         }
         if let Some(target) = &mut node.target {
-            target.handle(now, target::Input::LocalId(local_id));
+            target.handle(now, target::Input::LocalId(local_id), &mut node.device);
         }
     }
 
@@ -468,6 +479,7 @@ impl World {
                 self.schedule(self.now + self.io_time, Event::IoDone(at, io.tag));
             }
             target::Output::Cancel(_) => {}
+            target::Output::Fetch { .. } => unreachable!("nobody sends parameter lists"),
         }
     }
 
@@ -495,6 +507,7 @@ impl World {
         let (cdb, direction) = match op {
             IoOp::Read => (Cdb::Read { lba, blocks, fua: false }, DataDirection::Read),
             IoOp::Write => (Cdb::Write { lba, blocks, fua: false }, DataDirection::Write),
+            other => unreachable!("jobs read and write, not {other:?}"),
         };
         let command = Command {
             tag,
@@ -555,7 +568,7 @@ impl Node {
                 assert_eq!(current, tag, "data of another command was taken");
             }
             if matches!(accepted, Accepted::Complete | Accepted::Gap) {
-                target.handle(now, target::Input::Data { rx_id: header.rx_id, accepted });
+                target.handle(now, target::Input::Data { rx_id: header.rx_id, accepted }, &mut self.device);
             }
         }
     }

@@ -74,7 +74,8 @@ fn a_target_that_lost_a_login_is_logged_in_to_again_and_the_work_goes_on() {
     let port_id = world.nodes[initiator].nport.port_id();
     let lost = target::Input::LoginDown { port_id };
     let now = world.now;
-    world.nodes[target].target.as_mut().unwrap().handle(now, lost);
+    let node = &mut world.nodes[target];
+    node.target.as_mut().unwrap().handle(now, lost, &mut node.device);
     world.add_job(Job { initiator, target, op: IoOp::Read, lba: 0, blocks: 8, at: now });
     // Well before the command timeout, which would be the other way to notice.
     assert!(world.run(now + COMMAND_TIMEOUT, |world| world.done.len() == 1));

@@ -13,7 +13,7 @@ use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
-use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node};
+use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
 use sanloom_core::domain::DomainConfig;
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig, IslConfig};
@@ -22,7 +22,7 @@ use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::fspf::FspfConfig;
 use sanloom_core::names::NamesConfig;
 use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
-use sanloom_core::scsi::{Identity, LunConfig};
+use sanloom_core::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
 use sanloom_core::switch::SwitchConfig;
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::Zones;
@@ -134,23 +134,22 @@ impl World {
                     in_order,
                 }));
             }
-            Owner::Storage { storage, port } => {
+            Owner::Storage { storage, port: number } => {
                 let storage = &self.lab.storage[usize::from(storage)];
-                let port = &storage.ports[usize::from(port)];
+                let port = &storage.ports[usize::from(number)];
                 config.wwpn = port.wwpn;
                 config.wwnn = storage.wwnn;
                 config.receive_size_bytes = port.receive_size_bytes;
                 config.target = true;
                 config.symbolic_name = storage.name.clone();
-                let lun = |lun: &Lun| LunConfig { blocks: lun.blocks, block_bytes: lun.block_bytes };
                 target = Some(FcpTarget::new(FcpTargetConfig {
                     e_d_tov,
                     r_a_tov,
                     max_burst_bytes: storage.max_burst_bytes,
                     max_exchanges: u16::MAX - 1,
                     in_order,
-                    luns: storage.luns.iter().map(lun).collect(),
-                    identity: Identity { wwnn: storage.wwnn, wwpn: port.wwpn },
+                    port: number,
+                    port_name: port.wwpn,
                 }));
             }
         }
@@ -273,8 +272,17 @@ impl World {
         let of_storage =
             |owner: &Owner| matches!(owner, Owner::Storage { storage: s, .. } if usize::from(*s) == storage);
         let nports = owners.iter().zip(0..).filter(|(owner, _)| of_storage(owner)).map(|(_, nport)| nport);
+        let config = &self.lab.storage[storage];
+        let port = |port: &StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 0 };
+        let device = DeviceConfig {
+            wwnn: config.wwnn,
+            ports: config.ports.iter().map(port).collect(),
+            units: config.luns.iter().map(|lun: &Lun| UnitConfig::new(lun.blocks, lun.block_bytes)).collect(),
+            ..DeviceConfig::default()
+        };
         StorageNode {
-            controller: Controller::new(&self.lab.storage[storage].service, digits(self.lab.storage.len())),
+            controller: Controller::new(&config.service, digits(self.lab.storage.len())),
+            device: Device::new(device),
             nports: nports.collect(),
             ios: [0; 2],
             bytes: [0; 2],

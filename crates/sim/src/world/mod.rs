@@ -32,6 +32,7 @@ use sanloom_core::config::Lab;
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fcp::initiator::Outcome;
 use sanloom_core::nport::{FabricState, RemoteState};
+use sanloom_core::scsi::Device;
 use sanloom_core::zoning::Zones;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ use std::sync::Arc;
 pub struct StorageNode {
     /// Its controller.
     pub controller: Controller,
+    /// Its logical units.
+    pub device: Device,
     /// Its N_Ports, by port.
     pub nports: Vec<u16>,
     /// Reads and writes that ended well.

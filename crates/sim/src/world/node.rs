@@ -6,7 +6,7 @@ use crate::net::{FrameRef, NEVER};
 use sanloom_core::exchange::{Accepted, Route, route};
 use sanloom_core::fcp::{initiator, target};
 use sanloom_core::nport;
-use sanloom_core::scsi::IoOp;
+use sanloom_core::scsi;
 use sanloom_core::time::Instant;
 use sanloom_wire::{FcId, Frame, RCtl};
 
@@ -108,7 +108,7 @@ impl World {
             match seq.accept(frame.seq_cnt(), frame.len_bytes()) {
                 Accepted::More | Accepted::Stale => {}
                 accepted @ (Accepted::Complete | Accepted::Gap) => {
-                    target.handle(now, target::Input::Data { rx_id, accepted });
+                    self.tell_target(nport, now, target::Input::Data { rx_id, accepted });
                     self.drain_target(nport);
                 }
             }
@@ -134,9 +134,7 @@ impl World {
                     // The target's part may be done; what it handed over and has not left yet belongs to the exchange.
                     self.net.forget_answers(nport, frame.header.s_id, Some(frame.header.ox_id));
                 }
-                if let Some(target) = &mut node.target {
-                    target.handle(now, target::Input::Frame(frame));
-                }
+                self.tell_target(nport, now, target::Input::Frame(frame));
                 self.drain_target(nport);
             }
             _ => node.unexpected_frames += 1,
@@ -167,11 +165,8 @@ impl World {
             initiator.handle(now, initiator::Input::Timeout);
             self.drain_initiator(nport);
         }
-        let node = &mut self.nodes[usize::from(nport)];
-        if let Some(target) = &mut node.target
-            && due(target.poll_timeout())
-        {
-            target.handle(now, target::Input::Timeout);
+        if due(self.nodes[usize::from(nport)].target.as_ref().and_then(|target| target.poll_timeout())) {
+            self.tell_target(nport, now, target::Input::Timeout);
             self.drain_target(nport);
         }
         self.arm_port(nport);
@@ -198,9 +193,11 @@ impl World {
                 nport::Output::RemoteUp(remote) => {
                     let node = &mut self.nodes[usize::from(nport)];
                     let (port_id, frame_size_bytes) = (remote.port_id, remote.receive_size_bytes);
-                    match (&mut node.target, node.owner) {
-                        (Some(target), _) if remote.initiator => {
-                            target.handle(now, target::Input::LoginUp { port_id, frame_size_bytes });
+                    match (&node.target, node.owner) {
+                        (Some(_), _) if remote.initiator => {
+                            let port_name = remote.wwpn;
+                            let up = target::Input::LoginUp { port_id, port_name, frame_size_bytes };
+                            self.tell_target(nport, now, up);
                             self.drain_target(nport);
                         }
                         (_, Owner::Host { host, hba }) if remote.target => {
@@ -226,10 +223,9 @@ impl World {
             initiator.handle(now, initiator::Input::RemoteDown { port_id });
             self.drain_initiator(nport);
         }
-        let node = &mut self.nodes[usize::from(nport)];
-        if let Some(target) = &mut node.target {
+        if self.nodes[usize::from(nport)].target.is_some() {
             self.net.forget_answers(nport, port_id, None);
-            target.handle(now, target::Input::LoginDown { port_id });
+            self.tell_target(nport, now, target::Input::LoginDown { port_id });
             self.drain_target(nport);
         }
     }
@@ -243,10 +239,16 @@ impl World {
         }
         let before = std::mem::replace(&mut self.nodes[usize::from(nport)].port_id, port_id);
         self.address_changed(nport, before);
+        self.tell_target(nport, now, target::Input::LocalId(port_id));
+        self.drain_target(nport);
+    }
+
+    /// Something happened to the target of a storage port.
+    #[inline]
+    fn tell_target(&mut self, nport: u16, now: Instant, input: target::Input) {
         let node = &mut self.nodes[usize::from(nport)];
-        if let Some(target) = &mut node.target {
-            target.handle(now, target::Input::LocalId(port_id));
-            self.drain_target(nport);
+        if let (Some(target), Owner::Storage { storage, .. }) = (&mut node.target, node.owner) {
+            target.handle(now, input, &mut self.storage[usize::from(storage)].device);
         }
     }
 
@@ -288,12 +290,34 @@ impl World {
                 target::Output::Transmit(seq) => self.net.send_data(nport, seq),
                 target::Output::Io(io) => self.storage_submit(storage, nport, &io),
                 target::Output::Cancel(tag) => self.net.forget_exchange(nport, None, 0, tag.rx_id(), true),
+                target::Output::Fetch { tag, bytes } => {
+                    // Frames carry no bytes here, and no workload sends parameter lists.
+                    let bytes = vec![0; bytes as usize];
+                    let now = Instant::from_ns(self.net.now() / 1_000);
+                    self.tell_target(nport, now, target::Input::Parameters { tag, bytes });
+                }
             }
+        }
+        while let Some(output) = self.storage[usize::from(storage)].device.poll_output() {
+            self.on_device_output(storage, output);
         }
         if let Some(target) = &self.nodes[usize::from(nport)].target
             && let Some(at) = target.poll_timeout()
         {
             self.net.set_timer_earlier(u32::from(nport), ps_of(at));
+        }
+    }
+
+    fn on_device_output(&mut self, storage: u16, output: scsi::Output) {
+        match output {
+            scsi::Output::Port { port, notice } => {
+                let now = Instant::from_ns(self.net.now() / 1_000);
+                let Some(&nport) = self.storage[usize::from(storage)].nports.get(usize::from(port)) else { return };
+                self.tell_target(nport, now, target::Input::Notice(notice));
+                self.drain_target(nport);
+            }
+            // Keeping a record takes no time here.
+            scsi::Output::Persist { seq, .. } => self.storage[usize::from(storage)].device.persisted(seq),
         }
     }
 
@@ -303,16 +327,14 @@ impl World {
         }
     }
 
-    fn storage_submit(&mut self, storage: u16, nport: u16, io: &target::Io) {
+    fn storage_submit(&mut self, storage: u16, nport: u16, io: &scsi::Io) {
         let now = self.net.now();
         let node = &mut self.storage[usize::from(storage)];
-        let write = io.op == IoOp::Write;
+        let write = io.op.changes_medium();
         match node.controller.submit(now, nport, io.tag, write, io.bytes) {
             Some(refused) => {
                 let at = Instant::from_ns(now / 1_000);
-                if let Some(target) = &mut self.nodes[usize::from(nport)].target {
-                    target.handle(at, target::Input::IoDone { tag: io.tag, status: refused.status });
-                }
+                self.tell_target(nport, at, target::Input::IoDone { tag: io.tag, status: refused.status });
             }
             None => self.arm_storage(storage),
         }
@@ -330,9 +352,7 @@ impl World {
         while let Some(ended) = self.storage[usize::from(storage)].controller.pop_ended(now) {
             self.storage[usize::from(storage)].count(&ended);
             let at = Instant::from_ns(now / 1_000);
-            if let Some(target) = &mut self.nodes[usize::from(ended.nport)].target {
-                target.handle(at, target::Input::IoDone { tag: ended.tag, status: ended.status });
-            }
+            self.tell_target(ended.nport, at, target::Input::IoDone { tag: ended.tag, status: ended.status });
             self.drain_target(ended.nport);
         }
         self.arm_storage(storage);

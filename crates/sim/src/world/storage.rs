@@ -2,7 +2,7 @@
 
 use crate::stats::{LatencyHistogram, TimeWeighted};
 use sanloom_core::config;
-use sanloom_core::fcp::target::{IoStatus, IoTag};
+use sanloom_core::scsi::{IoStatus, IoTag};
 use std::collections::VecDeque;
 
 /// The controller of a storage system. Commands are served in the order they came, by one or more servers with the same

@@ -92,5 +92,7 @@ codes!(LsRjtExplanation, u8, "explanation" {
     INVALID_PAYLOAD_LENGTH = 0x2d, "invalid payload length";
     INVALID_PORT_OR_NODE_NAME = 0x44, "invalid port or node name";
     AUTHENTICATION_REQUIRED = 0x48, "authentication required";
+    MAC_ADDRESSING_MODE = 0x60, "MAC addressing mode not supported";
+    BAD_PROPOSED_MAC = 0x61, "proposed MAC address incorrectly formed";
     NOT_A_VN2VN_NEIGHBOUR = 0x62, "VN2VN port not in neighbour set";
 });

@@ -4,6 +4,7 @@
 use sanloom_wire::cdb::{CDB_BYTES, Cdb};
 use sanloom_wire::ct::Service;
 use sanloom_wire::header::{HEADER_BYTES, Header};
+use sanloom_wire::nbd::{Chunk, ClientOption, Greeting, OptionHeader, OptionReply, Request, SimpleReply};
 use sanloom_wire::sense::Sense;
 use sanloom_wire::{FCtl, FcType, Frame, Message, RCtl, ReplyTo, lun};
 
@@ -20,6 +21,7 @@ pub const ALL: &[EntryPoint] = &[
     ("link_service", link_service),
     ("scsi", scsi),
     ("sw_ils", sw_ils),
+    ("nbd", nbd),
 ];
 
 /// Any frame, whatever its header says.
@@ -111,6 +113,38 @@ pub fn scsi(data: &[u8]) {
     }
     if let Some(number) = data.first_chunk().and_then(|bytes| lun::from_bytes(*bytes)) {
         assert_eq!(lun::to_bytes(number).and_then(lun::from_bytes), Some(number));
+    }
+}
+
+/// All messages of NBD on the same bytes.
+pub fn nbd(data: &[u8]) {
+    if let Ok(greeting) = Greeting::parse(data) {
+        assert_eq!(greeting.to_bytes(), data[..Greeting::BYTES]);
+    }
+    if let Ok(header) = OptionHeader::parse(data)
+        && let Ok(option) = ClientOption::parse(header.option, &data[OptionHeader::BYTES..])
+    {
+        assert_eq!(option.code(), header.option);
+        let mut bytes = Vec::new();
+        option.emit(&mut bytes);
+        assert_eq!(ClientOption::parse(header.option, &bytes[OptionHeader::BYTES..]), Ok(option));
+    }
+    if let Ok((reply, used)) = OptionReply::parse(data) {
+        let mut bytes = Vec::new();
+        reply.emit(&mut bytes);
+        assert_eq!(bytes, data[..used]);
+    }
+    if let Ok(request) = Request::parse(data) {
+        assert_eq!(request.to_bytes(), data[..Request::BYTES]);
+        let _ = request.to_string();
+    }
+    if let Ok(reply) = SimpleReply::parse(data) {
+        assert_eq!(reply.to_bytes(), data[..SimpleReply::BYTES]);
+    }
+    if let Ok((chunk, used)) = Chunk::parse(data) {
+        let mut bytes = Vec::new();
+        chunk.emit(&mut bytes);
+        assert_eq!(bytes, data[..used]);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::task::{List, State, Task};
 use super::{FcpTarget, LOGO_OX_ID, Output};
+use crate::scsi::Device;
 use crate::time::Instant;
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls, explanation, reason};
 use sanloom_wire::els::{Els, Logo};
@@ -12,11 +13,11 @@ const UNKNOWN_EXCHANGE: BaRjt =
     BaRjt { reason: reason::LOGICAL_ERROR, explanation: explanation::INVALID_OX_RX_ID, vendor: 0 };
 
 impl FcpTarget {
-    pub(super) fn on_abts(&mut self, now: Instant, header: &Header) {
+    pub(super) fn on_abts(&mut self, now: Instant, header: &Header, device: &mut Device) {
         match self.find_exchange(header) {
             Some(rx_id) => {
                 self.counters.aborted += 1;
-                self.rest(now, rx_id);
+                self.rest(now, rx_id, device);
                 let accept = BaAcc::whole_exchange(header.ox_id, rx_id);
                 self.answer_abts(header, rx_id, Bls::BaAcc(accept));
             }
@@ -47,40 +48,43 @@ impl FcpTarget {
     }
 
     /// Write data was lost: nothing more is said, until the initiator aborts or R_A_TOV is over.
-    pub(super) fn stall(&mut self, now: Instant, rx_id: u16) {
+    pub(super) fn stall(&mut self, now: Instant, rx_id: u16, device: &mut Device) {
         self.counters.stalled += 1;
-        self.rest(now, rx_id);
+        self.rest(now, rx_id, device);
     }
 
     /// The one way into [`State::Resting`].
-    pub(super) fn rest(&mut self, now: Instant, rx_id: u16) {
+    pub(super) fn rest(&mut self, now: Instant, rx_id: u16, device: &mut Device) {
         let task = &mut self.tasks[usize::from(rx_id)];
-        if task.state == State::Io {
+        if matches!(task.state, State::Io | State::Fetching) {
             self.outputs.push_back(Output::Cancel(task.tag(rx_id)));
+        }
+        if task.is_live() {
+            device.abandon(task.id(rx_id));
         }
         task.state = State::Resting;
         self.arm(rx_id, List::Rest, now + self.config.r_a_tov);
     }
 
     /// E_D_TOV is over since the burst began or progress was seen last.
-    pub(super) fn on_data_timeout(&mut self, now: Instant, rx_id: u16) {
+    pub(super) fn on_data_timeout(&mut self, now: Instant, rx_id: u16, device: &mut Device) {
         let task = &mut self.tasks[usize::from(rx_id)];
         let arrived = task.rx.received_bytes();
         if arrived > task.seen_bytes {
             task.seen_bytes = arrived;
             self.arm(rx_id, List::Data, now + self.config.e_d_tov);
         } else {
-            self.stall(now, rx_id);
+            self.stall(now, rx_id, device);
         }
     }
 
     /// Ends tasks without a word.
-    pub(super) fn drop_tasks(&mut self, now: Instant, affects: impl Fn(&Task) -> bool) {
+    pub(super) fn drop_tasks(&mut self, now: Instant, device: &mut Device, affects: impl Fn(&Task) -> bool) {
         for rx_id in 0..self.tasks.len() as u16 {
             self.work += 1;
             let task = &self.tasks[usize::from(rx_id)];
             if task.is_live() && affects(task) {
-                self.rest(now, rx_id);
+                self.rest(now, rx_id, device);
             }
         }
     }
@@ -93,7 +97,7 @@ impl FcpTarget {
             return;
         }
         self.last_logo = Some((port_id, now));
-        let logo = Logo { port_id: self.local_id, port_name: self.server.identity().wwpn };
+        let logo = Logo { port_id: self.local_id, port_name: self.config.port_name };
         self.send(port_id, LOGO_OX_ID, RX_ID_UNASSIGNED, 0, Message::from(Els::Logo(logo)));
     }
 }

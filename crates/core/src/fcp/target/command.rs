@@ -1,14 +1,18 @@
 //! From FCP_CMND to FCP_RSP.
 
 use super::task::{List, NewTask, State, Task, residual};
-use super::{FcpTarget, IoStatus, IoTag, Output};
+use super::{FcpTarget, Login, Output};
 use crate::exchange::{Accepted, SeqIds, SeqTx};
-use crate::scsi::{Decision, INVALID_COMMAND_IU, IoOp};
+use crate::fcp::DataDirection;
+use crate::scsi::{
+    Attribute, BlockIo, Command, Device, Ends, INVALID_COMMAND_IU, IoOp, IoStatus, IoTag, Managed, Response, Step,
+    TaskId, TaskManagement,
+};
 use crate::time::Instant;
 use sanloom_wire::cdb::status;
-use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, response, task_management};
+use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, attribute, response, task_management};
 use sanloom_wire::header::RX_ID_UNASSIGNED;
-use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
+use sanloom_wire::sense::Sense;
 use sanloom_wire::{FcId, Frame, Header, Message, Payload};
 
 /// Where the end of an exchange goes.
@@ -20,6 +24,14 @@ struct Reply {
     seq_id: u8,
 }
 
+/// What the initiator declared about its data.
+#[derive(Clone, Copy)]
+struct Declared {
+    flags: u8,
+    data_len: u32,
+    frame_size_bytes: u16,
+}
+
 impl Reply {
     /// For a command that needs no task.
     fn at_once(command: &Header) -> Reply {
@@ -28,76 +40,141 @@ impl Reply {
 }
 
 impl FcpTarget {
-    pub(super) fn on_command(&mut self, now: Instant, header: &Header, frame_size_bytes: u16, command: &FcpCmnd) {
+    pub(super) fn on_command(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        login: &Login,
+        command: &FcpCmnd,
+        device: &mut Device,
+    ) {
         self.counters.commands += 1;
         if command.task_management != 0 {
-            return self.on_task_management(now, header, command);
+            return self.on_task_management(now, header, login, command, device);
         }
-        let lun = self.server.lun_number(command.lun);
-        let reply = Reply::at_once(header);
-        match self.server.decide(lun, &command.cdb) {
-            Decision::Io { op, lba, blocks, bytes, fua } => {
-                let declared = command.flags & (FcpCmnd::READ | FcpCmnd::WRITE);
-                let needed = match op {
-                    IoOp::Read => FcpCmnd::READ,
-                    IoOp::Write => FcpCmnd::WRITE,
-                };
-                if declared != needed {
-                    return self.refuse(reply, command.data_len, response::INVALID_FIELDS);
-                }
-                // Part of a write would leave blocks half written.
-                if op == IoOp::Write && command.data_len < bytes {
-                    return self.check(reply, command.data_len, INVALID_COMMAND_IU);
-                }
-                let task = NewTask {
-                    initiator: header.s_id,
-                    ox_id: header.ox_id,
-                    lun: lun.unwrap_or_default(),
-                    op,
-                    lba,
-                    blocks,
-                    wanted_bytes: bytes,
-                    data_len: command.data_len,
-                    frame_size_bytes,
-                    fua,
-                    in_order: self.config.in_order,
-                };
-                self.start(now, reply, &task);
-            }
-            Decision::Answer(data) => self.answer(reply, frame_size_bytes, command, &data),
-            Decision::Good => self.finish(reply, status::GOOD, residual(0, command.data_len)),
-            Decision::Check(sense) => self.check(reply, command.data_len, sense),
-        }
-    }
-
-    fn start(&mut self, now: Instant, reply: Reply, new: &NewTask) {
-        let Some(rx_id) = self.allocate(new) else {
-            self.counters.task_set_full += 1;
-            return self.finish(reply, status::TASK_SET_FULL, residual(0, new.data_len));
+        let unit = device.unit(login.nexus, command.lun);
+        let next = self.next_tag();
+        let task = Command {
+            nexus: login.nexus,
+            tag: next.unwrap_or_default(),
+            unit,
+            cdb: command.cdb,
+            attribute: task_attribute(command.attribute),
         };
-        match new.op {
-            IoOp::Read => self.start_io(rx_id),
-            IoOp::Write => self.ask_for_burst(now, rx_id),
+        let step = device.begin(&task);
+        let reply = Reply::at_once(header);
+        let declared =
+            Declared { flags: command.flags, data_len: command.data_len, frame_size_bytes: login.frame_size_bytes };
+        if let Step::Done(response) = step {
+            return self.end(reply, &declared, response);
+        }
+        let Some(unit) = unit else {
+            return;
+        };
+        if next.is_none() {
+            device.abandon(TaskId { nexus: login.nexus, tag: task.tag, unit });
+            self.counters.task_set_full += 1;
+            return self.finish(reply, status::TASK_SET_FULL, residual(0, command.data_len));
+        }
+        let rx_id = self.allocate(&NewTask {
+            initiator: header.s_id,
+            nexus: login.nexus,
+            unit,
+            ox_id: header.ox_id,
+            data_len: command.data_len,
+            flags: command.flags,
+            frame_size_bytes: login.frame_size_bytes,
+            in_order: self.config.in_order,
+        });
+        self.go_on(now, rx_id, step, device);
+    }
+
+    /// The tag that the next task will have, unless there is no room for one.
+    fn next_tag(&self) -> Option<IoTag> {
+        match self.free.last() {
+            Some(&rx_id) => {
+                let generation = self.tasks[usize::from(rx_id)].generation.wrapping_add(1);
+                Some(IoTag::new(rx_id, generation))
+            }
+            None if self.tasks.len() >= usize::from(self.config.max_exchanges) => None,
+            None => Some(IoTag::new(self.tasks.len() as u16, 0)),
         }
     }
 
-    fn allocate(&mut self, new: &NewTask) -> Option<u16> {
+    /// Makes room for the task that [`next_tag`](Self::next_tag) named.
+    fn allocate(&mut self, new: &NewTask) -> u16 {
         if let Some(rx_id) = self.free.pop() {
             let slot = &mut self.tasks[usize::from(rx_id)];
             *slot = Task::new(new, slot.generation.wrapping_add(1));
-            return Some(rx_id);
-        }
-        if self.tasks.len() >= usize::from(self.config.max_exchanges) {
-            return None;
+            return rx_id;
         }
         self.tasks.push(Task::new(new, 0));
-        Some((self.tasks.len() - 1) as u16)
+        (self.tasks.len() - 1) as u16
+    }
+
+    /// What the device said about a task.
+    fn go_on(&mut self, now: Instant, rx_id: u16, step: Step, device: &mut Device) {
+        match step {
+            Step::Io(io) => self.begin_io(now, rx_id, io, device),
+            Step::Parameters { bytes } => self.begin_parameters(now, rx_id, bytes, device),
+            Step::Wait => self.tasks[usize::from(rx_id)].state = State::Waiting,
+            Step::Done(response) => {
+                let (reply, declared) = self.ends_of(rx_id);
+                self.end(reply, &declared, response);
+                self.release(rx_id);
+            }
+        }
+    }
+
+    fn begin_io(&mut self, now: Instant, rx_id: u16, io: BlockIo, device: &mut Device) {
+        let task = &mut self.tasks[usize::from(rx_id)];
+        task.io = io;
+        let declared = task.flags & (FcpCmnd::READ | FcpCmnd::WRITE);
+        match io.op.direction() {
+            DataDirection::None => self.start_io(rx_id),
+            DataDirection::Read if declared == FcpCmnd::READ => self.start_io(rx_id),
+            DataDirection::Write if declared == FcpCmnd::WRITE => {
+                // Part of a write would leave blocks half written.
+                if task.data_len < io.bytes {
+                    self.refuse_task(rx_id, Err(INVALID_COMMAND_IU), device);
+                } else {
+                    self.ask_for_burst(now, rx_id);
+                }
+            }
+            _ => self.refuse_task(rx_id, Ok(response::INVALID_FIELDS), device),
+        }
+    }
+
+    fn begin_parameters(&mut self, now: Instant, rx_id: u16, bytes: u32, device: &mut Device) {
+        let task = &mut self.tasks[usize::from(rx_id)];
+        task.io.bytes = bytes;
+        if task.flags & (FcpCmnd::READ | FcpCmnd::WRITE) != FcpCmnd::WRITE {
+            self.refuse_task(rx_id, Ok(response::INVALID_FIELDS), device);
+        } else if task.data_len < bytes {
+            self.refuse_task(rx_id, Err(INVALID_COMMAND_IU), device);
+        } else {
+            self.ask_for_burst(now, rx_id);
+        }
+    }
+
+    /// A task whose command does not fit what FCP says about its data.
+    fn refuse_task(&mut self, rx_id: u16, why: Result<u8, Sense>, device: &mut Device) {
+        let (reply, declared) = self.ends_of(rx_id);
+        // No exchange of ours has begun in the initiator's eyes.
+        let reply = Reply { rx_id: RX_ID_UNASSIGNED, ..reply };
+        let task = &self.tasks[usize::from(rx_id)];
+        device.abandon(task.id(rx_id));
+        match why {
+            Ok(code) => self.refuse(reply, declared.data_len, code),
+            Err(sense) => self.end(reply, &declared, Response::check(sense)),
+        }
+        self.release(rx_id);
     }
 
     fn start_io(&mut self, rx_id: u16) {
         let task = &mut self.tasks[usize::from(rx_id)];
         task.state = State::Io;
-        let io = task.io(rx_id);
+        let io = task.block_io(rx_id);
         self.timers.cancel(&mut self.tasks, rx_id);
         self.outputs.push_back(Output::Io(io));
     }
@@ -119,7 +196,7 @@ impl FcpTarget {
         self.send(d_id, ox_id, rx_id, seq_id, Message::FcpXferRdy(ready));
     }
 
-    pub(super) fn on_data(&mut self, now: Instant, rx_id: u16, accepted: Accepted) {
+    pub(super) fn on_data(&mut self, now: Instant, rx_id: u16, accepted: Accepted, device: &mut Device) {
         let Some(task) = self.tasks.get(usize::from(rx_id)) else {
             return;
         };
@@ -130,121 +207,143 @@ impl FcpTarget {
             Accepted::Complete if task.rx.is_complete() => {
                 if task.rx.received_bytes() < task.transfer_bytes() {
                     self.ask_for_burst(now, rx_id);
+                } else if task.takes_parameters() {
+                    self.fetch(rx_id);
                 } else {
                     self.start_io(rx_id);
                 }
             }
-            Accepted::Gap => self.stall(now, rx_id),
+            Accepted::Gap => self.stall(now, rx_id, device),
             Accepted::Complete | Accepted::More | Accepted::Stale => {}
         }
     }
 
-    pub(super) fn on_io_done(&mut self, tag: IoTag, status: IoStatus) {
+    fn fetch(&mut self, rx_id: u16) {
+        let task = &mut self.tasks[usize::from(rx_id)];
+        task.state = State::Fetching;
+        let (tag, bytes) = (task.tag(rx_id), task.transfer_bytes());
+        self.timers.cancel(&mut self.tasks, rx_id);
+        self.outputs.push_back(Output::Fetch { tag, bytes });
+    }
+
+    /// The task of a tag, if it is in that state.
+    fn task_in(&self, tag: IoTag, state: State) -> Option<&Task> {
         let rx_id = tag.rx_id();
-        let local_id = self.local_id;
-        let Some(task) = self.tasks.get_mut(usize::from(rx_id)) else {
+        self.tasks.get(usize::from(rx_id)).filter(|task| task.state == state && task.tag(rx_id) == tag)
+    }
+
+    pub(super) fn on_parameters(&mut self, now: Instant, tag: IoTag, bytes: &[u8], device: &mut Device) {
+        let Some(task) = self.task_in(tag, State::Fetching) else {
             return;
         };
-        if task.state != State::Io || task.tag(rx_id) != tag {
+        let step = device.parameters(task.id(tag.rx_id()), bytes);
+        self.go_on(now, tag.rx_id(), step, device);
+    }
+
+    pub(super) fn on_step(&mut self, now: Instant, task: TaskId, step: Step, device: &mut Device) {
+        if self.task_in(task.tag, State::Waiting).is_some() {
+            self.go_on(now, task.tag.rx_id(), step, device);
+        }
+    }
+
+    pub(super) fn on_io_done(&mut self, now: Instant, tag: IoTag, status: IoStatus, device: &mut Device) {
+        let rx_id = tag.rx_id();
+        let Some(task) = self.task_in(tag, State::Io) else {
             return;
-        }
-        let (op, data_len, residual_of_all) = (task.op, task.data_len, task.residual());
-        let ids = SeqIds {
-            s_id: local_id,
-            d_id: task.initiator,
-            ox_id: task.ox_id,
-            rx_id,
-            seq_id: task.next_seq_id(),
-            from_responder: true,
         };
-        let (frame_size_bytes, bytes) = (task.frame_size_bytes, task.transfer_bytes());
-        if status == IoStatus::Good && op == IoOp::Read && bytes > 0 {
-            let sequence = SeqTx::new(ids, frame_size_bytes, 0, 0, bytes);
-            self.outputs.push_back(Output::Transmit(sequence));
+        let op = task.io.op;
+        match device.io_done(task.id(rx_id), op, status) {
+            Step::Done(response) if op == IoOp::Read => self.end_read(rx_id, status, response),
+            step => self.go_on(now, rx_id, step, device),
         }
-        let reply = Reply { to: ids.d_id, ox_id: ids.ox_id, rx_id, seq_id: ids.seq_id.wrapping_add(1) };
-        // A write has its data even if the medium does not take it.
-        let nothing = match op {
-            IoOp::Read => residual(0, data_len),
-            IoOp::Write => residual_of_all,
-        };
-        match (status, op) {
-            (IoStatus::Good, _) => self.finish(reply, status::GOOD, residual_of_all),
-            (IoStatus::TaskSetFull, _) => {
-                self.counters.task_set_full += 1;
-                self.finish(reply, status::TASK_SET_FULL, nothing);
+    }
+
+    /// A read ends: its data, which the driver has, and the response.
+    fn end_read(&mut self, rx_id: u16, status: IoStatus, response: Response) {
+        let (reply, declared) = self.ends_of(rx_id);
+        let task = &self.tasks[usize::from(rx_id)];
+        let (bytes, residual_of_all) = (task.transfer_bytes(), task.residual());
+        if status != IoStatus::Good {
+            self.end(reply, &declared, response);
+        } else {
+            if bytes > 0 {
+                let sequence = SeqTx::new(self.ids(&reply), declared.frame_size_bytes, 0, 0, bytes);
+                self.outputs.push_back(Output::Transmit(sequence));
             }
-            (IoStatus::Busy, _) => self.finish(reply, status::BUSY, nothing),
-            (IoStatus::MediumError, IoOp::Read) => {
-                self.check(reply, data_len, Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR));
-            }
-            (IoStatus::MediumError, IoOp::Write) => {
-                self.check(reply, data_len, Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::WRITE_ERROR))
-            }
+            let reply = Reply { seq_id: reply.seq_id.wrapping_add(1), ..reply };
+            self.finish(reply, response.status, residual_of_all);
         }
         self.release(rx_id);
     }
 
-    /// A small answer: its data frames at once, with their bytes, then GOOD.
-    fn answer(&mut self, reply: Reply, frame_size_bytes: u16, command: &FcpCmnd, data: &[u8]) {
-        if command.flags & FcpCmnd::READ == 0 && command.data_len > 0 {
-            return self.refuse(reply, command.data_len, response::INVALID_FIELDS);
-        }
-        let bytes = data.len() as u32;
-        let ids = SeqIds {
+    /// Where a task's end goes, and what its command declared.
+    fn ends_of(&mut self, rx_id: u16) -> (Reply, Declared) {
+        let task = &mut self.tasks[usize::from(rx_id)];
+        let reply = Reply { to: task.initiator, ox_id: task.ox_id, rx_id, seq_id: task.next_seq_id() };
+        let Task { flags, data_len, frame_size_bytes, .. } = *task;
+        (reply, Declared { flags, data_len, frame_size_bytes })
+    }
+
+    fn ids(&self, reply: &Reply) -> SeqIds {
+        SeqIds {
             s_id: self.local_id,
             d_id: reply.to,
             ox_id: reply.ox_id,
             rx_id: reply.rx_id,
             seq_id: reply.seq_id,
             from_responder: true,
-        };
-        let mut sequence = SeqTx::new(ids, frame_size_bytes, 0, 0, bytes.min(command.data_len));
+        }
+    }
+
+    /// The end of a command that is no read: small data at once, with its bytes, then the status.
+    fn end(&mut self, reply: Reply, declared: &Declared, response: Response) {
+        let Declared { flags, data_len, frame_size_bytes } = *declared;
+        let moved = self.moved(reply.rx_id);
+        if let Some(sense) = response.sense {
+            self.counters.check_conditions += 1;
+            let response = FcpRsp {
+                status: response.status,
+                residual: residual(moved, data_len),
+                sense: Some(sense.to_bytes()),
+                ..FcpRsp::GOOD
+            };
+            return self.respond(reply, response);
+        }
+        if response.data.is_empty() {
+            self.counters.task_set_full += u64::from(response.status == status::TASK_SET_FULL);
+            return self.finish(reply, response.status, residual(moved, data_len));
+        }
+        if flags & FcpCmnd::READ == 0 && data_len > 0 {
+            return self.refuse(reply, data_len, response::INVALID_FIELDS);
+        }
+        let data = response.data;
+        let bytes = data.len() as u32;
+        let mut sequence = SeqTx::new(self.ids(&reply), frame_size_bytes, 0, 0, bytes.min(data_len));
         while let Some(frame) = sequence.next_frame() {
             let at = frame.offset as usize;
             let piece = &data[at..at + usize::from(frame.len)];
             let header = sequence.header(&frame);
             self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Bytes(piece.into()) }));
         }
-        let reply = Reply { seq_id: reply.seq_id + 1, ..reply };
-        self.finish(reply, status::GOOD, residual(bytes, command.data_len));
+        let reply = Reply { seq_id: reply.seq_id.wrapping_add(1), ..reply };
+        self.finish(reply, response.status, residual(bytes, data_len));
+    }
+
+    /// Bytes of data-out that a task has taken, for the residual. A write has its data even if the medium does not take
+    /// it.
+    fn moved(&self, rx_id: u16) -> u32 {
+        let task = self.tasks.get(usize::from(rx_id)).filter(|task| task.is_live());
+        task.map_or(0, |task| task.rx.received_bytes())
     }
 
     fn finish(&mut self, reply: Reply, status: u8, residual: Residual) {
-        self.respond(
-            reply,
-            FcpRsp { status, retry_delay: 0, residual, confirm: false, response_code: None, sense: None },
-        );
-    }
-
-    fn check(&mut self, reply: Reply, data_len: u32, sense: Sense) {
-        self.counters.check_conditions += 1;
-        self.respond(
-            reply,
-            FcpRsp {
-                status: status::CHECK_CONDITION,
-                retry_delay: 0,
-                residual: residual(0, data_len),
-                confirm: false,
-                response_code: None,
-                sense: Some(sense.to_bytes()),
-            },
-        );
+        self.respond(reply, FcpRsp { status, residual, ..FcpRsp::GOOD });
     }
 
     /// The FCP layer's own no, without a SCSI status.
     fn refuse(&mut self, reply: Reply, data_len: u32, code: u8) {
-        self.respond(
-            reply,
-            FcpRsp {
-                status: status::GOOD,
-                retry_delay: 0,
-                residual: residual(0, data_len),
-                confirm: false,
-                response_code: Some(code),
-                sense: None,
-            },
-        );
+        let residual = residual(0, data_len);
+        self.respond(reply, FcpRsp { residual, response_code: Some(code), ..FcpRsp::GOOD });
     }
 
     fn respond(&mut self, reply: Reply, response: FcpRsp) {
@@ -255,44 +354,58 @@ impl FcpTarget {
 
     /// Task management (SAM; FCP, FCP_CMND task management flags). Tasks of other initiators that end by it are answered
     /// TASK ABORTED, so that nobody waits for a timeout.
-    fn on_task_management(&mut self, now: Instant, header: &Header, command: &FcpCmnd) {
-        let lun = self.server.lun_number(command.lun);
-        let requester = header.s_id;
-        let of_lun = |task: &Task| Some(task.lun) == lun;
-        let code = match command.task_management {
-            task_management::TARGET_RESET => {
-                self.end_tasks(now, requester, |_| true);
-                response::COMPLETE
-            }
-            _ if lun.is_none() => response::INVALID_LUN,
-            task_management::ABORT_TASK_SET => {
-                self.end_tasks(now, requester, |task| of_lun(task) && task.initiator == requester);
-                response::COMPLETE
-            }
-            task_management::CLEAR_TASK_SET | task_management::LUN_RESET => {
-                self.end_tasks(now, requester, of_lun);
-                response::COMPLETE
-            }
-            task_management::CLEAR_ACA => response::COMPLETE,
-            _ => response::TMF_REJECTED,
-        };
+    fn on_task_management(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        login: &Login,
+        command: &FcpCmnd,
+        device: &mut Device,
+    ) {
         let reply = Reply::at_once(header);
+        let function = match command.task_management {
+            task_management::ABORT_TASK_SET => TaskManagement::AbortTaskSet,
+            task_management::CLEAR_TASK_SET => TaskManagement::ClearTaskSet,
+            task_management::LUN_RESET => TaskManagement::LunReset,
+            task_management::TARGET_RESET => TaskManagement::TargetReset,
+            task_management::CLEAR_ACA => TaskManagement::ClearAca,
+            _ => return self.refuse(reply, command.data_len, response::TMF_REJECTED),
+        };
+        let unit = device.unit(login.nexus, command.lun);
+        let code = match device.manage(login.nexus, unit, function) {
+            Managed::Complete(ends) => {
+                if let Some(ends) = ends {
+                    self.end_tasks(now, &ends, device);
+                }
+                response::COMPLETE
+            }
+            Managed::IncorrectLun => response::INVALID_LUN,
+        };
         self.refuse(reply, command.data_len, code);
     }
 
-    fn end_tasks(&mut self, now: Instant, requester: FcId, affects: impl Fn(&Task) -> bool) {
+    pub(super) fn end_tasks(&mut self, now: Instant, ends: &Ends, device: &mut Device) {
         for rx_id in 0..self.tasks.len() as u16 {
             self.work += 1;
             let task = &mut self.tasks[usize::from(rx_id)];
-            if !task.is_live() || !affects(task) {
+            if !task.is_live() || !ends.affects(task.io.unit, task.nexus) {
                 continue;
             }
             let reply = Reply { to: task.initiator, ox_id: task.ox_id, rx_id, seq_id: task.next_seq_id() };
-            let data_len = task.data_len;
-            self.rest(now, rx_id);
-            if reply.to != requester {
+            let (data_len, answered) = (task.data_len, ends.answered(task.nexus));
+            self.rest(now, rx_id, device);
+            if answered {
                 self.finish(reply, status::TASK_ABORTED, residual(0, data_len));
             }
         }
+    }
+}
+
+/// Without auto contingent allegiance its attribute is an ordinary one.
+fn task_attribute(byte: u8) -> Attribute {
+    match byte & 7 {
+        attribute::HEAD_OF_QUEUE => Attribute::HeadOfQueue,
+        attribute::ORDERED => Attribute::Ordered,
+        _ => Attribute::Simple,
     }
 }

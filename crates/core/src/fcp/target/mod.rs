@@ -3,20 +3,42 @@
 //! ```text
 //!          read                     IoDone
 //!   CMND --------> io -------------------------------> data, FCP_RSP        free
-//!    |              ^
-//!    | write        | all bursts complete
-//!    +-------> receiving <---+
-//!               |    |       | burst complete: next XFER_RDY
-//!               |    +-------+
-//!               | gap, no progress for E_D_TOV
-//!               v
-//!            resting ------------------ R_A_TOV ---------------------------> free
+//!    |  |           ^
+//!    |  | write     | all bursts complete
+//!    |  +----> receiving <---+
+//!    |          |   |    |   | burst complete: next XFER_RDY
+//!    |          |   |    +---+
+//!    |          |   +---------- parameter list complete -> fetching -> FCP_RSP
+//!    |          | gap, no progress for E_D_TOV
+//!    |          v
+//!    |       resting ------------------ R_A_TOV ---------------------------> free
+//!    |
+//!    +-------> waiting     until the device lets it begin
 //! ```
 //!
 //! ABTS in any state: BA_ACC, the I/O is cancelled, and the RX_ID rests for R_A_TOV. An ABTS for an exchange that is over
 //! or never began gets BA_RJT "invalid OX_ID/RX_ID". A command from a port that is not logged in gets LOGO, at most one
 //! per E_D_TOV, so that the port logs in again instead of waiting for its timeout; the command itself is dropped and
 //! counted (FCP, response to frames from ports without a login).
+//!
+//! # How a driver uses it
+//!
+//! One [`FcpTarget`] for each target port, one [`Device`] for the storage system that the ports belong to:
+//!
+//! 1. Call [`FcpTarget::handle`] with the device; drain [`FcpTarget::poll_output`], then [`Device::poll_output`].
+//!    [`scsi::Output::Port`](crate::scsi::Output::Port) goes to the target of that port as [`Input::Notice`], and so on
+//!    until both are silent.
+//! 2. FCP_DATA frames do not enter: look up [`FcpTarget::data`] by RX_ID, call [`SeqRx::accept`], and put the payload at
+//!    its relative offset (the header's parameter) into a buffer that belongs to the RX_ID. An answer
+//!    [`Accepted::Complete`] or [`Accepted::Gap`] becomes [`Input::Data`]. [`FcpTarget::expected_bytes`] says how large
+//!    the buffer has to be.
+//! 3. [`Output::Io`]: do the I/O between that buffer and the medium, then [`Input::IoDone`]. After a good read
+//!    [`Output::Transmit`] says which bytes of the buffer to send, framed by [`SeqTx`]. [`Output::Fetch`]: hand the buffer
+//!    over with [`Input::Parameters`].
+//! 4. The buffer is free after the FCP_RSP of the exchange is sent, or after [`Output::Cancel`].
+//!
+//! Confirmed completion, SRR and REC are not offered: FCP_RSP never asks for FCP_CONF, PRLI does not announce retry, and
+//! the node port refuses the two ELS.
 
 mod abort;
 mod command;
@@ -24,14 +46,15 @@ mod task;
 
 use super::timers::Timers;
 use crate::exchange::{Accepted, SeqRx, SeqTx, usable_frame_size};
-use crate::scsi::DeviceServer;
+use crate::scsi::{Device, IoStatus, IoTag, NexusId, Notice};
 use crate::time::{Instant, Span};
 use sanloom_wire::bls::Bls;
-use sanloom_wire::{FcId, Frame, Header, Message, Payload};
+use sanloom_wire::scsi::transport_id::TransportId;
+use sanloom_wire::{FcId, Frame, Header, Message, Payload, Wwpn};
 use std::collections::VecDeque;
 use task::{List, State, Task};
 
-pub use crate::scsi::{Identity, IoOp, LunConfig};
+pub use crate::scsi::Io;
 
 /// How a target behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,10 +69,10 @@ pub struct FcpTargetConfig {
     pub max_exchanges: u16,
     /// The fabric delivers the frames of an exchange in order, so a skipped SEQ_CNT is a lost frame.
     pub in_order: bool,
-    /// Logical units; the LUN number is the index.
-    pub luns: Vec<LunConfig>,
-    /// The names that INQUIRY and LOGO report.
-    pub identity: Identity,
+    /// Number of this port in its device.
+    pub port: u16,
+    /// Its name, for LOGO.
+    pub port_name: Wwpn,
 }
 
 /// What happens to a target.
@@ -61,6 +84,8 @@ pub enum Input {
     LoginUp {
         /// Its address.
         port_id: FcId,
+        /// Its port name, by which masking and reservations know it.
+        port_name: Wwpn,
         /// Largest data field between the two ports, both ways (see [`crate::nport::Remote`]).
         frame_size_bytes: u16,
     },
@@ -85,6 +110,15 @@ pub enum Input {
         /// How.
         status: IoStatus,
     },
+    /// The bytes that [`Output::Fetch`] asked for.
+    Parameters {
+        /// Of which task.
+        tag: IoTag,
+        /// All of the data-out.
+        bytes: Vec<u8>,
+    },
+    /// What the device has for this port ([`crate::scsi::Output::Port`]).
+    Notice(Notice),
     /// Time has passed.
     Timeout,
 }
@@ -98,56 +132,15 @@ pub enum Output {
     Transmit(SeqTx),
     /// Do block I/O and come back with [`Input::IoDone`].
     Io(Io),
+    /// A parameter list is complete in the task's buffer: hand it over with [`Input::Parameters`].
+    Fetch {
+        /// Names the task.
+        tag: IoTag,
+        /// Length of the list.
+        bytes: u32,
+    },
     /// Nobody waits for this I/O any more. [`Input::IoDone`] may still come, and changes nothing.
     Cancel(IoTag),
-}
-
-/// Block I/O of a task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Io {
-    /// Names the I/O.
-    pub tag: IoTag,
-    /// Who asked for it.
-    pub initiator: FcId,
-    /// Logical unit.
-    pub lun: u16,
-    /// Read or write.
-    pub op: IoOp,
-    /// First block.
-    pub lba: u64,
-    /// Number of blocks.
-    pub blocks: u32,
-    /// Bytes that move between initiator and target: those of the blocks, or less if FCP_DL is less.
-    pub bytes: u32,
-    /// Force unit access.
-    pub fua: bool,
-}
-
-/// Names an I/O: RX_ID in the low half, and how often it was used before in the high half.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct IoTag(pub u32);
-
-impl IoTag {
-    const fn new(rx_id: u16, generation: u16) -> IoTag {
-        IoTag((generation as u32) << 16 | rx_id as u32)
-    }
-    /// The exchange that the I/O belongs to.
-    pub const fn rx_id(self) -> u16 {
-        self.0 as u16
-    }
-}
-
-/// How block I/O ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum IoStatus {
-    /// Done.
-    Good,
-    /// The controller's queue is full: status TASK SET FULL.
-    TaskSetFull,
-    /// The unit cannot take it now: status BUSY.
-    Busy,
-    /// The medium failed: CHECK CONDITION, medium error.
-    MediumError,
 }
 
 /// What a target has counted.
@@ -177,7 +170,6 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct FcpTarget {
     config: FcpTargetConfig,
-    server: DeviceServer,
     local_id: FcId,
     /// Sorted by address.
     logins: Vec<Login>,
@@ -194,9 +186,10 @@ pub struct FcpTarget {
 struct Login {
     port_id: FcId,
     frame_size_bytes: u16,
+    nexus: NexusId,
 }
 
-const _: () = assert!(size_of::<Login>() <= 8);
+const _: () = assert!(size_of::<Login>() <= 12);
 
 /// OX_ID of the LOGO that tells a port to log in again. Its answer tells nothing.
 const LOGO_OX_ID: u16 = *crate::exchange::FCP_OX_IDS.end();
@@ -206,10 +199,8 @@ impl FcpTarget {
     pub fn new(mut config: FcpTargetConfig) -> FcpTarget {
         // The last number means "not assigned".
         config.max_exchanges = config.max_exchanges.min(u16::MAX - 1);
-        let server = DeviceServer::new(std::mem::take(&mut config.luns), config.identity);
         FcpTarget {
             config,
-            server,
             local_id: FcId::ZERO,
             logins: Vec::new(),
             tasks: Vec::new(),
@@ -222,17 +213,22 @@ impl FcpTarget {
         }
     }
 
-    /// One thing happened at `now`.
-    pub fn handle(&mut self, now: Instant, input: Input) {
+    /// One thing happened at `now`. All ports of a device are given the same `device`.
+    pub fn handle(&mut self, now: Instant, input: Input, device: &mut Device) {
         self.work += 1;
         match input {
-            Input::LocalId(local_id) => self.set_local_id(now, local_id),
-            Input::LoginUp { port_id, frame_size_bytes } => self.login_up(port_id, frame_size_bytes),
-            Input::LoginDown { port_id } => self.login_down(now, port_id),
-            Input::Frame(frame) => self.on_frame(now, frame),
-            Input::Data { rx_id, accepted } => self.on_data(now, rx_id, accepted),
-            Input::IoDone { tag, status } => self.on_io_done(tag, status),
-            Input::Timeout => self.on_timeout(now),
+            Input::LocalId(local_id) => self.set_local_id(now, local_id, device),
+            Input::LoginUp { port_id, port_name, frame_size_bytes } => {
+                self.login_up(now, port_id, port_name, frame_size_bytes, device);
+            }
+            Input::LoginDown { port_id } => self.login_down(now, port_id, device),
+            Input::Frame(frame) => self.on_frame(now, frame, device),
+            Input::Data { rx_id, accepted } => self.on_data(now, rx_id, accepted, device),
+            Input::Parameters { tag, bytes } => self.on_parameters(now, tag, &bytes, device),
+            Input::IoDone { tag, status } => self.on_io_done(now, tag, status, device),
+            Input::Notice(Notice::Step { task, step }) => self.on_step(now, task, step, device),
+            Input::Notice(Notice::End(ends)) => self.end_tasks(now, &ends, device),
+            Input::Timeout => self.on_timeout(now, device),
         }
     }
 
@@ -252,6 +248,13 @@ impl FcpTarget {
     pub fn data(&mut self, rx_id: u16) -> Option<&mut SeqRx> {
         let task = self.tasks.get_mut(usize::from(rx_id))?;
         (task.state == State::Receiving).then_some(&mut task.rx)
+    }
+
+    /// Bytes that a task takes from the initiator or sends to it, for the driver's buffer. Nothing for an exchange that is
+    /// over.
+    pub fn expected_bytes(&self, rx_id: u16) -> Option<u32> {
+        let task = self.tasks.get(usize::from(rx_id))?;
+        task.is_live().then(|| task.transfer_bytes())
     }
 
     /// Initiators that are logged in.
@@ -285,10 +288,12 @@ impl FcpTarget {
         self.config.r_a_tov = self.config.r_a_tov.max(r_a_tov);
     }
 
-    fn set_local_id(&mut self, now: Instant, local_id: FcId) {
+    fn set_local_id(&mut self, now: Instant, local_id: FcId, device: &mut Device) {
         if local_id != self.local_id {
-            self.drop_tasks(now, |_| true);
-            self.logins.clear();
+            self.drop_tasks(now, device, |_| true);
+            for login in self.logins.drain(..) {
+                device.disconnect(login.nexus);
+            }
             self.local_id = local_id;
         }
     }
@@ -297,22 +302,30 @@ impl FcpTarget {
         self.logins.binary_search_by_key(&port_id, |login| login.port_id)
     }
 
-    fn login_up(&mut self, port_id: FcId, frame_size_bytes: u16) {
-        let login = Login { port_id, frame_size_bytes: usable_frame_size(frame_size_bytes) };
-        match self.find_login(port_id) {
-            Ok(at) => self.logins[at] = login,
-            Err(at) => self.logins.insert(at, login),
-        }
-    }
-
-    fn login_down(&mut self, now: Instant, port_id: FcId) {
+    fn login_up(&mut self, now: Instant, port_id: FcId, name: Wwpn, frame_size_bytes: u16, device: &mut Device) {
+        let frame_size_bytes = usable_frame_size(frame_size_bytes);
+        let initiator = TransportId::Fcp(name);
         if let Ok(at) = self.find_login(port_id) {
-            self.logins.remove(at);
+            if device.initiator(self.logins[at].nexus) == Some(&initiator) {
+                self.logins[at].frame_size_bytes = frame_size_bytes;
+                return;
+            }
+            self.login_down(now, port_id, device);
         }
-        self.drop_tasks(now, |task| task.initiator == port_id);
+        if let Err(at) = self.find_login(port_id) {
+            let nexus = device.connect(self.config.port, initiator);
+            self.logins.insert(at, Login { port_id, frame_size_bytes, nexus });
+        }
     }
 
-    fn on_frame(&mut self, now: Instant, frame: Frame) {
+    fn login_down(&mut self, now: Instant, port_id: FcId, device: &mut Device) {
+        self.drop_tasks(now, device, |task| task.initiator == port_id);
+        if let Ok(at) = self.find_login(port_id) {
+            device.disconnect(self.logins.remove(at).nexus);
+        }
+    }
+
+    fn on_frame(&mut self, now: Instant, frame: Frame, device: &mut Device) {
         let header = frame.header;
         if header.d_id != self.local_id {
             self.counters.unexpected_frames += 1;
@@ -320,24 +333,24 @@ impl FcpTarget {
         }
         // Also without a login: the exchange may be older than the logout, or one of the sender's own logins.
         if matches!(frame.payload, Payload::Typed(Message::Bls(Bls::Abts))) {
-            return self.on_abts(now, &header);
+            return self.on_abts(now, &header, device);
         }
         let Ok(login) = self.find_login(header.s_id) else {
             return self.ask_for_login(now, header.s_id);
         };
         match frame.payload {
             Payload::Typed(Message::FcpCmnd(command)) => {
-                let frame_size_bytes = self.logins[login].frame_size_bytes;
-                self.on_command(now, &header, frame_size_bytes, &command);
+                let login = self.logins[login];
+                self.on_command(now, &header, &login, &command, device);
             }
             _ => self.counters.unexpected_frames += 1,
         }
     }
 
-    fn on_timeout(&mut self, now: Instant) {
+    fn on_timeout(&mut self, now: Instant, device: &mut Device) {
         while let Some((list, rx_id)) = self.timers.pop_due(&mut self.tasks, now) {
             match List::ALL[usize::from(list)] {
-                List::Data => self.on_data_timeout(now, rx_id),
+                List::Data => self.on_data_timeout(now, rx_id, device),
                 List::Rest => self.release(rx_id),
             }
         }

@@ -1,9 +1,8 @@
 //! One exchange of a target.
 
 use super::super::timers::{Timed, Timer};
-use super::{Io, IoTag};
 use crate::exchange::SeqRx;
-use crate::scsi::IoOp;
+use crate::scsi::{BlockIo, Io, IoOp, IoTag, NexusId, TaskId};
 use sanloom_wire::FcId;
 use sanloom_wire::fcp::Residual;
 
@@ -11,10 +10,14 @@ use sanloom_wire::fcp::Residual;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     Free,
+    /// The device has it, and says when it goes on.
+    Waiting,
     /// The medium works.
     Io,
-    /// Write data is under way.
+    /// Write data or a parameter list is under way.
     Receiving,
+    /// The driver has the parameter list.
+    Fetching,
     /// Over, but late frames or an ABTS may arrive.
     Resting,
 }
@@ -35,10 +38,8 @@ impl List {
 pub(super) struct Task {
     pub(super) timer: Timer,
     pub(super) rx: SeqRx,
-    pub(super) lba: u64,
-    pub(super) blocks: u32,
-    /// Bytes that the CDB asks for.
-    pub(super) wanted_bytes: u32,
+    /// What the device asked for. Of a parameter list only `bytes` means something, and `blocks` is zero.
+    pub(super) io: BlockIo,
     /// FCP_DL.
     pub(super) data_len: u32,
     /// What had arrived when progress was looked at last.
@@ -46,11 +47,10 @@ pub(super) struct Task {
     pub(super) initiator: FcId,
     pub(super) state: State,
     pub(super) ox_id: u16,
-    pub(super) lun: u16,
+    pub(super) nexus: NexusId,
     pub(super) generation: u16,
     pub(super) frame_size_bytes: u16,
-    pub(super) op: IoOp,
-    pub(super) fua: bool,
+    pub(super) flags: u8,
     last_seq_id: u8,
 }
 
@@ -59,15 +59,12 @@ const _: () = assert!(size_of::<Task>() <= 80);
 /// The parts of a new task that its command gives.
 pub(super) struct NewTask {
     pub(super) initiator: FcId,
+    pub(super) nexus: NexusId,
+    pub(super) unit: u16,
     pub(super) ox_id: u16,
-    pub(super) lun: u16,
-    pub(super) op: IoOp,
-    pub(super) lba: u64,
-    pub(super) blocks: u32,
-    pub(super) wanted_bytes: u32,
     pub(super) data_len: u32,
+    pub(super) flags: u8,
     pub(super) frame_size_bytes: u16,
-    pub(super) fua: bool,
     pub(super) in_order: bool,
 }
 
@@ -76,52 +73,49 @@ impl Task {
         Task {
             timer: Timer::unarmed(),
             rx: SeqRx::new(0, new.in_order),
-            lba: new.lba,
-            blocks: new.blocks,
-            wanted_bytes: new.wanted_bytes,
+            io: BlockIo { unit: new.unit, op: IoOp::Read, lba: 0, blocks: 0, bytes: 0, fua: false },
             data_len: new.data_len,
             seen_bytes: 0,
+            nexus: new.nexus,
             initiator: new.initiator,
-            state: State::Io,
+            state: State::Waiting,
             ox_id: new.ox_id,
-            lun: new.lun,
             generation,
             frame_size_bytes: new.frame_size_bytes,
-            op: new.op,
-            fua: new.fua,
+            flags: new.flags,
             last_seq_id: 0,
         }
     }
 
     /// A command is being worked on.
     pub(super) fn is_live(&self) -> bool {
-        matches!(self.state, State::Io | State::Receiving)
+        !matches!(self.state, State::Free | State::Resting)
+    }
+
+    pub(super) fn takes_parameters(&self) -> bool {
+        self.io.blocks == 0
     }
 
     /// Bytes that move between initiator and target.
     pub(super) fn transfer_bytes(&self) -> u32 {
-        self.wanted_bytes.min(self.data_len)
+        self.io.bytes.min(self.data_len)
     }
 
     pub(super) fn residual(&self) -> Residual {
-        residual(self.wanted_bytes, self.data_len)
+        residual(self.io.bytes, self.data_len)
     }
 
     pub(super) fn tag(&self, rx_id: u16) -> IoTag {
         IoTag::new(rx_id, self.generation)
     }
 
-    pub(super) fn io(&self, rx_id: u16) -> Io {
-        Io {
-            tag: self.tag(rx_id),
-            initiator: self.initiator,
-            lun: self.lun,
-            op: self.op,
-            lba: self.lba,
-            blocks: self.blocks,
-            bytes: self.transfer_bytes(),
-            fua: self.fua,
-        }
+    pub(super) fn id(&self, rx_id: u16) -> TaskId {
+        TaskId { nexus: self.nexus, tag: self.tag(rx_id), unit: self.io.unit }
+    }
+
+    pub(super) fn block_io(&self, rx_id: u16) -> Io {
+        let BlockIo { unit, op, lba, blocks, fua, .. } = self.io;
+        Io { tag: self.tag(rx_id), nexus: self.nexus, unit, op, lba, blocks, bytes: self.transfer_bytes(), fua }
     }
 
     pub(super) fn next_seq_id(&mut self) -> u8 {

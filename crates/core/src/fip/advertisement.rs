@@ -1,0 +1,96 @@
+//! What an FCF says of itself: [`Advertisement`].
+
+use super::Discard;
+use crate::time::Span;
+use sanloom_wire::Wwnn;
+use sanloom_wire::ether::{FcMap, MacAddr};
+use sanloom_wire::fip::{Descriptor, Fip, Operation, flag};
+
+/// The meaning of a discovery advertisement (FC-BB, FIP discovery advertisement).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Advertisement {
+    /// Address of the FCF.
+    pub mac: MacAddr,
+    /// Name of its switch, never zero.
+    pub switch_name: Wwnn,
+    /// Name of its fabric.
+    pub fabric_name: Wwnn,
+    /// Upper half of the addresses in its fabric.
+    pub fc_map: FcMap,
+    /// Virtual fabric.
+    pub vf_id: u16,
+    /// Lowest is best.
+    pub priority: u8,
+    /// FKA_ADV_PERIOD.
+    pub period: Span,
+    /// The FCF wants keep-alives.
+    pub keep_alives: bool,
+    /// A: it takes logins.
+    pub available: bool,
+    /// S: it answers a solicitation, so the path carries frames of full size.
+    pub solicited: bool,
+}
+
+impl Advertisement {
+    /// The meaning of a packet, if it has exactly one of each descriptor, no other that is critical, and values that make
+    /// sense: a station address, a usable FC-MAP, a switch with a name.
+    pub fn read(packet: &Fip) -> Result<Advertisement, Discard> {
+        let (mut priority, mut mac, mut name, mut fabric, mut period) = (None, None, None, None, None);
+        for descriptor in &packet.descriptors {
+            let twice = match descriptor {
+                Descriptor::Priority(value) => priority.replace(*value).is_some(),
+                Descriptor::Mac(value) => mac.replace(*value).is_some(),
+                Descriptor::Name(value) => name.replace(*value).is_some(),
+                Descriptor::Fabric { vf_id, fc_map, name } => fabric.replace((*vf_id, *fc_map, *name)).is_some(),
+                Descriptor::AdvertisementPeriod { no_keep_alives, period_ms } => {
+                    period.replace((*no_keep_alives, *period_ms)).is_some()
+                }
+                Descriptor::Other { kind, .. } if *kind >= Descriptor::FIRST_NON_CRITICAL => false,
+                Descriptor::Other { .. } => return Err(Discard::UnknownCritical),
+                _ => return Err(Discard::Descriptors),
+            };
+            if twice {
+                return Err(Discard::Descriptors);
+            }
+        }
+        let all = priority.zip(mac).zip(name).zip(fabric).zip(period);
+        let Some(((((priority, mac), switch_name), (vf_id, fc_map, fabric_name)), (no_keep_alives, period_ms))) = all
+        else {
+            return Err(Discard::Descriptors);
+        };
+        let Some(fc_map) = super::usable(fc_map).filter(|_| mac.is_station() && switch_name.0 != 0) else {
+            return Err(Discard::Descriptors);
+        };
+        Ok(Advertisement {
+            mac,
+            switch_name,
+            fabric_name,
+            fc_map,
+            vf_id,
+            priority,
+            period: Span::from_ms(period_ms.into()),
+            keep_alives: !no_keep_alives,
+            available: packet.has(flag::AVAILABLE),
+            solicited: packet.has(flag::SOLICITED),
+        })
+    }
+
+    /// The packet that says it.
+    pub fn packet(&self) -> Fip {
+        let set = |wanted, flag| if wanted { flag } else { 0 };
+        Fip {
+            operation: Operation::ADVERTISEMENT,
+            flags: flag::FPMA | flag::FCF | set(self.available, flag::AVAILABLE) | set(self.solicited, flag::SOLICITED),
+            descriptors: vec![
+                Descriptor::Priority(self.priority),
+                Descriptor::Mac(self.mac),
+                Descriptor::Name(self.switch_name),
+                Descriptor::Fabric { vf_id: self.vf_id, fc_map: self.fc_map, name: self.fabric_name },
+                Descriptor::AdvertisementPeriod {
+                    no_keep_alives: !self.keep_alives,
+                    period_ms: u32::try_from(self.period.as_ms()).unwrap_or(u32::MAX),
+                },
+            ],
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! I_T nexuses: which initiator port reaches the device through which of its ports, and which units it sees.
+
+use super::config::{InitiatorName, LunMap, Masking};
+use sanloom_wire::lun::{self, LunBytes};
+use sanloom_wire::scsi::transport_id::TransportId;
+
+/// An initiator port that is logged in to a target port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NexusId(pub u32);
+
+/// A device that many hosts log in to has half a million of these.
+#[derive(Clone, Debug)]
+pub(super) struct Nexus {
+    pub(super) initiator: TransportId,
+    pub(super) port: u16,
+    up: bool,
+}
+
+const _: () = assert!(size_of::<Nexus>() <= 24);
+
+/// All nexuses of a device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Nexuses {
+    nexuses: Vec<Nexus>,
+    free: Vec<u32>,
+    /// What each nexus sees; empty with [`Masking::Open`].
+    luns: Vec<Vec<LunMap>>,
+}
+
+impl Nexuses {
+    pub(super) fn connect(&mut self, port: u16, initiator: TransportId, masking: &Masking) -> NexusId {
+        let luns = visible(&initiator, masking);
+        let nexus = Nexus { initiator, port, up: true };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.nexuses[at as usize] = nexus;
+                at
+            }
+            None => {
+                self.nexuses.push(nexus);
+                (self.nexuses.len() - 1) as u32
+            }
+        };
+        if *masking != Masking::Open {
+            self.luns.resize(self.nexuses.len(), Vec::new());
+            self.luns[at as usize] = luns;
+        }
+        NexusId(at)
+    }
+
+    /// False if there is no such nexus (any more).
+    pub(super) fn disconnect(&mut self, nexus: NexusId) -> bool {
+        let Some(slot) = self.nexuses.get_mut(nexus.0 as usize).filter(|slot| slot.up) else {
+            return false;
+        };
+        slot.up = false;
+        self.free.push(nexus.0);
+        true
+    }
+
+    pub(super) fn get(&self, nexus: NexusId) -> Option<&Nexus> {
+        self.nexuses.get(nexus.0 as usize).filter(|slot| slot.up)
+    }
+
+    /// What a nexus sees, where masking is in force.
+    pub(super) fn luns(&self, nexus: NexusId) -> &[LunMap] {
+        let up = self.get(nexus).and_then(|_| self.luns.get(nexus.0 as usize));
+        up.map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.nexuses.capacity() * size_of::<Nexus>() + self.luns.capacity() * size_of::<Vec<LunMap>>()
+    }
+}
+
+fn visible(id: &TransportId, masking: &Masking) -> Vec<LunMap> {
+    match masking {
+        Masking::Open => Vec::new(),
+        Masking::Listed(list) => list.get(&InitiatorName::from(id)).cloned().unwrap_or_default(),
+    }
+}
+
+/// The unit behind LUN bytes, for a map sorted by LUN.
+pub(super) fn mapped(luns: &[LunMap], bytes: LunBytes) -> Option<u16> {
+    let number = lun::from_bytes(bytes)?;
+    luns.binary_search_by_key(&number, |map| map.lun).ok().map(|at| luns[at].unit)
+}

@@ -1,0 +1,5 @@
+//! FIP: FCFs, ENodes, VN2VN and DCBX, alone and against each other over a segment that may lose, repeat and reorder frames.
+
+mod fcf;
+mod net;
+mod switches;

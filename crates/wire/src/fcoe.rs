@@ -1,0 +1,146 @@
+//! FCoE (FC-BB, FCoE PDU): a Fibre Channel frame, its CRC and its delimiters behind an Ethernet header.
+//!
+//! ```text
+//!   0    version (high nibble), reserved        14   FC frame: header 24, data field 0 to 2112, fill included
+//!   1    reserved, 12 bytes                     n    CRC, least-significant byte first
+//!   13   SOF                                    n+4  EOF, and 3 reserved bytes
+//! ```
+//!
+//! The length of the frame is the length of the PDU: Ethernet never pads it, as the shortest one fills the shortest frame.
+//! A forwarder reads it in place and leaves frame and CRC as they are.
+
+use crate::bytes::{Put, fixed};
+use crate::crc::{CRC_BYTES, crc_bytes};
+use crate::delimiter::{Eof, Sof};
+use crate::error::ParseError;
+use crate::ether::{EtherHeader, EtherType, MacAddr, VlanTag};
+use crate::frame::Frame;
+use crate::header::{FCtl, FcType, HEADER_BYTES, Header};
+use crate::id::FcId;
+
+/// An FCoE PDU: what stands behind an Ethernet header of type [`EtherType::FCOE`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fcoe<'a> {
+    /// Code of the start of frame; [`Fcoe::sof`] names it.
+    pub sof_code: u8,
+    /// Header and data field, at least 24 bytes, a multiple of four.
+    pub frame: &'a [u8],
+    /// The CRC as it came, whether it is right or not.
+    pub crc: [u8; CRC_BYTES],
+    /// Code of the end of frame; [`Fcoe::eof`] names it.
+    pub eof_code: u8,
+}
+
+/// Bytes in front of the frame.
+pub const HEAD_BYTES: usize = 14;
+/// Bytes behind the frame: CRC, EOF, reserved.
+pub const TAIL_BYTES: usize = 8;
+/// The shortest PDU: a frame without a data field.
+pub const MIN_PDU_BYTES: usize = HEAD_BYTES + HEADER_BYTES + TAIL_BYTES;
+/// The longest PDU: a frame with the longest data field. What FIP calls the maximum FCoE size.
+pub const MAX_PDU_BYTES: usize = HEAD_BYTES + HEADER_BYTES + MAX_DATA_BYTES + TAIL_BYTES;
+/// Longest data field of a frame.
+const MAX_DATA_BYTES: usize = 2112;
+/// The extended headers that may stand in front of a frame header (virtual fabric tagging, inter-fabric routing).
+const MAX_EXTENDED_BYTES: usize = 16;
+
+impl<'a> Fcoe<'a> {
+    /// Reads a PDU. Delimiters are not judged, and the CRC is not checked: see [`Fcoe::crc_is_right`].
+    pub fn parse(pdu: &'a [u8]) -> Result<Fcoe<'a>, ParseError> {
+        let head = fixed::<MIN_PDU_BYTES>("FCoE PDU", pdu)?;
+        let version = head[0] >> 4;
+        if version != 0 {
+            return Err(ParseError::Unsupported { field: "FCoE version", got: version.into() });
+        }
+        let length = |rule| ParseError::Length { field: "FCoE PDU", got_bytes: pdu.len(), rule };
+        if pdu.len() > MAX_PDU_BYTES + MAX_EXTENDED_BYTES {
+            return Err(length("no longer than the longest frame"));
+        }
+        if !(pdu.len() - MIN_PDU_BYTES).is_multiple_of(4) {
+            return Err(length("a frame of whole words"));
+        }
+        let (frame, tail) = pdu[HEAD_BYTES..].split_at(pdu.len() - HEAD_BYTES - TAIL_BYTES);
+        Ok(Fcoe {
+            sof_code: head[HEAD_BYTES - 1],
+            frame,
+            crc: [tail[0], tail[1], tail[2], tail[3]],
+            eof_code: tail[CRC_BYTES],
+        })
+    }
+
+    /// Appends the PDU, with the CRC that it has.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.reserve(self.encoded_len());
+        out.put_zeros(HEAD_BYTES - 1);
+        out.put_u8(self.sof_code);
+        out.extend_from_slice(self.frame);
+        out.extend_from_slice(&self.crc);
+        out.put_u8(self.eof_code);
+        out.put_zeros(TAIL_BYTES - CRC_BYTES - 1);
+    }
+
+    /// Bytes that [`emit`](Self::emit) appends.
+    pub const fn encoded_len(&self) -> usize {
+        HEAD_BYTES + self.frame.len() + TAIL_BYTES
+    }
+
+    /// The start of frame, unless its code is unknown.
+    pub const fn sof(&self) -> Option<Sof> {
+        Sof::from_code(self.sof_code)
+    }
+
+    /// The end of frame, unless its code is unknown.
+    pub const fn eof(&self) -> Option<Eof> {
+        Eof::from_code(self.eof_code)
+    }
+
+    /// The CRC is that of the frame.
+    pub fn crc_is_right(&self) -> bool {
+        self.crc == crc_bytes(self.frame)
+    }
+
+    /// The frame header.
+    pub fn header(&self) -> Result<Header, ParseError> {
+        Header::parse(self.frame)
+    }
+}
+
+/// Where D_ID, S_ID and the exchange numbers stand in a PDU: what a forwarder looks at.
+pub mod offset {
+    use super::HEAD_BYTES;
+
+    /// D_ID, three bytes.
+    pub const D_ID: usize = HEAD_BYTES + 1;
+    /// S_ID, three bytes.
+    pub const S_ID: usize = HEAD_BYTES + 5;
+    /// OX_ID, two bytes.
+    pub const OX_ID: usize = HEAD_BYTES + 16;
+}
+
+/// D_ID, S_ID and OX_ID of a PDU, which is not shorter than [`MIN_PDU_BYTES`].
+pub fn addresses(pdu: &[u8]) -> Option<(FcId, FcId, u16)> {
+    let b = pdu.first_chunk::<MIN_PDU_BYTES>()?;
+    let id = |at: usize| FcId::from_bytes([b[at], b[at + 1], b[at + 2]]);
+    let ox_id = u16::from_be_bytes([b[offset::OX_ID], b[offset::OX_ID + 1]]);
+    Some((id(offset::D_ID), id(offset::S_ID), ox_id))
+}
+
+/// Appends a whole Ethernet frame with a Fibre Channel frame in it, CRC calculated. The delimiters are those of class 3, or of
+/// class F where two switches speak; the data field must not be longer than a frame may be.
+pub fn encapsulate(to: MacAddr, from: MacAddr, tag: Option<VlanTag>, frame: &Frame, out: &mut Vec<u8>) {
+    EtherHeader { to, from, tag, ether_type: EtherType::FCOE }.emit(out);
+    let header = &frame.header;
+    let sof = match header.fc_type {
+        FcType::SW_ILS => Sof::F,
+        _ if header.s_id.is_domain_controller() && header.d_id.is_domain_controller() => Sof::F,
+        _ => Sof::class_3(header.seq_cnt == 0),
+    };
+    out.put_zeros(HEAD_BYTES - 1);
+    out.put_u8(sof.code());
+    let start = out.len();
+    frame.emit(out);
+    let crc = crc_bytes(&out[start..]);
+    out.extend_from_slice(&crc);
+    out.put_u8(Eof::class_3(header.f_ctl.has(FCtl::END_SEQUENCE)).code());
+    out.put_zeros(TAIL_BYTES - CRC_BYTES - 1);
+}
