@@ -25,6 +25,9 @@ fn every_host_has_found_its_storage_when_the_workloads_begin() {
         let denied = world.net.losses().iter().filter(|((_, loss), _)| *loss == Loss::Fib(DropReason::ZoneDenied));
         let denied: u64 = denied.map(|(_, lost)| lost.frames).sum();
         let in_vain = denied > 0 && lab.timers.e_d_tov >= LONG_ENOUGH;
-        assert!(!in_vain, "seed {seed}: hard zoning stopped {denied} frames of hosts that were told of the port too early");
+        assert!(
+            !in_vain,
+            "seed {seed}: hard zoning stopped {denied} frames of hosts that were told of the port too early"
+        );
     }
 }
