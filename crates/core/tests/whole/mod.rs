@@ -80,6 +80,13 @@ pub fn zoned(zones: &[(&str, &[u64])]) -> Zoning {
     Zoning { zones: zones.iter().map(zone).collect(), default: ZoneDefault::Closed }
 }
 
+/// Seeds of a campaign: `SANLOOM_SEEDS` (`count` where it is not set) from `SANLOOM_FIRST_SEED` (0) on.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let first = number("SANLOOM_FIRST_SEED", 0);
+    first..first + number("SANLOOM_SEEDS", count)
+}
+
 /// SplitMix64.
 pub struct Dice(pub u64);
 
