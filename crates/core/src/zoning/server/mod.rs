@@ -326,12 +326,7 @@ impl ZoneServer {
             return self.reject(request, SwRjtReason::INVALID_COMMAND, SwRjtExplanation::NONE);
         };
         if !self.config.supported {
-            self.reject(request, SwRjtReason::NOT_SUPPORTED, SwRjtExplanation::NOT_SUPPORTED);
-            // Whoever asked isolates its end of the link, and says no more.
-            if let (SwIls::Mr(_), Peer::Link(port)) = (*ils, request.from) {
-                self.isolate(port, MergeFailure::Unsupported);
-            }
-            return;
+            return self.refuse(request, &ils);
         }
         match (*ils, request.from) {
             (SwIls::Mr(sets), Peer::Link(port)) => {
@@ -356,6 +351,22 @@ impl ZoneServer {
                 self.answer(request, ZoneReply::DONE);
             }
             _ => self.reject(request, SwRjtReason::PROTOCOL_ERROR, SwRjtExplanation::NONE),
+        }
+    }
+
+    /// Without zoning. Whoever wants to merge isolates its end of the link for the reject, and says no more; so do we, and
+    /// before our end is ready it is to wait.
+    fn refuse(&mut self, request: Request, ils: &SwIls) {
+        let merge = match (ils, request.from) {
+            (SwIls::Mr(_), Peer::Link(port)) => Some(port),
+            _ => None,
+        };
+        if merge.is_some_and(|port| !self.links.contains_key(&port)) {
+            return self.reject(request, SwRjtReason::LOGICAL_BUSY, SwRjtExplanation::NONE);
+        }
+        self.reject(request, SwRjtReason::NOT_SUPPORTED, SwRjtExplanation::NOT_SUPPORTED);
+        if let Some(port) = merge {
+            self.isolate(port, MergeFailure::Unsupported);
         }
     }
 
