@@ -49,8 +49,12 @@ impl NameExchange {
             NsRequest::GePt { port_type: port_type::NX_PORT | port_type::N_PORT } => {
                 if let Peer::Domain(domain) = from {
                     let next = self.log.next();
-                    self.told.entry(domain).or_default().upto.get_or_insert(next);
-                    self.alarms.set(Alarm::Heard(domain), now + CROSSING.times(4));
+                    let told = self.told.entry(domain).or_default();
+                    // A domain that asks later on has accepted all notifications: it knows the ports.
+                    if told.upto.is_none() || self.alarms.is_set(Alarm::Heard(domain)) {
+                        self.alarms.set(Alarm::Heard(domain), now + CROSSING.times(4));
+                    }
+                    told.upto.get_or_insert(next);
                     self.heard_from(now, domain);
                 }
                 let own = self.own.values().map(|own| own.entry.clone());

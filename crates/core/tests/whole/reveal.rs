@@ -109,3 +109,22 @@ fn names_are_known_soon_after_the_paths_are_there() {
         assert_agree(&bed, &ports, &format!("{switches} switches, long before E_D_TOV"));
     }
 }
+
+#[test]
+fn a_host_does_not_wait_for_the_logins_of_others() {
+    let mut bed = zoned_pair();
+    bed.log_in(1, 6, 0xb);
+    bed.run(Span::from_secs(3));
+    // Registrations that look alike make the other switch ask for everything again.
+    for port in 3..9 {
+        let host = bed.log_in(0, port, 0xa + 0x100 * u64::from(port));
+        for _ in 0..2 {
+            let types = NsRequest::RftId { port_id: host, types: [0x0000_0100, u32::from(port), 0, 0, 0, 0, 0, 0] };
+            bed.send(0, port, host, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(types))));
+            bed.run(Span::from_ms(7));
+        }
+        bed.received.clear();
+        ask_for_targets(&mut bed, 0, port, host);
+        assert_eq!(answers(&mut bed, 0, port).len(), 1, "port {port} is known to all");
+    }
+}
