@@ -28,7 +28,7 @@ use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::Zones;
 use sanloom_core::zoning::server::ZoneServerConfig;
 use sanloom_wire::{FcId, Wwnn};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Exchanges that a port keeps at once, beyond what its queue may have outstanding.
@@ -47,7 +47,6 @@ impl World {
         let timers = timers(&lab, nports);
         let physical = owners.len() - virtual_owners(&lab).count();
         let net = Net::new(net_plan(&lab, &owners[..physical], timers.all));
-        let zones = Arc::new(ZoneSet::new(&lab.zoning));
         let mut world = World {
             nodes: Vec::new(),
             switches: Vec::new(),
@@ -65,9 +64,9 @@ impl World {
             ended: Default::default(),
             follow: Vec::new(),
             control_frames: 0,
+            incidents_reported: 0,
             baseline: Default::default(),
-            zones,
-            zone_database: Zones::new(lab.zone_database.clone()),
+            zones: zones(&lab),
             net,
             lab,
         };
@@ -182,6 +181,7 @@ impl World {
         }
         let name = switch_name(switch);
         let joining = &config.joining;
+        let (zoning, database) = self.zones[&zone_key(&self.lab, switch)].clone();
         FabricSwitchConfig {
             services: SwitchConfig {
                 domain: None,
@@ -193,7 +193,7 @@ impl World {
                 rscn_delay: timers.rscn_delay.to_span(),
                 bb_credit: isls.iter().map(|isl| isl.bb_credit).collect(),
                 receive_size_bytes: 2048,
-                zoning: self.zones.clone(),
+                zoning,
                 policy: config.policy.clone(),
             },
             domain: DomainConfig {
@@ -213,7 +213,7 @@ impl World {
                 retry: Span::from_ms(20),
                 ..ZoneServerConfig::default()
             },
-            database: self.zone_database.clone(),
+            database,
             fspf: FspfConfig {
                 hello: timers.hello.to_span(),
                 dead: timers.dead.to_span(),
@@ -296,6 +296,23 @@ impl World {
 /// Name of a switch: IEEE format 1 of a locally administered address.
 fn switch_name(switch: u16) -> Wwnn {
     Wwnn(0x1000_0253_4c00_0000 + u64::from(switch) + 1)
+}
+
+/// Which zones a switch begins with.
+fn zone_key(lab: &Lab, switch: u16) -> Option<u16> {
+    lab.vf_id(switch).filter(|_| !lab.zone_fabrics.is_empty())
+}
+
+/// The zones that switches begin with, each database once, however many have it.
+fn zones(lab: &Lab) -> BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)> {
+    let mut zones = BTreeMap::new();
+    for switch in 0..lab.switches.len() as u16 {
+        zones.entry(zone_key(lab, switch)).or_insert_with(|| {
+            let database = lab.zone_database_at(switch);
+            (Arc::new(ZoneSet::new(&database.zoning())), Zones::new(database))
+        });
+    }
+    zones
 }
 
 fn digits(nodes: usize) -> u8 {
