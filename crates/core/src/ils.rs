@@ -41,6 +41,13 @@ pub enum Send {
         /// Comes back with the outcome.
         tag: u32,
     },
+    /// The outcome of requests is not waited for any more: none comes, and they are not sent again.
+    Withdraw {
+        /// To whom.
+        to: Peer,
+        /// Their tag.
+        tag: u32,
+    },
     /// The answer to a request: an accept or a reject.
     Answer {
         /// What is answered.
@@ -137,6 +144,14 @@ impl<T> Exchanges<T> {
     /// Forgets what was asked of peers that are gone.
     pub fn forget(&mut self, gone: impl Fn(Peer) -> bool) {
         self.open.retain(|_, open| !gone(open.to));
+    }
+
+    /// Forgets what somebody asked of a peer and does not wait for any more.
+    pub fn withdraw(&mut self, to: Peer, owner: &T)
+    where
+        T: PartialEq,
+    {
+        self.open.retain(|_, open| open.to != to || open.owner != *owner);
     }
 
     /// The next request whose time is over at `now`.

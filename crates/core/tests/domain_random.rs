@@ -6,7 +6,12 @@ use domain_util::{Net, Random, config, graph};
 use sanloom_core::domain::{DomainConfig, Input};
 use sanloom_core::time::Span;
 
-const CASES: u64 = 240;
+/// Seeds of a campaign: `SANLOOM_SEEDS` (240) from `SANLOOM_FIRST_SEED` (0) on.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let first = number("SANLOOM_FIRST_SEED", 0);
+    first..first + number("SANLOOM_SEEDS", 240)
+}
 
 /// Time for several rebuilds, one after the other, with everything that they wait for: each isolated link may cost one.
 const HEALING: Span = Span::from_secs(180);
@@ -48,7 +53,7 @@ fn disturbed(seed: u64, configure: impl Fn(usize, &mut Random) -> DomainConfig, 
 
 #[test]
 fn fabrics_with_a_domain_for_every_switch_heal_and_keep_them() {
-    for seed in 0..CASES {
+    for seed in seeds() {
         let configure = |switch, random: &mut Random| DomainConfig {
             preferred: Some(switch as u8 + 1),
             insistent: random.below(2) == 0,
@@ -67,7 +72,7 @@ fn fabrics_with_a_domain_for_every_switch_heal_and_keep_them() {
 
 #[test]
 fn fabrics_whose_domains_come_from_the_principal_heal() {
-    for seed in 0..CASES {
+    for seed in seeds() {
         let configure = |switch, random: &mut Random| DomainConfig {
             auto_reconfigure: true,
             priority: [1, 50, 128, 255][random.below(4) as usize],
@@ -86,7 +91,7 @@ fn fabrics_whose_domains_come_from_the_principal_heal() {
 
 #[test]
 fn fabrics_that_may_not_reconfigure_agree_on_either_side_of_isolated_links() {
-    for seed in 0..CASES {
+    for seed in seeds() {
         let configure = |switch, random: &mut Random| DomainConfig {
             preferred: [None, Some(1 + random.below(6) as u8)][random.below(2) as usize],
             insistent: random.below(4) == 0,

@@ -69,7 +69,9 @@ impl Link {
                 Output::Send(Send::Answer { request, message }) => {
                     self.answers.push((1 - end, unwrap(message), request.ox_id.into()));
                 }
-                Output::Send(Send::Notice { .. }) => unreachable!("every message here has an answer"),
+                Output::Send(Send::Notice { .. } | Send::Withdraw { .. }) => {
+                    unreachable!("every message here has an answer")
+                }
                 Output::Up(neighbour) => self.log[end].push(format!("up {}", neighbour.flow_control)),
                 Output::Down => self.log[end].push("down".into()),
                 Output::Isolated(reason) => self.log[end].push(reason.name().into()),
@@ -257,7 +259,9 @@ impl Bench {
                     describe(&unwrap(message))
                 }
                 Output::Send(Send::Answer { message, .. }) => describe(&unwrap(message)),
-                Output::Send(Send::Notice { .. }) => unreachable!("every message here has an answer"),
+                Output::Send(Send::Notice { .. } | Send::Withdraw { .. }) => {
+                    unreachable!("every message here has an answer")
+                }
                 Output::Up(neighbour) => format!("up {:x}", neighbour.switch_name.0),
                 Output::Down => "down".into(),
                 Output::Isolated(reason) => format!("isolated: {}", reason.name()),

@@ -121,6 +121,9 @@ impl Fabric {
                     let open = Open { to: usize::from(to) - 1, message, tag, attempts: 0 };
                     self.attempt(switch, self.ox_id, open);
                 }
+                Output::Send(Send::Withdraw { to: Peer::Domain(to), tag }) => {
+                    self.open[switch].retain(|_, open| open.to != usize::from(to) - 1 || open.tag != tag);
+                }
                 Output::Send(Send::Answer { request, message }) => {
                     let Peer::Domain(to) = request.from else { panic!("{request:?}") };
                     let event = Event::Answer { to: usize::from(to) - 1, ox_id: request.ox_id, message };
@@ -369,6 +372,50 @@ fn names_are_known_one_delay_after_the_login_and_details_follow() {
     assert_eq!(known, [(Wwpn(0xbbbb), [0; 8])]);
     fabric.run(Span::from_us(6_000));
     fabric.assert_true();
+}
+
+#[test]
+fn a_question_that_is_lost_while_the_paths_form_is_asked_again_before_the_exchange_is_given_up() {
+    for lost_for_ms in [5, 15, 60, 300] {
+        let mut fabric = Fabric::new(3, 0);
+        fabric.part = vec![0, 1, 2];
+        fabric.see_each_other();
+        fabric.log_in(0, 1, 0xaaaa);
+        fabric.log_in(2, 1, 0xbbbb);
+        (fabric.part, fabric.loss) = (vec![0; 3], 1000);
+        fabric.see_each_other();
+        fabric.run(Span::from_ms(lost_for_ms));
+        fabric.loss = 0;
+        let complete = |fabric: &Fabric| fabric.switches.iter().all(NameExchange::is_complete);
+        assert!(!complete(&fabric), "after {lost_for_ms} ms");
+        fabric.run(Span::from_ms(30).max(Span::from_ms(2 * lost_for_ms)));
+        fabric.assert_true();
+        assert!(complete(&fabric), "after {lost_for_ms} ms without a path");
+        let open: usize = fabric.open.iter().map(BTreeMap::len).sum();
+        assert_eq!(open, 0, "no question of before is still open");
+    }
+}
+
+#[test]
+fn a_login_is_known_everywhere_when_every_reachable_domain_has_accepted_it() {
+    let mut fabric = Fabric::new(3, 0);
+    fabric.run(Span::from_ms(100));
+    fabric.log_in(0, 1, 0xaaaa);
+    let port_id = FcId::from_parts(1, 0, 1);
+    let login = fabric.switches[0].login_to_tell(port_id).expect("nobody knows");
+    fabric.run(Span::from_us(5_900));
+    assert_eq!(fabric.switches[0].login_to_tell(port_id), Some(login), "it is on its way");
+    fabric.run(Span::from_us(200));
+    assert_eq!(fabric.switches[0].login_to_tell(port_id), None);
+    assert!(fabric.switches[0].known_everywhere() > login);
+    fabric.loss = 1000;
+    fabric.log_in(0, 2, 0xbbbb);
+    fabric.run(Span::from_secs(20));
+    assert_eq!(
+        fabric.switches[0].login_to_tell(FcId::from_parts(1, 0, 2)),
+        None,
+        "whoever says nothing is not waited for"
+    );
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn a_conflict_isolates_the_link_at_both_ends_and_names_the_zone() {
 }
 
 #[test]
-fn a_switch_without_zoning_isolates_itself_and_rejects_changes() {
+fn a_switch_without_zoning_isolates_both_ends_of_the_link_and_rejects_changes() {
     let plain = ZoneServerConfig { supported: false, ..ZoneServerConfig::default() };
     let zoned = (ZoneServerConfig::default(), Zones::new(version(ALL, 1)));
     let without = (plain, Zones::new(ZoneDatabase::default()));
@@ -86,6 +86,7 @@ fn a_switch_without_zoning_isolates_itself_and_rejects_changes() {
         fabric.switches[0].isolated[&0].to_string(),
         "the other switch rejects zone merges: SW_RJT: not supported, request not supported"
     );
+    assert_eq!(fabric.switches[1].isolated[&0], MergeFailure::Unsupported);
     fabric.change(1, 7, ZoneChange::Replace(version(ALL, 2)), Span::ZERO);
     fabric.run(Span::from_secs(1));
     assert_eq!(fabric.switches[1].done[&7], Err(vec![ChangeFailure::NotSupported]));

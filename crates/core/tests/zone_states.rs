@@ -55,6 +55,7 @@ impl Bench {
                 }
                 Output::Send(Send::Answer { message, .. }) => message.to_string(),
                 Output::Send(Send::Notice { message, .. }) => format!("notice {message}"),
+                Output::Send(Send::Withdraw { .. }) => "withdraw".into(),
                 Output::Changed { database, effective } => {
                     format!("version {:?}{}", versions(&database), if effective { " in force" } else { "" })
                 }

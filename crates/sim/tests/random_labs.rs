@@ -9,5 +9,6 @@
 mod random_labs {
     mod campaign;
     mod families;
+    mod first_login;
     mod generator;
 }

@@ -7,7 +7,6 @@ use crate::fabric::Leg;
 use crate::fspf;
 use crate::ils::{Outcome, Peer, Request, Send};
 use crate::names;
-use crate::switch;
 use crate::time::Instant;
 use crate::zoning::server;
 use sanloom_wire::header::RX_ID_UNASSIGNED;
@@ -20,8 +19,7 @@ impl FabricSwitch {
         let leader = self.config.leader(port);
         if !self.isls.contains_key(&leader) {
             self.refresh_fabric_info(now, &frame);
-            self.services.handle(now, switch::Input::Frame { port, frame });
-            return;
+            return self.serve(now, port, frame);
         }
         let header = frame.header;
         let port = leader;
@@ -128,6 +126,7 @@ impl FabricSwitch {
                 Some(ox_id) => self.transmit(to, ox_id, message),
                 None => self.ended(now, asker, tag, Outcome::Unanswered),
             },
+            Send::Withdraw { to, tag } => self.exchanges.withdraw(to, &(asker, tag)),
             Send::Answer { request, message } => self.answer(request, message),
             Send::Notice { to, message } => {
                 self.next_notice = self.next_notice.wrapping_add(1) | NOTICES;

@@ -24,6 +24,7 @@ mod config;
 mod message;
 mod status;
 mod topology;
+mod waiting;
 mod wiring;
 
 pub use config::{FabricSwitchConfig, IslConfig};
@@ -41,6 +42,7 @@ use crate::time::Instant;
 use crate::zoning::server::{self, ChangeFailure, ZoneChange, ZoneServer};
 use sanloom_wire::{FcId, Frame, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use waiting::Waiting;
 
 /// Something that happened to a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -180,6 +182,8 @@ pub struct FabricSwitch {
     paths: Fspf,
     names: NameExchange,
     exchanges: Exchanges<(Asker, u32)>,
+    /// Questions of N_Ports that the other switches do not know yet.
+    waiting: Waiting,
     /// Legs to each domain that can be reached.
     legs: BTreeMap<u8, Vec<Leg>>,
     /// A port elsewhere whose name the next own object has.
@@ -221,6 +225,7 @@ impl FabricSwitch {
             paths: Fspf::new(config.fspf),
             names: NameExchange::new(config.names),
             exchanges: Exchanges::new(config.services.e_d_tov),
+            waiting: Waiting::default(),
             legs: BTreeMap::new(),
             superseded: None,
             changes: BTreeMap::new(),
@@ -249,6 +254,7 @@ impl FabricSwitch {
             Input::PortUp { port, .. } => self.isl_up(now, port),
             Input::PortDown { port } => {
                 self.isl_gone(now, port);
+                self.waiting.forget(port);
                 self.services.handle(now, switch::Input::PortDown { port });
             }
             Input::Frame { port, frame } => self.frame(now, port, frame),
@@ -281,6 +287,7 @@ impl FabricSwitch {
             self.paths.poll_timeout(),
             self.names.poll_timeout(),
             self.exchanges.next_deadline(),
+            self.waiting.next_deadline(),
         ];
         let ports = self.isls.values().map(|isl| isl.machine.poll_timeout());
         machines.into_iter().chain(ports).flatten().min()

@@ -117,6 +117,11 @@ impl FabricSwitch {
         self.exchanges.len()
     }
 
+    /// Questions to the name server that are not answered before the other switches know who asks.
+    pub fn waiting_questions(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Messages of other switches that nobody took: unknown, malformed, at the wrong time, or answers that came too late.
     pub fn discarded(&self) -> u64 {
         self.discarded

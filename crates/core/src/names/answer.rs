@@ -3,7 +3,6 @@
 use super::*;
 use sanloom_wire::ct::{CtReason, CtReject};
 use sanloom_wire::ns::{Entries, Fc4Types};
-use std::collections::BTreeSet;
 
 /// More ports than these are asked for with one GE_PT.
 const SINGLE: usize = 8;
@@ -24,7 +23,7 @@ impl NameExchange {
             Message::Ct(ct) => {
                 self.counters.questions_answered += 1;
                 let reply = match &ct.body {
-                    CtBody::Ns(question) => self.answer(request.from, question),
+                    CtBody::Ns(question) => self.answer(now, request.from, question),
                     _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 }),
                 };
                 ct.reply(reply.map_or_else(CtBody::Reject, CtBody::NsAccept)).into()
@@ -35,10 +34,11 @@ impl NameExchange {
     }
 
     /// GE_*: what of the own objects matches.
-    fn answer(&mut self, from: Peer, question: &NsRequest) -> Result<NsAccept, CtReject> {
+    fn answer(&mut self, now: Instant, from: Peer, question: &NsRequest) -> Result<NsAccept, CtReject> {
         let all = |accept: Arc<Snapshot>| Ok(NsAccept::Entries(Entries::new(accept)));
         let chosen = |choose: &dyn Fn(&NsEntry) -> bool, why: u8| {
-            let found: Vec<_> = self.own.values().filter(|entry| choose(entry)).cloned().collect();
+            let all = self.own.values().map(|own| &own.entry);
+            let found: Vec<_> = all.filter(|entry| choose(entry)).cloned().collect();
             match found.is_empty() {
                 true => Err(CtReject { reason: CtReason::UNABLE, explanation: why, vendor: 0 }),
                 false => Ok(NsAccept::Entries(Entries::new(Arc::new(Snapshot(found))))),
@@ -49,15 +49,21 @@ impl NameExchange {
             NsRequest::GePt { port_type: port_type::NX_PORT | port_type::N_PORT } => {
                 if let Peer::Domain(domain) = from {
                     let next = self.log.next();
-                    self.told.entry(domain).or_default().upto.get_or_insert(next);
+                    let told = self.told.entry(domain).or_default();
+                    // A domain that asks later on has accepted all notifications: it knows the ports.
+                    if told.upto.is_none() || self.alarms.is_set(Alarm::Heard(domain)) {
+                        self.alarms.set(Alarm::Heard(domain), now + CROSSING.times(4));
+                    }
+                    told.upto.get_or_insert(next);
+                    self.heard_from(now, domain);
                 }
-                let own = &self.own;
-                let snapshot = self.snapshot.get_or_insert_with(|| Arc::new(Snapshot(own.values().cloned().collect())));
+                let own = self.own.values().map(|own| own.entry.clone());
+                let snapshot = self.snapshot.get_or_insert_with(|| Arc::new(Snapshot(own.collect())));
                 all(snapshot.clone())
             }
             NsRequest::GePt { .. } => Err(rejected(explanation::PORT_TYPE_NOT_REGISTERED)),
             NsRequest::GeId { port_id } => match self.own.get(port_id) {
-                Some(entry) => all(Arc::new(Snapshot(vec![entry.clone()]))),
+                Some(own) => all(Arc::new(Snapshot(vec![own.entry.clone()]))),
                 None => Err(rejected(explanation::PORT_ID_NOT_REGISTERED)),
             },
             NsRequest::GePn { port_name } => {
@@ -97,7 +103,7 @@ impl NameExchange {
             if id.domain() == domain {
                 self.port_notified(now, port);
             } else if Some(id.domain()) == self.domain {
-                let own = self.own.get(&id).filter(|own| own.port_name == port.port_name);
+                let own = self.own.get(&id).filter(|own| own.entry.port_name == port.port_name);
                 // Each took over the name of the other: the lower stays.
                 let stays = self.takeovers.iter().any(|(old, t)| t.by == id && old.domain() == domain && id < *old);
                 if own.is_some() && port.state == port_event::OFFLINE && !stays {
@@ -139,12 +145,26 @@ impl NameExchange {
     }
 
     /// From now on notifications are as new as they look. What came before is checked.
-    pub(super) fn settled(&mut self, domain: u8) {
+    pub(super) fn settled(&mut self, now: Instant, domain: u8) {
         if let Some(remote) = self.remotes.get_mut(&domain)
             && std::mem::take(&mut remote.doubtful)
         {
             remote.want_all = true;
-            self.ask(domain);
+            self.ask(now, domain);
+        }
+    }
+
+    /// A domain asks for everything: there is a path now, and there may have been none when we asked.
+    fn heard_from(&mut self, now: Instant, domain: u8) {
+        let Some(remote) = self.remotes.get_mut(&domain) else { return };
+        let first = !std::mem::replace(&mut remote.heard, true);
+        if remote.asked_all.is_some() {
+            if first {
+                remote.repeats = 0;
+                self.alarms.set_earlier(Alarm::Repeat(domain), now + CROSSING);
+            }
+        } else if remote.want_all {
+            self.ask_soon(now, domain);
         }
     }
 
@@ -153,7 +173,7 @@ impl NameExchange {
     }
 
     /// Asks for what is wanted, unless everything is asked for already.
-    pub(super) fn ask(&mut self, domain: u8) {
+    pub(super) fn ask(&mut self, now: Instant, domain: u8) {
         let Some(remote) = self.remotes.get_mut(&domain) else { return };
         if remote.asked_all.is_some() {
             return;
@@ -162,11 +182,9 @@ impl NameExchange {
         if remote.want_all || remote.wanted.len() > SINGLE {
             remote.want_all = false;
             remote.wanted.clear();
-            remote.asked_all = Some(BTreeSet::new());
-            self.counters.domains_asked += 1;
-            let message = Ct::ns_request(NsRequest::GePt { port_type: port_type::NX_PORT }).into();
-            self.outputs.push_back(Output::Send(Send::Request { to, message, tag: Tag::Domain(domain).pack(epoch) }));
-            return;
+            remote.asked_all = Some(Default::default());
+            remote.repeats = 0;
+            return self.ask_for_all(now, domain);
         }
         for port_id in std::mem::take(&mut remote.wanted) {
             if let Some(changed) = remote.asked.get_mut(&port_id) {
@@ -178,6 +196,20 @@ impl NameExchange {
             let message = Ct::ns_request(NsRequest::GeId { port_id }).into();
             self.outputs.push_back(Output::Send(Send::Request { to, message, tag: Tag::Port(port_id).pack(epoch) }));
         }
+    }
+
+    /// Asks for everything, once more if that was done.
+    pub(super) fn ask_for_all(&mut self, now: Instant, domain: u8) {
+        let Some(remote) = self.remotes.get_mut(&domain) else { return };
+        let again_in = CROSSING.times(1 << remote.repeats.min(16));
+        if again_in < self.config.retry {
+            self.alarms.set(Alarm::Repeat(domain), now + again_in);
+        }
+        remote.repeats = remote.repeats.saturating_add(1);
+        self.counters.domains_asked += 1;
+        let (to, tag) = (Peer::Domain(domain), Tag::Domain(domain).pack(remote.epoch));
+        let message = Ct::ns_request(NsRequest::GePt { port_type: port_type::NX_PORT }).into();
+        self.outputs.push_back(Output::Send(Send::Request { to, message, tag }));
     }
 
     pub(super) fn outcome(&mut self, now: Instant, tag: u32, outcome: &Outcome) {
@@ -193,8 +225,14 @@ impl NameExchange {
     }
 
     fn domain_answered(&mut self, now: Instant, domain: u8, outcome: &Outcome) {
+        if *outcome == Outcome::Unanswered && self.alarms.is_set(Alarm::Repeat(domain)) {
+            return;
+        }
         let Some(remote) = self.remotes.get_mut(&domain) else { return };
         let Some(since) = remote.asked_all.take() else { return };
+        self.alarms.clear(Alarm::Repeat(domain));
+        let (to, tag) = (Peer::Domain(domain), Tag::Domain(domain).pack(remote.epoch));
+        self.outputs.push_back(Output::Send(Send::Withdraw { to, tag }));
         let snapshot = match answered(outcome) {
             Answer::Entries(entries) => Snapshot::of(entries, domain),
             Answer::Nothing => Arc::default(),

@@ -27,6 +27,10 @@
 //! were notified while an answer was on its way keep what the notification said, and are asked for once more.
 //! A GE_PT that is not answered, and a notification that is not, is tried again while the domain is reachable.
 //!
+//! Paths through a fabric that forms are not there everywhere at once, so a GE_PT to a domain that became reachable, or its
+//! answer, often gets lost. It is asked again long before the exchange is given up: [`CROSSING`] later, and then twice as
+//! late each time; when the domain asks in its turn, there is a path, and that begins anew. The first answer counts.
+//!
 //! # One name, two ports
 //!
 //! A login that takes over a name that it knows at another switch says so: [`Input::Local`] with `supersedes`. The owner of
@@ -66,6 +70,9 @@ pub struct NamesConfig {
     /// So long a copy of a notification may be late: R_A_TOV.
     pub memory: Span,
 }
+
+/// An answer that comes at all is mostly here after this time.
+pub const CROSSING: Span = Span::from_ms(10);
 
 impl Default for NamesConfig {
     fn default() -> NamesConfig {
@@ -178,8 +185,20 @@ enum Alarm {
     Silent(u8),
     /// Details of a domain are wanted.
     Ask(u8),
+    /// A domain has not answered: it is asked again.
+    Repeat(u8),
     /// Nothing from before a domain became reachable can be on its way any more.
     Settled(u8),
+    /// If our answer to a domain got lost, it may not have asked again yet.
+    Heard(u8),
+}
+
+/// An own object.
+#[derive(Debug)]
+struct Own {
+    entry: Arc<NsEntry>,
+    /// Number of its login in the log.
+    login: u64,
 }
 
 /// A port of another domain that is to go, because an own one has its name and stays.
@@ -196,7 +215,7 @@ struct Takeover {
 pub struct NameExchange {
     config: NamesConfig,
     domain: Option<u8>,
-    own: BTreeMap<FcId, Arc<NsEntry>>,
+    own: BTreeMap<FcId, Own>,
     own_by_name: BTreeMap<Wwpn, FcId>,
     /// All own objects, once somebody asked and until one changes.
     snapshot: Option<Arc<Snapshot>>,
@@ -207,6 +226,8 @@ pub struct NameExchange {
     /// By the old port.
     takeovers: BTreeMap<FcId, Takeover>,
     remotes: BTreeMap<u8, Remote>,
+    /// What all reachable domains know of the log, if it was looked for since the last input.
+    known_everywhere: Option<u64>,
     epoch: u8,
     alarms: Alarms<Alarm>,
     outputs: VecDeque<Output>,
@@ -227,6 +248,7 @@ impl NameExchange {
             told: BTreeMap::new(),
             takeovers: BTreeMap::new(),
             remotes: BTreeMap::new(),
+            known_everywhere: None,
             epoch: 0,
             alarms: Alarms::new(),
             outputs: VecDeque::new(),
@@ -236,6 +258,7 @@ impl NameExchange {
 
     /// Something happened.
     pub fn handle(&mut self, now: Instant, input: Input) {
+        self.known_everywhere = None;
         match input {
             Input::Domain(domain) => self.set_domain(domain),
             Input::Reachable { domain } => self.reachable(now, domain),
@@ -251,8 +274,10 @@ impl NameExchange {
                 Alarm::Tell => self.tell_all(),
                 Alarm::Retell(domain) => self.retell(domain),
                 Alarm::Silent(domain) => self.silent(domain),
-                Alarm::Ask(domain) => self.ask(domain),
-                Alarm::Settled(domain) => self.settled(domain),
+                Alarm::Ask(domain) => self.ask(now, domain),
+                Alarm::Repeat(domain) => self.ask_for_all(now, domain),
+                Alarm::Settled(domain) => self.settled(now, domain),
+                Alarm::Heard(_) => {}
             }
         }
     }
@@ -274,7 +299,35 @@ impl NameExchange {
 
     /// A port that is logged in here.
     pub fn own(&self, port_id: FcId) -> Option<&NsEntry> {
-        self.own.get(&port_id).map(|entry| &**entry)
+        self.own.get(&port_id).map(|own| &*own.entry)
+    }
+
+    /// The number of the login of an own port, if some reachable domain has not been told of it yet: what the port sends to
+    /// it is stopped by its hard zoning.
+    pub fn login_to_tell(&mut self, port_id: FcId) -> Option<u64> {
+        let login = self.own.get(&port_id)?.login;
+        (login >= self.known_everywhere()).then_some(login)
+    }
+
+    /// All reachable domains have been told of the logins before this number. One that does not answer does not count.
+    pub fn known_everywhere(&mut self) -> u64 {
+        let known = |domain: &u8| match self.told.get(domain) {
+            Some(told) if told.anew => u64::MAX,
+            Some(told) if !self.alarms.is_set(Alarm::Heard(*domain)) => told.upto.unwrap_or(0),
+            _ => 0,
+        };
+        let remotes = &self.remotes;
+        *self.known_everywhere.get_or_insert_with(|| remotes.keys().map(known).min().unwrap_or(u64::MAX))
+    }
+
+    /// Nothing is missing of what the reachable domains have said of themselves, and nothing is untold of what is here.
+    pub fn is_complete(&self) -> bool {
+        let known = |(domain, remote): (&u8, &Remote)| {
+            let all = Some(self.log.next());
+            let told = self.told.get(domain);
+            remote.is_complete() && told.is_some_and(|told| told.upto == all && told.sending.is_none() && !told.anew)
+        };
+        self.remotes.iter().all(known)
     }
 
     /// The objects of a domain as far as they are known here, sorted by id.
@@ -304,15 +357,15 @@ impl NameExchange {
         self.told.entry(domain).or_default().sending = None;
         self.alarms.set(Alarm::Silent(domain), now + self.config.retry);
         self.alarms.set(Alarm::Settled(domain), now + self.config.memory);
-        self.ask(domain);
+        self.alarms.set(Alarm::Heard(domain), now + CROSSING.times(4));
+        self.ask(now, domain);
         self.tell(domain);
     }
 
     fn unreachable(&mut self, domain: u8) {
         if self.remotes.remove(&domain).is_some() {
-            for alarm in [Alarm::Retell, Alarm::Silent, Alarm::Ask, Alarm::Settled].map(|alarm| alarm(domain)) {
-                self.alarms.clear(alarm);
-            }
+            let alarms = [Alarm::Retell, Alarm::Silent, Alarm::Ask, Alarm::Repeat, Alarm::Settled, Alarm::Heard];
+            alarms.iter().for_each(|alarm| self.alarms.clear(alarm(domain)));
             self.outputs.push_back(Output::DomainGone { domain });
         }
     }

@@ -24,11 +24,15 @@ pub(super) struct Remote {
     pub(super) want_all: bool,
     /// Everything is asked for; what was notified since.
     pub(super) asked_all: Option<BTreeSet<FcId>>,
+    /// How often everything was asked for since the first time, or since the domain asked.
+    pub(super) repeats: u8,
+    /// The domain has asked.
+    pub(super) heard: bool,
     /// Notifications came that may be older than the reachability of the domain.
     pub(super) doubtful: bool,
     /// Tells answers to what was asked before the domain was away from later ones.
     pub(super) epoch: u8,
-    heard: VecDeque<(Instant, u64)>,
+    notifications: VecDeque<(Instant, u64)>,
 }
 
 /// So many notifications of a domain are remembered at most.
@@ -38,6 +42,11 @@ impl Remote {
     /// A domain that became reachable: everything is to be asked for.
     pub(super) fn new(epoch: u8) -> Remote {
         Remote { epoch, want_all: true, ..Remote::default() }
+    }
+
+    /// Nothing of the domain is asked for or to be asked for.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.want_all && self.asked_all.is_none() && self.wanted.is_empty() && self.asked.is_empty()
     }
 
     pub(super) fn get(&self, id: FcId) -> Option<&Arc<NsEntry>> {
@@ -90,11 +99,12 @@ impl Remote {
         let mut hasher = DefaultHasher::new();
         notification.hash(&mut hasher);
         let hash = hasher.finish();
-        while self.heard.len() >= HEARD || self.heard.front().is_some_and(|(at, _)| *at + memory <= now) {
-            self.heard.pop_front();
+        while self.notifications.len() >= HEARD || self.notifications.front().is_some_and(|(at, _)| *at + memory <= now)
+        {
+            self.notifications.pop_front();
         }
-        let repeated = self.heard.iter().any(|(_, known)| *known == hash);
-        self.heard.push_back((now, hash));
+        let repeated = self.notifications.iter().any(|(_, known)| *known == hash);
+        self.notifications.push_back((now, hash));
         repeated
     }
 }

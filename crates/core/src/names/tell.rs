@@ -10,12 +10,18 @@ impl NameExchange {
             return;
         }
         let entry = published(entry);
-        let old = self.own.insert(id, entry.clone());
+        let old = self.own.get(&id).map(|own| own.entry.clone());
         let state = match &old {
             Some(old) if *old == entry && supersedes.is_none() => return,
             Some(old) if (old.port_name, old.node_name) == (entry.port_name, entry.node_name) => port_event::NONE,
             _ => port_event::ONLINE,
         };
+        let next = self.log.next();
+        let object = self.own.entry(id).or_insert_with(|| Own { entry: entry.clone(), login: next });
+        object.entry = entry.clone();
+        if state == port_event::ONLINE {
+            object.login = next;
+        }
         if let Some(old) = old {
             self.forget_name(old.port_name, id);
         }

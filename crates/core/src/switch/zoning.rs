@@ -11,7 +11,7 @@ use sanloom_wire::FcId;
 
 impl Switch {
     /// The forwarding table checks zones.
-    pub(super) fn zones_hard(&self) -> bool {
+    pub(crate) fn zones_hard(&self) -> bool {
         !self.config.zoning.permits_all() && self.config.policy.hard_zoning != HardZoning::Off
     }
 

@@ -2,6 +2,7 @@
 
 mod churn;
 mod management;
+mod reveal;
 
 use sanloom_core::config::{IslChoice, Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::domain::DomainConfig;
@@ -78,6 +79,13 @@ pub fn zoned(zones: &[(&str, &[u64])]) -> Zoning {
         principals: Vec::new(),
     };
     Zoning { zones: zones.iter().map(zone).collect(), default: ZoneDefault::Closed }
+}
+
+/// Seeds of a campaign: `SANLOOM_SEEDS` (`count` where it is not set) from `SANLOOM_FIRST_SEED` (0) on.
+pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let first = number("SANLOOM_FIRST_SEED", 0);
+    first..first + number("SANLOOM_SEEDS", count)
 }
 
 /// SplitMix64.
@@ -344,6 +352,42 @@ impl Bed {
 
     pub fn isl_states(&self, node: usize) -> Vec<(u16, IslState)> {
         self.nodes[node].machine.isls().map(|isl| (isl.port, isl.state)).collect()
+    }
+}
+
+/// Switches in a line.
+pub fn line(count: usize) -> Bed {
+    let mut bed = Bed::new(1, (0..count).map(|n| config(n, Some(n as u8 + 1), &open())).collect());
+    for n in 1..count {
+        bed.connect((n - 1, 1), (n, 0));
+    }
+    bed
+}
+
+/// Every switch of a group knows every port of the group, and reaches it.
+pub fn assert_agree(bed: &Bed, ports: &[(usize, u16, FcId, u64)], context: &str) {
+    for group in bed.groups() {
+        let mut expected: Vec<(FcId, u64)> =
+            ports.iter().filter(|(node, ..)| group.contains(node)).map(|(_, _, id, name)| (*id, *name)).collect();
+        expected.sort_unstable();
+        let mut domains: Vec<u8> = group.iter().filter_map(|n| bed.nodes[*n].machine.domain()).collect();
+        domains.sort_unstable();
+        for &node in &group {
+            let machine = &bed.nodes[node].machine;
+            let members: Vec<u8> = machine.members().iter().map(|(domain, _)| *domain).collect();
+            assert_eq!(members, domains, "{context}: domains that switch {node} knows");
+            assert_eq!(machine.principal(), bed.nodes[group[0]].machine.principal(), "{context}: principal");
+            let known: Vec<(FcId, u64)> = bed.names_known(node).iter().map(|(id, name, _)| (*id, name.0)).collect();
+            assert_eq!(known, expected, "{context}: names that switch {node} knows");
+            for (id, name, fcp) in bed.names_known(node) {
+                assert!(fcp, "{context}: switch {node} does not know the types of {id} {name}");
+            }
+        }
+        for &(node, port, id, _) in ports.iter().filter(|(node, ..)| group.contains(node)) {
+            for &(to, at, other, _) in ports.iter().filter(|(to, _, other, _)| group.contains(to) && *other != id) {
+                assert_eq!(bed.trace(node, port, id, other), Some((to, at)), "{context}: from {id} to {other}");
+            }
+        }
     }
 }
 

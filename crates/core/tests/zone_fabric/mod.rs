@@ -236,7 +236,7 @@ impl Fabric {
                 Output::Send(Send::Answer { request, message }) => {
                     self.send(switch, request.from, request.ox_id, false, &message);
                 }
-                Output::Send(Send::Notice { .. }) => panic!("the zone server has no notices"),
+                Output::Send(Send::Notice { .. } | Send::Withdraw { .. }) => panic!("the zone server has no notices"),
                 Output::Changed { database, effective } => {
                     let before = node.history.last().expect("the first database");
                     let differs =

@@ -168,7 +168,9 @@ impl World {
     pub(super) fn forming(&self) -> bool {
         let mut up = self.switches.iter().filter(|node| node.up);
         up.any(|node| {
-            node.machine.open_requests() > 0 || node.machine.isls().any(|isl| isl.state == IslState::Initialising)
+            let machine = &node.machine;
+            let joining = machine.isls().any(|isl| isl.state == IslState::Initialising);
+            joining || machine.open_requests() + machine.waiting_questions() > 0 || !machine.names().is_complete()
         })
     }
 

@@ -1,8 +1,10 @@
 //! What a run writes down for its report: requests by workload, the books, notes, and time series of links.
 
 use super::World;
+use super::control::SwitchNode;
 use crate::host::PathState;
 use crate::stats::{Counts, LatencyHistogram, Series, Summary};
+use sanloom_core::fabric_switch::IslState;
 use sanloom_core::isolation::Isolation;
 
 /// Requests of the whole run, login and warm-up included.
@@ -253,6 +255,21 @@ impl World {
         } else {
             self.ledger.more_notes += 1;
         }
+    }
+
+    /// What the first login left isolated belongs to the story of the run.
+    pub(super) fn note_isolated(&mut self) {
+        let isolated = |(switch, node): (usize, &SwitchNode)| {
+            let of_switch = node.machine.isls().filter_map(move |isl| match isl.state {
+                IslState::Isolated(reason) => {
+                    Some(NoteKind::Isolated { switch: switch as u16, port: isl.port, reason })
+                }
+                _ => None,
+            });
+            of_switch.collect::<Vec<_>>()
+        };
+        let notes: Vec<NoteKind> = self.switches.iter().enumerate().flat_map(isolated).collect();
+        notes.into_iter().for_each(|note| self.note(note));
     }
 
     pub(super) fn note_path(&mut self, host: u16, system: u16, path: u16, from: PathState, to: PathState) {

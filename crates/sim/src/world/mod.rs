@@ -197,6 +197,7 @@ impl World {
     /// Starts the workloads and the clock of the results.
     pub fn start(&mut self) {
         self.start_ps = self.net.now();
+        self.note_isolated();
         self.schedule_faults();
         self.begin_measurement();
         self.start_lane_steps();

@@ -22,6 +22,13 @@ pub enum MergeFailure {
         /// Bytes that it has room for.
         max_bytes: u64,
     },
+    /// We reject zone merges altogether.
+    Unsupported,
+    /// We have no room for the database of the neighbour.
+    NoRoom {
+        /// Its size in bytes.
+        bytes: u64,
+    },
     /// The neighbour does not answer, or not what the protocol allows.
     NoAnswer,
 }
@@ -40,6 +47,12 @@ impl fmt::Display for MergeFailure {
             MergeFailure::NotSupported(reject) => write!(f, "the other switch rejects zone merges: {reject}"),
             MergeFailure::TooLarge { max_bytes } => {
                 write!(f, "the other switch has room for a zone database of {max_bytes} bytes only")
+            }
+            MergeFailure::Unsupported => {
+                f.write_str("this switch knows no zones, and rejects those of the other switch")
+            }
+            MergeFailure::NoRoom { bytes } => {
+                write!(f, "this switch has no room for the zone database of the other switch, {bytes} bytes")
             }
             MergeFailure::NoAnswer => f.write_str("the other switch does not answer zone merge requests as it should"),
         }

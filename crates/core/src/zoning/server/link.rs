@@ -259,7 +259,7 @@ impl ZoneServer {
     }
 
     /// The neighbour asks whether there is room for its MR.
-    pub(super) fn on_room_request(&mut self, request: Request, mrra: Mrra) {
+    pub(super) fn on_room_request(&mut self, port: u16, request: Request, mrra: Mrra) {
         let max_words = u32::try_from(self.config.limits.database_bytes / 4).unwrap_or(u32::MAX);
         let response = match mrra.size_words <= max_words {
             true => MrraResponse::AVAILABLE,
@@ -267,10 +267,13 @@ impl ZoneServer {
         };
         let accept = MrraAcc { vendor: VENDOR, response, max_words, wait_seconds: 0 };
         self.answer(request, SwIls::SwAcc(SwAcc::Mrra(accept)));
+        if response == MrraResponse::NOT_AVAILABLE {
+            self.isolate(port, MergeFailure::NoRoom { bytes: 4 * u64::from(mrra.size_words) });
+        }
     }
 
     /// Isolates a link, or says more about one that is: conflicts are worth more than "refused".
-    fn isolate(&mut self, port: u16, failure: MergeFailure) {
+    pub(super) fn isolate(&mut self, port: u16, failure: MergeFailure) {
         let Some(link) = self.links.get_mut(&port) else { return };
         let says_more = matches!(failure, MergeFailure::Conflicts(_) | MergeFailure::Invalid(_));
         let said = matches!(link.failure, Some(MergeFailure::Conflicts(_) | MergeFailure::Invalid(_)));

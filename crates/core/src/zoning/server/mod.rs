@@ -2,7 +2,8 @@
 //!
 //! *Merge* (FC-SW, zone merge): both ends of a new link send MR. Each computes [`merge`](super::merge()) of its own database and the
 //! other's; as this is symmetric and idempotent, both come to the same, and a switch whose database grew tells its other
-//! neighbours, until all have the same. A conflict isolates the link.
+//! neighbours, until all have the same. A conflict isolates the link, at both ends: whoever refuses an MR, or has no room for
+//! it, knows that the other end isolates the link for it, and does so, too.
 //!
 //! *Change* (FC-SW, zone change): the managing switch locks all others (ACA), stages the new database with them (SFC), and
 //! when all have it, says that it holds (UFC) and unlocks them (RCA). Until all have staged it, nothing has changed anywhere;
@@ -325,14 +326,14 @@ impl ZoneServer {
             return self.reject(request, SwRjtReason::INVALID_COMMAND, SwRjtExplanation::NONE);
         };
         if !self.config.supported {
-            return self.reject(request, SwRjtReason::NOT_SUPPORTED, SwRjtExplanation::NOT_SUPPORTED);
+            return self.refuse(request, &ils);
         }
         match (*ils, request.from) {
             (SwIls::Mr(sets), Peer::Link(port)) => {
                 let reply = self.on_merge_request(port, &sets);
                 self.answer(request, reply);
             }
-            (SwIls::Mrra(mrra), Peer::Link(_)) => self.on_room_request(request, mrra),
+            (SwIls::Mrra(mrra), Peer::Link(port)) => self.on_room_request(port, request, mrra),
             (SwIls::Aca(domains), Peer::Domain(manager)) => {
                 let reply = self.on_acquire(now, manager, &domains);
                 self.answer(request, reply);
@@ -350,6 +351,22 @@ impl ZoneServer {
                 self.answer(request, ZoneReply::DONE);
             }
             _ => self.reject(request, SwRjtReason::PROTOCOL_ERROR, SwRjtExplanation::NONE),
+        }
+    }
+
+    /// Without zoning. Whoever wants to merge isolates its end of the link for the reject, and says no more; so do we, and
+    /// before our end is ready it is to wait.
+    fn refuse(&mut self, request: Request, ils: &SwIls) {
+        let merge = match (ils, request.from) {
+            (SwIls::Mr(_), Peer::Link(port)) => Some(port),
+            _ => None,
+        };
+        if merge.is_some_and(|port| !self.links.contains_key(&port)) {
+            return self.reject(request, SwRjtReason::LOGICAL_BUSY, SwRjtExplanation::NONE);
+        }
+        self.reject(request, SwRjtReason::NOT_SUPPORTED, SwRjtExplanation::NOT_SUPPORTED);
+        if let Some(port) = merge {
+            self.isolate(port, MergeFailure::Unsupported);
         }
     }
 

@@ -1,0 +1,33 @@
+//! What a lab must come to before its workloads begin.
+
+use sanloom_core::config::Picos;
+use sanloom_core::fabric::DropReason;
+use sanloom_sim::net::Loss;
+use sanloom_sim::random_lab::{first_unrest, generate};
+use sanloom_sim::world::World;
+use std::sync::Arc;
+
+/// Seeds in whose fabrics the first questions between name servers get lost.
+const FORMING: [u64; 4] = [1412, 2385, 3895, 4797];
+
+/// E_D_TOV that leaves a question to the name server time to wait until all switches know who asks.
+const LONG_ENOUGH: Picos = Picos::from_ms(40);
+
+#[test]
+fn every_host_has_found_its_storage_when_the_workloads_begin() {
+    for seed in FORMING.into_iter().chain(0..400) {
+        let lab = Arc::new(generate(seed).lab);
+        let mut world = World::new(lab.clone());
+        world.log_in();
+        if let Some(what) = first_unrest(&world) {
+            panic!("seed {seed}: {what}");
+        }
+        let denied = world.net.losses().iter().filter(|((_, loss), _)| *loss == Loss::Fib(DropReason::ZoneDenied));
+        let denied: u64 = denied.map(|(_, lost)| lost.frames).sum();
+        let in_vain = denied > 0 && lab.timers.e_d_tov >= LONG_ENOUGH;
+        assert!(
+            !in_vain,
+            "seed {seed}: hard zoning stopped {denied} frames of hosts that were told of the port too early"
+        );
+    }
+}
