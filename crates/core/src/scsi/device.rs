@@ -206,9 +206,14 @@ impl Device {
 
     /// Masking has changed. Initiators that see other units than before are told; tasks that have begun go on.
     pub fn remask(&mut self, masking: Masking) {
+        if masking == self.config.masking {
+            return;
+        }
+        let was_open = self.config.masking == Masking::Open;
         self.config.masking = masking;
         let changed = self.nexuses.remask(&self.config.masking);
-        self.attend_everywhere(Some(&changed));
+        let all = was_open || self.config.masking == Masking::Open;
+        self.attend_everywhere(Some(&changed).filter(|_| !all).map(Vec::as_slice));
     }
 
     fn attend_everywhere(&mut self, only: Option<&[NexusId]>) {
