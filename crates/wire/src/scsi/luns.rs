@@ -12,7 +12,7 @@ pub fn parse(data: &[u8]) -> Result<Vec<LunBytes>, ParseError> {
 
 /// Appends the list.
 pub fn emit(luns: &[LunBytes], out: &mut Vec<u8>) {
-    out.put_u32((luns.len() * size_of::<LunBytes>()) as u32);
+    out.put_u32(size_of_val(luns) as u32);
     out.put_u32(0);
     out.extend(luns.iter().flatten());
 }
