@@ -67,8 +67,8 @@ impl System {
             read: Vec::new(),
             data_out: Vec::new(),
         };
-        for port in 0..2 {
-            system.tell(port, Input::LocalId(PORTS[port]));
+        for (port, &address) in PORTS.iter().enumerate() {
+            system.tell(port, Input::LocalId(address));
             for (host, &port_id) in HOSTS.iter().enumerate() {
                 let port_name = host_name(host);
                 system.tell(port, Input::LoginUp { port_id, port_name, frame_size_bytes: 2048 });

@@ -103,7 +103,7 @@ fn which_commands_conflict() {
         };
         write!(table, "{:<38}", format!("{name}{flag}")).unwrap();
         for kind in KINDS {
-            for role in 0..3 {
+            for role in 0..3_usize {
                 let (mut bench, hosts) = three(Some(kind));
                 let conflict = bench.run(hosts[role], 0, cdb, &[0; 1024]).status == status::RESERVATION_CONFLICT;
                 table.push(if conflict { 'C' } else { '.' });
