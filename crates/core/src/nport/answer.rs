@@ -196,6 +196,7 @@ impl NPort {
 
     fn on_logo(&mut self, now: Instant, port_id: FcId) {
         match port_id {
+            _ if self.mesh && port_id.is_well_known() => {}
             _ if self.state == FabricState::Logo && port_id != FcId::F_PORT => {}
             FcId::F_PORT if self.state == FabricState::Logo => self.go_offline(),
             FcId::F_PORT => self.start_over(now),
