@@ -96,7 +96,7 @@ echo "second compare and write ends with $?"
         "lbpme=1",
         "0xabc123",
         "scope: LU_SCOPE,  type: Write Exclusive",
-        "active/optimized",
+        "target port group asymmetric access state : 0x00",
         // "Miscompare", sense key of the command.
         "second compare and write ends with 14",
     ];

@@ -127,7 +127,11 @@ mod tests {
     use sanloom_block::FileSpec;
 
     fn stores() -> Vec<Store> {
-        let path = std::env::temp_dir().join(format!("sanloom-store-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let path = std::env::temp_dir().join(format!(
+            "sanloom-store-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
         let spec = FileSpec { path: path.clone(), size_bytes: 1 << 20, sparse: true, direct: false };
         let file = Store::open(&Source::File(spec)).unwrap();
         std::fs::remove_file(path).unwrap();
