@@ -192,16 +192,19 @@ impl Bed {
                 processor: Some(self.processor),
                 policy: Policy { hard_zoning: self.hard_zoning, name_lookup: self.name_lookup, ..Policy::default() },
                 joining: Default::default(),
+                virtual_fabric: None,
             }],
             hosts,
             storage: vec![storage()],
             links,
             zone_database: ZoneDatabase::of_zoning(&zoning, "bed"),
             zone_policy: Default::default(),
+            zone_fabrics: Default::default(),
             zoning,
             workloads: Vec::new(),
             faults: Vec::new(),
             expectations: Vec::new(),
+            live: Default::default(),
         }
     }
 }

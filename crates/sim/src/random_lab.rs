@@ -73,9 +73,11 @@ fn draw(seed: u64, dual: bool) -> Trial {
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::Open },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
+        zone_fabrics: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),
+        live: Default::default(),
     };
     let fabrics = Fabrics::draw(&mut dice, &mut lab, dual);
     Plan { dual }.draw(&mut dice, &mut lab, &fabrics);

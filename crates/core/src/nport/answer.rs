@@ -56,6 +56,10 @@ impl NPort {
                 self.on_rscn(now, &rscn);
                 Ok(LsAcc::Empty)
             }
+            Els::Rlir(_) if port_id == FcId::MANAGEMENT_SERVER => {
+                self.counters.incident_reports += 1;
+                Ok(LsAcc::Empty)
+            }
             Els::Logo(_) => {
                 self.on_logo(now, port_id);
                 Ok(LsAcc::Empty)

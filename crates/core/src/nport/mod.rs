@@ -164,6 +164,8 @@ pub struct Counters {
     pub discoveries: u64,
     /// RSCN received.
     pub rscns: u64,
+    /// RLIR received: reports of incidents on links.
+    pub incident_reports: u64,
     /// Requests that nobody answered in time.
     pub timeouts: u64,
     /// Requests of ours that were rejected.

@@ -1,0 +1,175 @@
+//! Where the bytes of a LUN are: [`Store`].
+
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use sanloom_block::{FileSpec, Memory, Source};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that can be read and written at any place.
+#[derive(Debug)]
+pub enum Store {
+    /// In memory, or nowhere.
+    Memory(Memory),
+    /// In a file.
+    File(File),
+}
+
+impl Store {
+    /// Opens what is described. A file is made if it is not there, and grows if it is too short.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn open(source: &Source) -> io::Result<Store> {
+        match (Memory::new(source), source) {
+            (Some(memory), _) => Ok(Store::Memory(memory)),
+            (None, Source::File(spec)) => open_file(spec).map(Store::File),
+            (None, other) => Err(io::Error::other(format!("{other:?} is neither memory nor a file"))),
+        }
+    }
+
+    /// Reads from `offset`.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        match self {
+            Store::Memory(memory) => {
+                memory.read(offset, out);
+                Ok(())
+            }
+            Store::File(file) => file.read_exact_at(out, offset),
+        }
+    }
+
+    /// Writes at `offset`.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        match self {
+            Store::Memory(memory) => {
+                memory.write(offset, data);
+                Ok(())
+            }
+            Store::File(file) => file.write_all_at(data, offset),
+        }
+    }
+
+    /// Gives back the space of a range, which reads as zeros from then on.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn discard(&self, offset: u64, len: u64) -> io::Result<()> {
+        match self {
+            Store::Memory(memory) => {
+                memory.discard(offset, len);
+                Ok(())
+            }
+            Store::File(file) => {
+                Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?)
+            }
+        }
+    }
+
+    /// Everything that was written survives a crash of the machine, as far as the store survives one at all.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn flush(&self) -> io::Result<()> {
+        match self {
+            Store::File(file) => file.sync_data(),
+            Store::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Whether the byte at `offset` takes space, and for how many bytes from there on the answer is the same, within `len`.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn mapping(&self, offset: u64, len: u64) -> io::Result<(bool, u64)> {
+        let end = offset + len;
+        match self {
+            Store::Memory(memory) => Ok(memory.mapping(offset, len)),
+            Store::File(file) => {
+                let data = match seek(file, SeekFrom::Data(offset)) {
+                    Ok(data) => data,
+                    // Nothing but a hole up to the end.
+                    Err(rustix::io::Errno::NXIO) => end,
+                    Err(error) => return Err(error.into()),
+                };
+                if data > offset {
+                    return Ok((false, data.min(end) - offset));
+                }
+                Ok((true, seek(file, SeekFrom::Hole(offset))?.min(end) - offset))
+            }
+        }
+    }
+}
+
+fn open_file(spec: &FileSpec) -> io::Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&spec.path)?;
+    if file.metadata()?.len() < spec.size_bytes {
+        file.set_len(spec.size_bytes)?;
+        if !spec.sparse {
+            fallocate(&file, FallocateFlags::empty(), 0, spec.size_bytes)?;
+        }
+        file.sync_all()?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of a mebibyte, whose name is gone already.
+    fn file(name: &str, sparse: bool) -> Store {
+        let path = std::env::temp_dir().join(format!("sanloom-store-{}-{name}", std::process::id()));
+        let spec = FileSpec { path: path.clone(), size_bytes: 1 << 20, sparse };
+        let store = Store::open(&Source::File(spec)).unwrap();
+        std::fs::remove_file(path).unwrap();
+        store
+    }
+
+    fn stores(name: &str) -> Vec<Store> {
+        vec![Store::open(&Source::Ram).unwrap(), file(name, true)]
+    }
+
+    #[test]
+    fn a_file_takes_its_space_at_the_start_unless_it_is_sparse() {
+        use std::os::unix::fs::MetadataExt;
+        for (sparse, name) in [(true, "thin"), (false, "thick")] {
+            let Store::File(file) = file(name, sparse) else { unreachable!("a file") };
+            let metadata = file.metadata().unwrap();
+            assert_eq!((metadata.len(), metadata.blocks() >= 2048), (1 << 20, !sparse));
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_across_pages_and_what_is_not_is_zero() {
+        for store in stores("pages") {
+            let data: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
+            store.write(60_000, &data).unwrap();
+            let mut out = vec![1; 300_000];
+            store.read(10_000, &mut out).unwrap();
+            assert!(out[..50_000].iter().all(|byte| *byte == 0));
+            assert_eq!(out[50_000..250_000], data);
+            assert!(out[250_000..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn what_is_discarded_reads_as_zeros_and_takes_no_space() {
+        for store in stores("holes") {
+            store.write(0, &[7; 512 << 10]).unwrap();
+            assert_eq!(store.mapping(0, 1 << 20).unwrap(), (true, 512 << 10));
+            store.discard(4_096, 256 << 10).unwrap();
+            let mut out = vec![1; 512 << 10];
+            store.read(0, &mut out).unwrap();
+            let zeros = out.iter().filter(|byte| **byte == 0).count();
+            assert_eq!((zeros, out[4_095], out[4_096 + (256 << 10)]), (256 << 10, 7, 7));
+            assert!(!store.mapping(128 << 10, 64 << 10).unwrap().0);
+        }
+    }
+}
