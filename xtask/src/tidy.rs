@@ -95,7 +95,7 @@ fn the_core_reads_no_clock_and_does_no_io() {
 
 #[test]
 fn the_crates_depend_only_downwards() {
-    // wire <- core, block; core <- api, lab <- sim, live; cli on top.
+    // wire <- core <- api, lab <- sim, live; block beside core; cli on top.
     let allowed: [(&str, &[&str]); 8] = [
         ("wire", &[]),
         ("block", &["wire"]),

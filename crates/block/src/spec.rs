@@ -27,18 +27,4 @@ pub struct FileSpec {
     pub size_bytes: u64,
     /// Space is taken when it is written; otherwise all of it at the start.
     pub sparse: bool,
-    /// Around the kernel's page cache (O_DIRECT): what is written is on its way to the disk.
-    pub direct: bool,
-}
-
-impl Source {
-    /// I/O may take long, so that it should not be done where others wait.
-    pub const fn is_slow(&self) -> bool {
-        matches!(self, Source::File(_))
-    }
-
-    /// What is written is there after the process has ended.
-    pub const fn is_durable(&self) -> bool {
-        matches!(self, Source::File(_))
-    }
 }

@@ -37,7 +37,7 @@ impl Medium {
 
     /// I/O takes so long that somebody else should do it.
     pub fn is_slow(&self) -> bool {
-        self.store.is_slow()
+        matches!(self.store, Store::File(_))
     }
 
     /// Does the work. `data`: what a write brings, or room for what a read gives; it grows to the size of a read.

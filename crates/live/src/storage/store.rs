@@ -1,7 +1,7 @@
-//! Where the bytes of a LUN are, files included: [`Store`].
+//! Where the bytes of a LUN are: [`Store`].
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
-use sanloom_block::{Memory, Source};
+use sanloom_block::{FileSpec, Memory, Source};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -9,37 +9,23 @@ use std::os::unix::fs::FileExt;
 /// Bytes that can be read and written at any place.
 #[derive(Debug)]
 pub enum Store {
-    /// No I/O.
+    /// In memory, or nowhere.
     Memory(Memory),
     /// In a file.
     File(File),
 }
 
 impl Store {
-    /// Opens what is described. A file that is not there is made; one that is too short grows.
+    /// Opens what is described. A file is made if it is not there, and grows if it is too short.
     ///
     /// # Errors
     /// What the file says.
     pub fn open(source: &Source) -> io::Result<Store> {
-        let Source::File(spec) = source else {
-            return Ok(Store::Memory(Memory::new(source).unwrap_or(Memory::Null)));
-        };
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&spec.path)?;
-        let len = file.metadata()?.len();
-        if len < spec.size_bytes {
-            if spec.sparse {
-                file.set_len(spec.size_bytes)?;
-            } else {
-                fallocate(&file, FallocateFlags::empty(), len, spec.size_bytes - len)?;
-            }
-            file.sync_all()?;
+        match (Memory::new(source), source) {
+            (Some(memory), _) => Ok(Store::Memory(memory)),
+            (None, Source::File(spec)) => open_file(spec).map(Store::File),
+            (None, other) => Err(io::Error::other(format!("{other:?} is neither memory nor a file"))),
         }
-        Ok(Store::File(file))
-    }
-
-    /// I/O takes so long that somebody else should do it.
-    pub fn is_slow(&self) -> bool {
-        matches!(self, Store::File(_))
     }
 
     /// Reads from `offset`.
@@ -103,44 +89,66 @@ impl Store {
     /// What the file says.
     pub fn mapping(&self, offset: u64, len: u64) -> io::Result<(bool, u64)> {
         let end = offset + len;
-        let file = match self {
-            Store::Memory(memory) => return Ok(memory.mapping(offset, len)),
-            Store::File(file) => file,
-        };
-        let data = match seek(file, SeekFrom::Data(offset)) {
-            Ok(data) => data,
-            // Nothing but a hole up to the end.
-            Err(rustix::io::Errno::NXIO) => end,
-            Err(error) => return Err(error.into()),
-        };
-        if data > offset {
-            return Ok((false, data.min(end) - offset));
+        match self {
+            Store::Memory(memory) => Ok(memory.mapping(offset, len)),
+            Store::File(file) => {
+                let data = match seek(file, SeekFrom::Data(offset)) {
+                    Ok(data) => data,
+                    // Nothing but a hole up to the end.
+                    Err(rustix::io::Errno::NXIO) => end,
+                    Err(error) => return Err(error.into()),
+                };
+                if data > offset {
+                    return Ok((false, data.min(end) - offset));
+                }
+                Ok((true, seek(file, SeekFrom::Hole(offset))?.min(end) - offset))
+            }
         }
-        Ok((true, seek(file, SeekFrom::Hole(offset))?.min(end) - offset))
     }
+}
+
+fn open_file(spec: &FileSpec) -> io::Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&spec.path)?;
+    if file.metadata()?.len() < spec.size_bytes {
+        file.set_len(spec.size_bytes)?;
+        if !spec.sparse {
+            fallocate(&file, FallocateFlags::empty(), 0, spec.size_bytes)?;
+        }
+        file.sync_all()?;
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    use sanloom_block::FileSpec;
-
-    fn stores() -> Vec<Store> {
-        let path = std::env::temp_dir().join(format!(
-            "sanloom-store-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        ));
-        let spec = FileSpec { path: path.clone(), size_bytes: 1 << 20, sparse: true, direct: false };
-        let file = Store::open(&Source::File(spec)).unwrap();
+    /// A file of a mebibyte, whose name is gone already.
+    fn file(name: &str, sparse: bool) -> Store {
+        let path = std::env::temp_dir().join(format!("sanloom-store-{}-{name}", std::process::id()));
+        let spec = FileSpec { path: path.clone(), size_bytes: 1 << 20, sparse };
+        let store = Store::open(&Source::File(spec)).unwrap();
         std::fs::remove_file(path).unwrap();
-        vec![Store::open(&Source::Ram).unwrap(), file]
+        store
+    }
+
+    fn stores(name: &str) -> Vec<Store> {
+        vec![Store::open(&Source::Ram).unwrap(), file(name, true)]
+    }
+
+    #[test]
+    fn a_file_takes_its_space_at_the_start_unless_it_is_sparse() {
+        use std::os::unix::fs::MetadataExt;
+        for (sparse, name) in [(true, "thin"), (false, "thick")] {
+            let Store::File(file) = file(name, sparse) else { unreachable!("a file") };
+            let metadata = file.metadata().unwrap();
+            assert_eq!((metadata.len(), metadata.blocks() >= 2048), (1 << 20, !sparse));
+        }
     }
 
     #[test]
     fn what_is_written_is_read_across_pages_and_what_is_not_is_zero() {
-        for store in stores() {
+        for store in stores("pages") {
             let data: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
             store.write(60_000, &data).unwrap();
             let mut out = vec![1; 300_000];
@@ -153,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_discarded_reads_as_zeros_and_takes_no_space() {
-        for store in stores() {
+        for store in stores("holes") {
             store.write(0, &[7; 512 << 10]).unwrap();
             assert_eq!(store.mapping(0, 1 << 20).unwrap(), (true, 512 << 10));
             store.discard(4_096, 256 << 10).unwrap();

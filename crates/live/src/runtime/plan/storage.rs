@@ -126,19 +126,14 @@ fn medium(lab: &Lab, places: &Places, storage: u16, number: usize) -> Result<Med
     let config = &lab.storage[usize::from(storage)];
     let lun = config.luns[number];
     let bytes = lun.blocks * u64::from(lun.block_bytes);
+    let path = places.lun_file(lab, storage, number);
     let source = match lab.live.medium(storage).kind {
         MediumKind::Ram => Source::Ram,
         MediumKind::Pattern => Source::Pattern { seed: u32::from(storage) << 16 | number as u32 },
         MediumKind::Null => Source::Null,
-        MediumKind::File => {
-            let path = places.lun_file(lab, storage, number);
-            Source::File(FileSpec { path, size_bytes: bytes, sparse: true, direct: false })
-        }
+        MediumKind::File => Source::File(FileSpec { path: path.clone(), size_bytes: bytes, sparse: true }),
     };
-    let store = Store::open(&source).map_err(|error| UpError::File {
-        lun: format!("{}:lun{number}", config.name),
-        path: places.lun_file(lab, storage, number),
-        error,
-    })?;
+    let name = format!("{}:lun{number}", config.name);
+    let store = Store::open(&source).map_err(|error| UpError::File { lun: name, path, error })?;
     Ok(Medium::new(store, lun.block_bytes))
 }
