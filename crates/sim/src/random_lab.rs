@@ -75,6 +75,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         zone_policy: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
+        changes: Vec::new(),
         expectations: Vec::new(),
     };
     let fabrics = Fabrics::draw(&mut dice, &mut lab, dual);

@@ -1,10 +1,12 @@
 //! The second step: from checked tables to the values of [`sanloom_core::config`], names resolved.
 
+mod changes;
 mod expectations;
 mod faults;
 mod holes;
 mod links;
 mod nodes;
+mod persistent;
 mod ports;
 mod vms;
 mod workloads;
@@ -15,6 +17,7 @@ mod zones;
 pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
 pub(crate) use links::RANGE_MISMATCH;
 pub(crate) use nodes::UNKNOWN_NODE;
+pub(crate) use persistent::BAD_ADDRESS;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
 pub(crate) use zone_edits::{BAD_EDIT, edit_zones};
@@ -83,17 +86,20 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         zone_policy: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
+        changes: Vec::new(),
         expectations: Vec::new(),
     };
     let names = nodes::Names::of(&lab);
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
+    persistent::build(document, &mut lab, &names, sink);
     let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
     let nodes = nodes.map(Vec::as_slice);
     let holes = holes::Holes::before_workloads(document, nodes, sink);
     let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
     let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);
+    let change_places = changes::build(document, &mut lab, &names, sink);
     let holes = holes.with_faults(document, sink);
     let expect_places = expectations::build(document, &mut lab, holes.in_topology(), sink);
     for set in document.sets() {
@@ -109,6 +115,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Zone, zone_places),
         (Section::Workload, workload_places),
         (Section::Fault, fault_places),
+        (Section::Change, change_places),
         (Section::Expectation, expect_places),
     ];
     Some(Built { lab, places, lab_element, holes, zone_findings })

@@ -16,6 +16,7 @@ pub(super) fn logins(shown: &Shown<'_>) -> FlogiView {
     let mut logins = Vec::new();
     for switch in shown.switches() {
         let machine = &shown.world.switches[usize::from(switch)].machine;
+        let policy = &shown.world.lab.switches[usize::from(switch)].policy;
         let objects: BTreeMap<FcId, &NsEntry> =
             machine.services().name_server().map(|entry| (entry.port_id, entry)).collect();
         for (id, port) in machine.logins() {
@@ -27,6 +28,7 @@ pub(super) fn logins(shown: &Shown<'_>) -> FlogiView {
                 node_name: entry.node_name.to_string(),
                 owner: shown.owner(entry.port_name),
                 login: if machine.services().is_virtual(id) { LoginKind::Fdisc } else { LoginKind::Flogi },
+                persistent: policy.learn_addresses || policy.persistent.get(&entry.port_name) == Some(&id),
                 since_s: shown.since_start(entry.logged_in_at.as_ns().saturating_mul(1_000)),
             });
         }

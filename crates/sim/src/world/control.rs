@@ -6,8 +6,9 @@ use super::node::ps_of;
 use super::processor::{Held, SwitchProcessor, is_request};
 use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric_switch::{self, Event, FabricSwitch, IslState};
-use sanloom_core::switch::{PortKind, Work};
+use sanloom_core::switch::{LoginRejects, PortKind, Work};
 use sanloom_core::time::Instant;
+use sanloom_core::zoning::server::ChangeFailure;
 use sanloom_wire::Frame;
 
 /// The machine of one switch.
@@ -31,6 +32,8 @@ pub struct SwitchCount {
     pub name_server_requests: u64,
     /// RSCNs sent.
     pub rscns_sent: u64,
+    /// Fabric logins rejected, by reason.
+    pub rejects: LoginRejects,
 }
 
 impl SwitchNode {
@@ -41,6 +44,7 @@ impl SwitchNode {
             logins: before.logins + now.fabric_logins + now.virtual_logins,
             name_server_requests: before.name_server_requests + now.ct_accepted + now.ct_rejected,
             rscns_sent: before.rscns_sent + now.rscn_sent,
+            rejects: before.rejects.plus(now.login_rejects()),
         }
     }
 }
@@ -98,7 +102,7 @@ impl World {
         self.switch_input(switch, now, input);
     }
 
-    fn switch_input(&mut self, switch: u16, now: Instant, input: fabric_switch::Input) {
+    pub(super) fn switch_input(&mut self, switch: u16, now: Instant, input: fabric_switch::Input) {
         self.switches[usize::from(switch)].machine.handle(now, input);
         self.drain_switch(switch, None);
     }
@@ -133,7 +137,13 @@ impl World {
         match event {
             Event::IslUp { .. } | Event::IslDown { .. } => self.note(NoteKind::Reroute),
             Event::Isolated { port, reason } => self.note(NoteKind::Isolated { switch, port, reason }),
-            Event::Domain(_) | Event::Principal(_) | Event::ZonesChanged { .. } => {}
+            Event::ZonesChanged { tag, result } => {
+                let text = |failures: Vec<ChangeFailure>| {
+                    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+                };
+                self.note(NoteKind::ZonesChanged { switch, change: tag as u16, failure: result.err().map(text) });
+            }
+            Event::Domain(_) | Event::Principal(_) => {}
         }
     }
 

@@ -93,6 +93,7 @@ fn lab() -> Lab {
             stop: None,
         }],
         faults: vec![],
+        changes: vec![],
         expectations: vec![],
     }
 }
