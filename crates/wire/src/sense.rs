@@ -88,6 +88,36 @@ impl fmt::Display for Sense {
     }
 }
 
+/// What sense data of either format say first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Condition {
+    /// The error belongs to an earlier command.
+    pub deferred: bool,
+    /// What kind of condition.
+    pub key: SenseKey,
+    /// Which condition.
+    pub code: SenseCode,
+}
+
+impl Condition {
+    /// From fixed (70, 71) or descriptor format (72, 73), however short: a code that is not there is
+    /// [`SenseCode::NONE`]. Nothing for other bytes.
+    pub fn parse(bytes: &[u8]) -> Option<Condition> {
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+        let response_code = bytes.first()? & 0x7f;
+        let (key, code) = match response_code {
+            0x70 | 0x71 => (byte(2), [byte(12), byte(13)]),
+            0x72 | 0x73 => (byte(1), [byte(2), byte(3)]),
+            _ => return None,
+        };
+        Some(Condition {
+            deferred: response_code & 1 != 0,
+            key: SenseKey(key & 0x0f),
+            code: SenseCode(u16::from_be_bytes(code)),
+        })
+    }
+}
+
 /// Sense key, 0 to 15.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SenseKey(pub u8);
@@ -173,6 +203,18 @@ mod tests {
         ));
         bytes[0] = 0x72;
         assert!(matches!(Sense::parse(&bytes), Err(ParseError::Unsupported { got: 0x72, .. })));
+    }
+
+    #[test]
+    fn reads_the_condition_of_both_formats() {
+        let condition =
+            |deferred| Condition { deferred, key: SenseKey::UNIT_ATTENTION, code: SenseCode::CAPACITY_CHANGED };
+        let fixed = Sense { deferred: true, ..Sense::new(SenseKey::UNIT_ATTENTION, SenseCode::CAPACITY_CHANGED) };
+        assert_eq!(Condition::parse(&fixed.to_bytes()), Some(condition(true)));
+        assert_eq!(Condition::parse(&[0x72, 0xf6, 0x2a, 0x09]), Some(condition(false)));
+        assert_eq!(Condition::parse(&[0x70, 0, 6]).map(|short| short.code), Some(SenseCode::NONE));
+        assert_eq!(Condition::parse(&[0x00, 0, 6, 0]), None);
+        assert_eq!(Condition::parse(&[]), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! | machine | is |
 //! |---|---|
 //! | [`fcf::Fcf`] | the controller of a switch's Ethernet port in one VLAN: virtual F_Ports and E_Ports |
+//! | [`enode::Enode`] | the controller of a host's Ethernet port in one VLAN: finds an FCF and logs in to it |
 //! | [`vlan::VlanResponder`] | what answers VLAN requests where a port has no FCF in the untagged frames |
 //!
 //! None of them sees a data frame: drivers ask [`Bindings`] for each and count what it refuses.
@@ -24,6 +25,7 @@
 mod advertisement;
 mod bindings;
 mod discard;
+pub mod enode;
 pub mod fcf;
 mod jitter;
 pub mod vlan;

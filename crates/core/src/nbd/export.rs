@@ -5,6 +5,8 @@ use sanloom_wire::nbd::{BlockSizes, transmission};
 /// A disk under a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
+    /// The driver's own number of the disk.
+    pub disk: u64,
     /// As clients ask for it.
     pub name: Box<str>,
     /// For people; may be empty.

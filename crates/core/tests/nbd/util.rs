@@ -10,6 +10,7 @@ pub const SIZE_BYTES: u64 = 1 << 20;
 
 pub fn export(name: &str) -> Export {
     Export {
+        disk: 0,
         name: name.into(),
         description: "a disk of the test".into(),
         size_bytes: SIZE_BYTES,

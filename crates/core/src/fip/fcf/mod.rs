@@ -237,6 +237,9 @@ impl Fcf {
     }
 
     fn received(&mut self, now: Instant, to: MacAddr, from: MacAddr, pdu: &[u8]) -> Result<(), Discard> {
+        if to.is_group() && to != MacAddr::ALL_FCFS {
+            return Ok(());
+        }
         if !self.link || to != self.config.mac && to != MacAddr::ALL_FCFS || from == self.config.mac {
             return Err(Discard::NotForUs);
         }

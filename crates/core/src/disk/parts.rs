@@ -1,0 +1,365 @@
+//! Requests become commands: cut to the target's limits, repeated, put together again.
+
+use super::verdict::{Verdict, verdict};
+use super::{
+    Data, Disk, Done, End, Error, ErrorKind, GOOD_ENDS_FOR_DEPTH, Op, Output, Properties, Request, Run, State, cdb,
+};
+use crate::time::{Instant, Span};
+use sanloom_wire::sense::SenseCode;
+
+/// A request with commands to come or under way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct OpenRequest {
+    request: Request,
+    /// Parts that have not ended.
+    parts: u32,
+    /// The first error.
+    error: Option<Error>,
+    /// When all has been written, the cache is to be emptied.
+    then_flush: bool,
+    runs: Vec<Run>,
+}
+
+/// A piece of a request, small enough for one command once it is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Part {
+    tag: u64,
+    what: What,
+    lba: u64,
+    blocks: u32,
+    retries: u8,
+    attentions: u8,
+    /// When the target first asked for patience.
+    delayed_since: Option<Instant>,
+}
+
+/// The command of a part.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum What {
+    Read,
+    Write,
+    /// WRITE SAME with a block of zeros.
+    WriteSame {
+        unmap: bool,
+    },
+    /// WRITE of zeros.
+    Zeroes,
+    Unmap,
+    Synchronize,
+    Status,
+}
+
+/// Unit attentions that one command may meet.
+const MAX_ATTENTIONS: u8 = 8;
+/// The first wait of a command that met BUSY; each further one is twice as long, up to `LONGEST_DELAY`.
+const FIRST_DELAY: Span = Span::from_ms(10);
+const LONGEST_DELAY: Span = Span::from_secs(1);
+/// GET LBA STATUS: head and 64 descriptors.
+const STATUS_BYTES: u32 = 8 + 64 * 16;
+/// The most blocks of a WRITE SAME of which the target tells no limit.
+const WRITE_SAME_BLOCKS: u32 = 0xffff;
+
+impl Disk {
+    pub(super) fn submit(&mut self, request: Request) {
+        self.counters.requests += 1;
+        let Request { tag, lba, blocks, .. } = request;
+        if let Some(error) = self.unusable {
+            return self.done(tag, Err(error));
+        }
+        self.requests.insert(tag, OpenRequest { request, parts: 1, error: None, then_flush: false, runs: Vec::new() });
+        // What is sent for it is known only when the disk is.
+        let what = match request.op {
+            Op::Read => What::Read,
+            Op::Write => What::Write,
+            Op::Flush => What::Synchronize,
+            Op::WriteZeroes { unmap } => What::WriteSame { unmap },
+            Op::Unmap => What::Unmap,
+            Op::Status => What::Status,
+        };
+        self.waiting.push_back(Part::new(tag, what, lba, blocks));
+    }
+
+    pub(super) fn send_waiting(&mut self) {
+        while matches!(self.state, State::Ready) && self.in_flight.len() < usize::from(self.depth) {
+            let Some(part) = self.waiting.pop_front() else {
+                return;
+            };
+            self.send(part);
+        }
+    }
+
+    fn send(&mut self, mut part: Part) {
+        let (Some(properties), Some(open)) = (self.properties.as_deref(), self.requests.get_mut(&part.tag)) else {
+            return;
+        };
+        let in_range = part.lba.checked_add(part.blocks.into()).is_some_and(|end| end <= properties.blocks);
+        if !in_range {
+            return self.end(part, Err(Error { kind: ErrorKind::OutOfRange, sense: None }));
+        }
+        let provisioning = &properties.provisioning;
+        part.what = match part.what {
+            What::WriteSame { .. } if self.write_same_refused => What::Zeroes,
+            What::WriteSame { unmap } => {
+                let given_back = provisioning.enabled && provisioning.write_same && provisioning.zeros;
+                What::WriteSame { unmap: unmap && given_back }
+            }
+            What::Unmap if !can_unmap(properties) => return self.end(part, Ok(None)),
+            What::Synchronize if !properties.write_cache => return self.end(part, Ok(None)),
+            What::Status if !properties.provisioning.enabled => {
+                let run = Run { blocks: part.blocks, mapped: true, zero: false };
+                return self.end(part, Ok(Some(vec![run])));
+            }
+            what => what,
+        };
+        // Without a volatile cache everything is durable when it is done.
+        let durable = open.request.fua && properties.write_cache;
+        let fua = durable && properties.fua && matches!(part.what, What::Write | What::Zeroes);
+        let changes = !matches!(part.what, What::Read | What::Synchronize | What::Status);
+        open.then_flush |= durable && changes && !fua;
+        let limit = self.limit(part.what);
+        if part.blocks > limit {
+            // The rest is a part of its own, and comes next.
+            let rest = Part { lba: part.lba + u64::from(limit), blocks: part.blocks - limit, ..part };
+            if let Some(open) = self.requests.get_mut(&part.tag) {
+                open.parts += 1;
+            }
+            self.waiting.push_front(rest);
+            part.blocks = limit;
+        }
+        let (cdb, data) = self.command_of(&part, fua);
+        let id = self.command(cdb, data);
+        self.in_flight.insert(id, part);
+    }
+
+    /// Most blocks of one command.
+    fn limit(&self, what: What) -> u32 {
+        let Some(properties) = self.properties.as_deref() else {
+            return 1;
+        };
+        let or_all = |blocks: u32| if blocks == 0 { u32::MAX } else { blocks };
+        let data = (self.config.max_transfer_bytes / properties.block_bytes.max(1))
+            .min(or_all(properties.max_transfer_blocks));
+        let provisioning = &properties.provisioning;
+        let limit = match what {
+            What::Read | What::Write | What::Zeroes => data,
+            What::WriteSame { .. } => match provisioning.max_write_same_blocks {
+                0 => WRITE_SAME_BLOCKS,
+                most => u32::try_from(most).unwrap_or(u32::MAX),
+            },
+            What::Unmap => or_all(provisioning.max_unmap_blocks),
+            What::Synchronize | What::Status => u32::MAX,
+        };
+        limit.max(1)
+    }
+
+    fn command_of(&self, part: &Part, fua: bool) -> ([u8; 16], Data) {
+        let Part { tag, lba, blocks, .. } = *part;
+        let block_bytes = self.properties.as_deref().map_or(1, |properties| properties.block_bytes);
+        let first = self.requests.get(&tag).map_or(lba, |open| open.request.lba);
+        let bytes = blocks.saturating_mul(block_bytes);
+        let at = ((lba - first) * u64::from(block_bytes)) as u32;
+        match part.what {
+            What::Read => (cdb::read(lba, blocks), Data::Buffer { tag, at, bytes, write: false }),
+            What::Write => (cdb::write(lba, blocks, fua), Data::Buffer { tag, at, bytes, write: true }),
+            What::Zeroes => (cdb::write(lba, blocks, fua), Data::Zeroes { bytes }),
+            What::WriteSame { unmap } => (cdb::write_same(lba, blocks, unmap), Data::Zeroes { bytes: block_bytes }),
+            What::Unmap => {
+                let list = cdb::unmap_list(lba, blocks);
+                (cdb::unmap(list.len() as u16), Data::Out(Box::new(list)))
+            }
+            What::Synchronize => (cdb::synchronize_cache(), Data::None),
+            What::Status => (cdb::get_lba_status(lba, STATUS_BYTES), Data::In { max_bytes: STATUS_BYTES }),
+        }
+    }
+
+    pub(super) fn on_part_end(&mut self, now: Instant, mut part: Part, end: &End) {
+        self.counters.timeouts += u64::from(matches!(end, End::TimedOut { .. }));
+        match verdict(end) {
+            Verdict::Good => self.on_good(part, end),
+            Verdict::UnitAttention(code) => {
+                self.counters.unit_attentions += 1;
+                part.attentions += 1;
+                if part.attentions > MAX_ATTENTIONS {
+                    return self.end(part, Err(Error { kind: ErrorKind::Target, sense: None }));
+                }
+                self.waiting.push_front(part);
+                self.on_attention(code);
+            }
+            Verdict::Retry(error) => self.retry(part, error),
+            Verdict::Delay { error, full } => {
+                if full {
+                    self.depth = (self.in_flight.len() as u16).clamp(1, self.config.queue_depth);
+                    self.good_ends = 0;
+                }
+                self.delay(now, part, error);
+            }
+            Verdict::Unaborted => {
+                part.retries += 1;
+                if part.retries > self.config.max_retries {
+                    self.end(part, Err(Error { kind: ErrorKind::TimedOut, sense: None }));
+                } else {
+                    self.waiting.push_front(part);
+                }
+                self.reset();
+            }
+            Verdict::PathGone => {
+                self.waiting.push_front(part);
+                self.path_down(now);
+            }
+            Verdict::Fail(error) => self.on_failure(part, error),
+        }
+    }
+
+    fn on_good(&mut self, part: Part, end: &End) {
+        let End::Status { transferred, data, .. } = end else {
+            return;
+        };
+        self.good_ends += 1;
+        if self.good_ends >= GOOD_ENDS_FOR_DEPTH {
+            self.good_ends = 0;
+            self.depth = (self.depth + 1).min(self.config.queue_depth);
+        }
+        let expected = self.command_of(&part, false).1.bytes();
+        match part.what {
+            // Less than a whole transfer with status GOOD is no transfer.
+            What::Read | What::Write | What::Zeroes if *transferred != expected => {
+                self.retry(part, Error { kind: ErrorKind::Transport, sense: None });
+            }
+            What::Status => {
+                let zeros = self.properties.as_deref().is_some_and(|p| p.provisioning.zeros);
+                self.end(part, Ok(Some(runs(data, part.lba, part.blocks, zeros))));
+            }
+            _ => self.end(part, Ok(None)),
+        }
+    }
+
+    fn retry(&mut self, mut part: Part, error: Error) {
+        part.retries += 1;
+        if part.retries > self.config.max_retries {
+            return self.end(part, Err(error));
+        }
+        self.counters.retries += 1;
+        self.waiting.push_front(part);
+    }
+
+    fn delay(&mut self, now: Instant, mut part: Part, error: Error) {
+        let since = *part.delayed_since.get_or_insert(now);
+        if now.since(since) >= self.config.patience {
+            return self.end(part, Err(error));
+        }
+        self.counters.delays += 1;
+        // As long again as it has waited: a delay that doubles.
+        let wait = now.since(since).max(FIRST_DELAY).min(LONGEST_DELAY);
+        self.next_id += 1;
+        self.delayed.insert((now + wait, self.next_id), part);
+    }
+
+    fn on_failure(&mut self, part: Part, error: Error) {
+        let unsupported = error.kind == ErrorKind::NotSupported;
+        match (part.what, self.properties.as_deref_mut()) {
+            (What::WriteSame { unmap }, Some(properties)) if unsupported => {
+                // First without giving back, then as plain writes.
+                match unmap {
+                    true => properties.provisioning.write_same = false,
+                    false => self.write_same_refused = true,
+                }
+                self.waiting.push_front(part);
+            }
+            (What::Unmap, Some(properties)) if unsupported => {
+                properties.provisioning.unmap = false;
+                self.waiting.push_front(part);
+            }
+            (What::Status, Some(_)) if unsupported => {
+                let run = Run { blocks: part.blocks, mapped: true, zero: false };
+                self.end(part, Ok(Some(vec![run])));
+            }
+            _ => self.end(part, Err(error)),
+        }
+    }
+
+    fn on_attention(&mut self, code: SenseCode) {
+        match code {
+            SenseCode::CAPACITY_CHANGED | SenseCode::MODE_PARAMETERS_CHANGED | SenseCode::INQUIRY_DATA_CHANGED => {
+                if matches!(self.state, State::Ready) {
+                    self.probe();
+                }
+            }
+            SenseCode::REPORTED_LUNS_CHANGED => self.outputs.push_back(Output::UnitsChanged),
+            _ => {}
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        if matches!(self.state, State::Ready | State::Probing(_)) {
+            self.counters.resets += 1;
+            self.state = State::Resetting;
+            self.outputs.push_back(Output::ResetUnit);
+        }
+    }
+
+    /// A part is over; with the last one, the request is.
+    fn end(&mut self, part: Part, result: Result<Option<Vec<Run>>, Error>) {
+        let Some(open) = self.requests.get_mut(&part.tag) else {
+            return;
+        };
+        open.parts -= 1;
+        match result {
+            Ok(runs) => open.runs.extend(runs.into_iter().flatten()),
+            Err(error) => {
+                open.error.get_or_insert(error);
+            }
+        }
+        if open.parts > 0 {
+            return;
+        }
+        if open.then_flush && open.error.is_none() {
+            open.then_flush = false;
+            open.parts = 1;
+            open.request.fua = false;
+            return self.waiting.push_front(Part::new(part.tag, What::Synchronize, 0, 0));
+        }
+        let Some(OpenRequest { request, error, runs, .. }) = self.requests.remove(&part.tag) else {
+            return;
+        };
+        let done = if request.op == Op::Status { Done::Runs(runs) } else { Done::All };
+        self.done(part.tag, error.map_or(Ok(done), Err));
+    }
+}
+
+impl Part {
+    fn new(tag: u64, what: What, lba: u64, blocks: u32) -> Part {
+        Part { tag, what, lba, blocks, retries: 0, attentions: 0, delayed_since: None }
+    }
+}
+
+/// There is a way to give blocks back.
+fn can_unmap(properties: &Properties) -> bool {
+    let provisioning = &properties.provisioning;
+    provisioning.enabled && provisioning.unmap && provisioning.max_unmap_blocks > 0
+}
+
+/// The descriptors of GET LBA STATUS (SBC-3, 5.4.2), from `lba` on and at most `blocks`; what they do not tell is taken
+/// for data.
+fn runs(data: &[u8], lba: u64, blocks: u32, zeros: bool) -> Vec<Run> {
+    const HEAD_BYTES: usize = 8;
+    let mut runs = Vec::new();
+    let (mut at, end) = (lba, lba + u64::from(blocks));
+    for descriptor in data.get(HEAD_BYTES..).unwrap_or_default().chunks_exact(16) {
+        let (first, rest) = descriptor.split_at(8);
+        let (first, mut next) = (first.try_into().map_or(0, u64::from_be_bytes), at);
+        let count = rest.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
+        let mapped = rest[4] & 0x0f == 0;
+        if first <= at {
+            next = first.saturating_add(count.into()).min(end);
+        }
+        if next <= at {
+            break;
+        }
+        runs.push(Run { blocks: (next - at) as u32, mapped, zero: !mapped && zeros });
+        at = next;
+    }
+    if runs.is_empty() {
+        runs.push(Run { blocks, mapped: true, zero: false });
+    }
+    runs
+}

@@ -1,0 +1,7 @@
+//! FIP: FCFs, ENodes, VN2VN and DCBX, alone and against each other over a segment that may lose, repeat and reorder frames.
+
+mod conversation;
+mod enode;
+mod fcf;
+mod net;
+mod switches;
