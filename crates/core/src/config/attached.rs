@@ -13,6 +13,8 @@ pub struct AttachedPort {
     pub node: Node,
     /// Which of its ports.
     pub port: u16,
+    /// It is a virtual port (N_Port_ID virtualisation).
+    pub is_virtual: bool,
     /// Index of the switch.
     pub switch: u16,
     /// Number of the fabric that the switch belongs to: the smallest index of a switch in it.
@@ -54,6 +56,7 @@ impl Lab {
             Some(AttachedPort {
                 node: end.node,
                 port: end.port,
+                is_virtual: false,
                 switch,
                 fabric: *fabrics.get(usize::from(switch))?,
                 identity: PortIdentity { port_id, port_name, node_name, domain: config.domain, port: at },
@@ -80,7 +83,7 @@ impl Lab {
                 let persistent = switch.and_then(|switch| switch.policy.persistent.get(&hba.wwpn));
                 let port_id = persistent.copied().unwrap_or(FcId::ZERO);
                 let identity = PortIdentity { port_id, port_name: hba.wwpn, node_name: host.wwnn, ..carrier.identity };
-                ports.push(AttachedPort { node: Node::Host(number), port, identity, ..*carrier });
+                ports.push(AttachedPort { node: Node::Host(number), port, is_virtual: true, identity, ..*carrier });
             }
         }
     }

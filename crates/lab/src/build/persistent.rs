@@ -5,7 +5,7 @@ use super::ports::{self, BAD_PORT};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::Document;
 use crate::value;
-use sanloom_core::config::{AttachedPort, Lab, Node};
+use sanloom_core::config::{AttachedPort, Lab, Node, Switch};
 use sanloom_core::switch::Addressing;
 use sanloom_wire::FcId;
 use std::collections::BTreeMap;
@@ -30,15 +30,9 @@ pub(super) fn build(document: &Document, lab: &mut Lab, names: &Names, sink: &mu
             continue;
         };
         let switch = &lab.switches[usize::from(port.switch)];
-        let flat = switch.policy.addressing == Addressing::Flat;
-        let area = u8::try_from(port.identity.port).ok();
-        if id.domain() != switch.domain || !flat && area != Some(id.area()) {
-            let wanted = match flat {
-                true => format!("0x{:02x} and four more digits", switch.domain),
-                false => format!("0x{:02x}{:02x} and two more digits", switch.domain, port.identity.port),
-            };
-            let reason =
-                format!("`{text}` is at port {} of `{}`, which cannot give it 0x{id}", port.identity.port, switch.name);
+        if let Some(wanted) = misfit(switch, port, id) {
+            let at = port.identity.port;
+            let reason = format!("`{text}` is at port {at} of `{}`, which cannot give it 0x{id}", switch.name);
             sink.error(BAD_ADDRESS, &place, reason, format!("write {wanted}"));
             continue;
         }
@@ -50,6 +44,19 @@ pub(super) fn build(document: &Document, lab: &mut Lab, names: &Names, sink: &mu
         let name = port.identity.port_name;
         lab.switches[usize::from(port.switch)].policy.persistent.insert(name, id);
     }
+}
+
+/// What the switch could give the port instead of an address that it cannot.
+fn misfit(switch: &Switch, port: &AttachedPort, id: FcId) -> Option<String> {
+    let Switch { domain, .. } = switch;
+    if switch.policy.addressing == Addressing::Flat {
+        return (id.domain() != *domain).then(|| format!("0x{domain:02x} and four more digits"));
+    }
+    // The FLOGI of a port gets the first address of its area, FDISCs get the others.
+    let (at, is_first) = (port.identity.port, id.port() == 0);
+    let fits = id.domain() == *domain && u16::from(id.area()) == at && is_first != port.is_virtual;
+    let digits = if port.is_virtual { "two digits from 01 to FF" } else { "00" };
+    (!fits).then(|| format!("0x{domain:02x}{at:02x} and {digits}, or use addressing = \"flat\""))
 }
 
 fn address_of(text: &str) -> Option<FcId> {

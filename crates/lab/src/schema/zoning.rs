@@ -316,7 +316,7 @@ pub(super) const PERSISTENT: SectionDef = SectionDef {
             path: "address",
             kind: Kind::Text,
             fallback: Fallback::Required,
-            meaning: "Its address: the domain of the switch and, unless the switch gives out flat addresses, the number of the port there; a virtual port takes one from 01 to FF.",
+            meaning: "Its address. At a switch with flat addresses any of its domain; otherwise domain, number of the switch port, and 01 to FF for a virtual port, whereas the port itself always has 00.",
             example: "\"0x010500\"",
             also: &["fcid", "fc_id", "port_id", "id"],
         },
