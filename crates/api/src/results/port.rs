@@ -83,6 +83,8 @@ pub struct SwitchResult {
     pub zone_changes: u64,
     /// Changes of the zones that were committed here and did not happen, over the whole run.
     pub zone_changes_refused: u64,
+    /// Link incident reports (RLIR) sent to those who registered for them, over the whole run.
+    pub incident_reports_sent: u64,
     /// Ports isolated from a neighbouring switch, at the end of the run.
     pub isolated_ports: u64,
     /// Frames discarded here, by reason.

@@ -238,10 +238,10 @@ fn members(switch: &FabricSwitch) -> Vec<(u8, Wwnn)> {
 
 /// The switches of a lab, as they begin. Their names are numbered from `first` on.
 pub fn lab_configs(lab: &Lab, first: u16) -> Vec<FabricSwitchConfig> {
-    let zones = Arc::new(ZoneSet::new(&lab.zoning));
-    let database = Zones::new(lab.zone_database.clone());
     let config = |switch| {
-        let mut config = FabricSwitchConfig::of_lab(lab, switch, zones.clone(), database.clone());
+        let database = lab.zone_database_at(switch);
+        let zones = Arc::new(ZoneSet::new(&database.zoning()));
+        let mut config = FabricSwitchConfig::of_lab(lab, switch, zones, Zones::new(database));
         let name = switch_name(first + switch);
         (config.services.name, config.services.fabric_name, config.domain.switch_name) = (name, name, name);
         config

@@ -1,7 +1,7 @@
 //! An ENode and the rules by which Linux hosts take and leave what FCFs tell them.
 
 use crate::fcf::unhex;
-use crate::net::host_mac;
+use crate::host::host_mac;
 use sanloom_core::fip::enode::{Enode, EnodeConfig, Input, Output};
 use sanloom_core::fip::{Advertisement, Discard};
 use sanloom_core::time::{Instant, Span};

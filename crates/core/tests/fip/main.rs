@@ -3,5 +3,8 @@
 mod conversation;
 mod enode;
 mod fcf;
+mod host;
 mod net;
+mod peer;
 mod switches;
+mod vn2vn;

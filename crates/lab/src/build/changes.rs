@@ -60,7 +60,7 @@ struct Databases {
 impl Databases {
     fn new(lab: &Lab) -> Databases {
         let fabric = lab.fabrics_without(&lab.dark_links());
-        let committed = fabric.iter().map(|fabric| (*fabric, lab.zone_database.clone())).collect();
+        let committed = fabric.iter().map(|fabric| (*fabric, lab.zone_database_at(*fabric))).collect();
         Databases { fabric, committed, none: lab.zone_database.clone() }
     }
 

@@ -100,6 +100,7 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
                 rscns_sent: counted.rscns_sent,
                 zone_changes: zone_changes(view, number, false),
                 zone_changes_refused: zone_changes(view, number, true),
+                incident_reports_sent: counted.incident_reports_sent,
                 isolated_ports: isolated_ports(node),
                 discards: view.lost_at(&places),
             }

@@ -18,11 +18,13 @@ fn row(shown: &Shown<'_>, switch: u16) -> SwitchRow {
     let count = |mode| (0..config.ports).filter(|port| machine.port_mode(*port) == mode).count() as u32;
     SwitchRow {
         switch: config.name.clone(),
+        chassis: config.virtual_fabric.as_ref().map(|fabric| fabric.chassis.clone()),
+        vf_id: config.virtual_fabric.as_ref().map(|fabric| fabric.id),
         switch_name: machine.name().to_string(),
         up: node.up,
         domain: machine.domain(),
         principal: machine.domain().is_some() && machine.principal() == Some(machine.name()),
-        ports: config.ports.into(),
+        ports: config.virtual_fabric.as_ref().map_or(config.ports.into(), |fabric| fabric.ports.len() as u32),
         f_ports: count(PortMode::F),
         e_ports: count(PortMode::E),
         isolated_ports: count(PortMode::Isolated),

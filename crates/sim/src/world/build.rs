@@ -23,7 +23,7 @@ use sanloom_core::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig}
 use sanloom_core::time::Instant;
 use sanloom_core::zoning::Zones;
 use sanloom_wire::FcId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Exchanges that a port keeps at once, beyond what its queue may have outstanding.
@@ -42,7 +42,6 @@ impl World {
         let timers = timers(&lab, nports);
         let physical = owners.len() - virtual_owners(&lab).count();
         let net = Net::new(net_plan(&lab, &owners[..physical], timers.all));
-        let zones = Arc::new(ZoneSet::new(&lab.zoning));
         let mut world = World {
             nodes: Vec::new(),
             switches: Vec::new(),
@@ -60,9 +59,9 @@ impl World {
             ended: Default::default(),
             follow: Vec::new(),
             control_frames: 0,
+            incidents_reported: 0,
             baseline: Default::default(),
-            zones,
-            zone_database: Zones::new(lab.zone_database.clone()),
+            zones: zones(&lab),
             net,
             lab,
         };
@@ -164,7 +163,8 @@ impl World {
 
     /// Configuration of a switch's machines.
     pub(super) fn switch_config(&self, switch: u16) -> FabricSwitchConfig {
-        FabricSwitchConfig::of_lab(&self.lab, switch, self.zones.clone(), self.zone_database.clone())
+        let (zoning, database) = self.zones[&zone_key(&self.lab, switch)].clone();
+        FabricSwitchConfig::of_lab(&self.lab, switch, zoning, database)
     }
 
     fn host(&self, host: usize, owners: &[Owner]) -> HostNode {
@@ -227,6 +227,23 @@ impl World {
             all_bytes: 0,
         }
     }
+}
+
+/// Which zones a switch begins with.
+fn zone_key(lab: &Lab, switch: u16) -> Option<u16> {
+    lab.vf_id(switch).filter(|_| !lab.zone_fabrics.is_empty())
+}
+
+/// The zones that switches begin with, each database once, however many have it.
+fn zones(lab: &Lab) -> BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)> {
+    let mut zones = BTreeMap::new();
+    for switch in 0..lab.switches.len() as u16 {
+        zones.entry(zone_key(lab, switch)).or_insert_with(|| {
+            let database = lab.zone_database_at(switch);
+            (Arc::new(ZoneSet::new(&database.zoning())), Zones::new(database))
+        });
+    }
+    zones
 }
 
 /// Significant digits of the histograms of so many nodes: percentiles are right to 0.1 %, 0.8 % or 6 %, and a thousand

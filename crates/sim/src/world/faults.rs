@@ -231,7 +231,7 @@ impl World {
             let now = Instant::from_ns(self.net.now() / 1_000);
             let mut config = self.switch_config(switch);
             let committed = self.switches[usize::from(switch)].machine.zone_database();
-            if *committed != self.lab.zone_database {
+            if *committed != self.lab.zone_database_at(switch) {
                 // Logins are forgotten, what an administrator has committed is not.
                 config.services.zoning = Arc::new(ZoneSet::new(&committed.zoning()));
                 config.database = Zones::new(committed.clone());

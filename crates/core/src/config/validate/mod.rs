@@ -7,6 +7,7 @@ mod reach;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod virtual_fabrics;
 
 use super::{Lab, Picos, Place, Problem, ProblemKind, Section};
 
@@ -30,6 +31,7 @@ impl Lab {
         nodes::validate(self, &mut problems);
         fabric::validate(self, &mut problems);
         joins::validate(self, &mut problems);
+        virtual_fabrics::validate(self, &mut problems);
         // Reachability of a graph with impossible links would report consequences, not causes.
         let sound = !problems.list.iter().any(|p| {
             matches!(

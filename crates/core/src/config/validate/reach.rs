@@ -7,7 +7,7 @@
 
 use super::Problems;
 use super::fabric::node_name;
-use crate::config::{AttachedPort, Lab, Node, Place, ProblemKind, Section, Target, Workload};
+use crate::config::{AttachedPort, Lab, Node, Place, ProblemKind, Section, Target, Workload, Zoning};
 use crate::fabric::{ZoneRole, ZoneSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,18 +40,18 @@ impl Keys {
         // What a scheduled change will allow counts, too.
         let zonings = [&lab.zoning].into_iter().chain(lab.changes.iter().map(|change| &change.expected));
         let mut first = 0;
-        let zone_sets: Vec<(u32, ZoneSet)> = zonings
+        let zone_sets: Vec<(u32, &Zoning, ZoneSet)> = zonings
             .map(|zoning| {
                 let begin = first;
                 first += zoning.zones.len() as u32 + 1;
-                (begin, ZoneSet::new(zoning))
+                (begin, zoning, ZoneSet::new(zoning))
             })
             .collect();
         let mut keys = Keys {
             hosts: vec![Access::default(); lab.hosts.len()],
             storage: vec![Access::default(); lab.storage.len()],
         };
-        for AttachedPort { node, fabric, identity, .. } in lab.attached_ports() {
+        for AttachedPort { node, fabric, switch, identity, .. } in lab.attached_ports() {
             let (access, is_host) = match node {
                 Node::Host(i) => (keys.hosts.get_mut(usize::from(i)), true),
                 Node::Storage(i) => (keys.storage.get_mut(usize::from(i)), false),
@@ -59,9 +59,13 @@ impl Keys {
             };
             let Some(access) = access else { continue };
             access.fabrics.push(fabric);
-            for (first, zones) in &zone_sets {
+            for (first, zoning, zones) in &zone_sets {
                 let place = zones.place(&identity);
                 for ZoneRole { zone, principal, member } in zones.roles(&place) {
+                    let name = zoning.zones.get(zone as usize).map_or("", |zone| &zone.name);
+                    if !lab.zone_counts_at(name, switch) {
+                        continue;
+                    }
                     let halves = if is_host { [principal, member] } else { [member, principal] };
                     let number = first + 1 + zone;
                     let halves = halves.into_iter().zip([2 * number, 2 * number + 1]);
