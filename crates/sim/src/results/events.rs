@@ -278,8 +278,14 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
 
 /// What a change is about, in a few words.
 fn edits_text(edits: &[ZoneEdit]) -> String {
+    // Zones that are new or gone go into configurations or leave them, too.
+    let of_config = |edit: &&ZoneEdit| {
+        matches!(edit, ZoneEdit::AddToConfig { .. } | ZoneEdit::RemoveFromConfig { .. } | ZoneEdit::Enable(_))
+    };
+    let follows = edits.iter().any(|edit| !of_config(&edit));
     let texts: Vec<String> = edits
         .iter()
+        .filter(|edit| !follows || !of_config(edit))
         .filter_map(|edit| {
             Some(match edit {
                 ZoneEdit::CreateAlias { name, .. } => format!("new alias {name}"),
