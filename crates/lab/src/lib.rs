@@ -95,9 +95,11 @@ pub fn codes() -> Vec<&'static str> {
     let mut codes = vec![
         build::AMBIGUOUS_PORT,
         build::BAD_ADDRESS,
+        build::BAD_FC_ID,
         build::BAD_EDIT,
         build::BAD_LUN,
         build::BAD_MEMBER,
+        build::BAD_PERIOD,
         build::BAD_PORT,
         build::BAD_ZONE,
         build::CONFLICT,

@@ -205,6 +205,7 @@ impl Bed {
             faults: Vec::new(),
             changes: Vec::new(),
             expectations: Vec::new(),
+            live: Default::default(),
         }
     }
 }

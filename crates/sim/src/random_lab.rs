@@ -78,6 +78,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         faults: Vec::new(),
         changes: Vec::new(),
         expectations: Vec::new(),
+        live: Default::default(),
     };
     let fabrics = Fabrics::draw(&mut dice, &mut lab, dual);
     Plan { dual }.draw(&mut dice, &mut lab, &fabrics);

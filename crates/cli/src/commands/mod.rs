@@ -1,14 +1,17 @@
 //! The commands, one in each file: parse, call, print.
 
 pub mod bench;
+pub mod capture;
 pub mod check;
 pub mod completions;
 pub mod fabric;
+pub mod port;
 pub mod reference;
 pub mod reproduce;
 pub mod show;
 pub mod sim;
 pub mod sweep;
+pub mod up;
 pub mod whatif;
 pub mod zone;
 
@@ -26,6 +29,9 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Show(args) => show::run(args),
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
+        Command::Up(args) => up::run(args),
+        Command::Port(args) => port::run(args),
+        Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),

@@ -23,15 +23,13 @@
 mod config;
 mod join;
 mod message;
-mod of_lab;
 mod status;
 mod topology;
 mod trial;
 mod wiring;
 
-pub use config::{FabricSwitchConfig, IslConfig};
+pub use config::{FabricSwitchConfig, IslConfig, switch_name};
 pub use join::{JoinEnd, Joined, Obstacle, join, lab_configs};
-pub use of_lab::switch_name;
 pub use status::{IslState, IslStatus};
 pub use trial::{Cable, Trial};
 

@@ -5,6 +5,7 @@ mod expectations;
 mod faults;
 mod holes;
 mod links;
+mod live;
 mod nodes;
 mod persistent;
 mod ports;
@@ -16,8 +17,9 @@ mod zones;
 
 pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
 pub(crate) use links::RANGE_MISMATCH;
+pub(crate) use live::{BAD_ADDRESS, BAD_PERIOD};
 pub(crate) use nodes::UNKNOWN_NODE;
-pub(crate) use persistent::BAD_ADDRESS;
+pub(crate) use persistent::BAD_FC_ID;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
 pub(crate) use zone_edits::{BAD_EDIT, edit_zones};
@@ -89,6 +91,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         faults: Vec::new(),
         changes: Vec::new(),
         expectations: Vec::new(),
+        live: Default::default(),
     };
     let names = nodes::Names::of(&lab);
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
@@ -97,6 +100,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     persistent::build(document, &mut lab, &names, sink);
     let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
     let nodes = nodes.map(Vec::as_slice);
+    lab.live = live::build(document, &lab, &names, nodes, &link_places, &mut budget, sink);
     let holes = holes::Holes::before_workloads(document, nodes, sink);
     let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
     let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);

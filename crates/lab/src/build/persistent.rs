@@ -11,7 +11,7 @@ use sanloom_wire::FcId;
 use std::collections::BTreeMap;
 
 /// Code of an address that a port cannot have.
-pub(crate) const BAD_ADDRESS: &str = "bad-address";
+pub(crate) const BAD_FC_ID: &str = "bad-fc-id";
 
 /// Fills `policy.persistent` of the switches.
 pub(super) fn build(document: &Document, lab: &mut Lab, names: &Names, sink: &mut Sink) {
@@ -26,19 +26,19 @@ pub(super) fn build(document: &Document, lab: &mut Lab, names: &Names, sink: &mu
         let place = element.origin("address");
         let Some(id) = address_of(address) else {
             let reason = format!("`{}` is no address", value::cut(address));
-            sink.error(BAD_ADDRESS, &place, reason, "write 0x and six hexadecimal digits, such as 0x010500");
+            sink.error(BAD_FC_ID, &place, reason, "write 0x and six hexadecimal digits, such as 0x010500");
             continue;
         };
         let switch = &lab.switches[usize::from(port.switch)];
         if let Some(wanted) = misfit(switch, port, id) {
             let at = port.identity.port;
             let reason = format!("`{text}` is at port {at} of `{}`, which cannot give it 0x{id}", switch.name);
-            sink.error(BAD_ADDRESS, &place, reason, format!("write {wanted}"));
+            sink.error(BAD_FC_ID, &place, reason, format!("write {wanted}"));
             continue;
         }
         if let Some(first) = owners.insert((port.switch, id), text.clone()) {
             let reason = format!("0x{id} is already the address of `{first}`");
-            sink.error(BAD_ADDRESS, &place, reason, "give every port an address of its own");
+            sink.error(BAD_FC_ID, &place, reason, "give every port an address of its own");
             continue;
         }
         let name = port.identity.port_name;

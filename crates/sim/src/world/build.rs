@@ -18,10 +18,13 @@ use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
 use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
+use sanloom_core::fspf::FspfConfig;
+use sanloom_core::names::NamesConfig;
 use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_core::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
-use sanloom_core::time::Instant;
+use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::Zones;
+use sanloom_core::zoning::server::ZoneServerConfig;
 use sanloom_wire::FcId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -164,7 +167,14 @@ impl World {
     /// Configuration of a switch's machines.
     pub(super) fn switch_config(&self, switch: u16) -> FabricSwitchConfig {
         let (zoning, database) = self.zones[&zone_key(&self.lab, switch)].clone();
-        FabricSwitchConfig::of_lab(&self.lab, switch, zoning, database)
+        let config = FabricSwitchConfig::of_lab(&self.lab, switch, zoning, database);
+        FabricSwitchConfig {
+            zones: ZoneServerConfig { retry: Span::from_ms(20), ..config.zones },
+            fspf: FspfConfig { min_ls_interval: Span::ZERO, ..config.fspf },
+            // At once: a host of a simulation is quick, and must not reach a port before hard zoning knows it there.
+            names: NamesConfig { delay: Span::ZERO, ..NamesConfig::default() },
+            ..config
+        }
     }
 
     fn host(&self, host: usize, owners: &[Owner]) -> HostNode {
@@ -229,6 +239,8 @@ impl World {
     }
 }
 
+/// Significant digits of the histograms of so many nodes: percentiles are right to 0.1 %, 0.8 % or 6 %, and a thousand
+/// nodes still fit into a few megabytes.
 /// Which zones a switch begins with.
 fn zone_key(lab: &Lab, switch: u16) -> Option<u16> {
     lab.vf_id(switch).filter(|_| !lab.zone_fabrics.is_empty())
@@ -246,8 +258,6 @@ fn zones(lab: &Lab) -> BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)> {
     zones
 }
 
-/// Significant digits of the histograms of so many nodes: percentiles are right to 0.1 %, 0.8 % or 6 %, and a thousand
-/// nodes still fit into a few megabytes.
 fn digits(nodes: usize) -> u8 {
     match nodes {
         0..=64 => 3,

@@ -97,6 +97,7 @@ fn lab() -> Lab {
         faults: vec![],
         changes: vec![],
         expectations: vec![],
+        live: Default::default(),
     }
 }
 
