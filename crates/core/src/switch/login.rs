@@ -293,7 +293,7 @@ pub(super) fn extended_name(name: u64, number: u16) -> Wwpn {
 }
 
 /// Name of a port of a switch, of which no two have the same: its number is in it, and comes out again in
-/// [`port_number`].
+/// `port_number`.
 ///
 /// Ports up to 3,839 are extended names (format 2) of the switch, with the number in the twelve vendor bits; the numbers
 /// from F00h on are those of its services. Higher ports are EUI-64 mapped names (FC-FS, name identifier formats C to F):
