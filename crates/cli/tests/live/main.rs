@@ -2,6 +2,8 @@
 //! its captures read by tshark.
 
 mod bed;
+mod fabric;
 mod initiator;
 mod recovery;
+mod scsi_commands;
 mod virtual_ports;
