@@ -1,14 +1,14 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{bench, check, completions, fabric, reference, reproduce, show, sim, sweep, whatif, zone};
+use crate::commands::{bench, check, completions, fabric, reference, reproduce, show, sim, sweep, up, whatif, zone};
 use clap::{Parser, Subcommand};
 
-/// Design, simulate and study storage area networks.
+/// Design, simulate and run storage area networks.
 #[derive(Parser, Debug)]
 #[command(
     name = "sanloom",
     version,
-    about = "Designs, simulates and studies storage area networks, frame by frame",
+    about = "Designs, simulates and runs storage area networks, frame by frame",
     max_term_width = 100,
     after_help = "Exit codes: 0 ok; 1 a checked expectation failed; 2 wrong usage or lab file; 3 a peer or protocol \
                   failed; 4 the environment (permission, full disk); 70 a bug in sanloom; 130 a study was interrupted."
@@ -32,6 +32,8 @@ pub enum Command {
     Sweep(sweep::Args),
     /// Simulate a lab once for every single failure, without its own faults, and rank the failures
     Whatif(whatif::Args),
+    /// Bring a lab to life: a Fibre Channel fabric over Ethernet, with storage, that real hosts log in to
+    Up(up::Args),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

@@ -94,9 +94,11 @@ pub fn edit_zones(path_label: &str, text: &str, lab: &Lab) -> Result<Transaction
 pub fn codes() -> Vec<&'static str> {
     let mut codes = vec![
         build::AMBIGUOUS_PORT,
+        build::BAD_ADDRESS,
         build::BAD_EDIT,
         build::BAD_LUN,
         build::BAD_MEMBER,
+        build::BAD_PERIOD,
         build::BAD_PORT,
         build::BAD_ZONE,
         build::CONFLICT,

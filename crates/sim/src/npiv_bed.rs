@@ -202,6 +202,7 @@ impl Bed {
             workloads: Vec::new(),
             faults: Vec::new(),
             expectations: Vec::new(),
+            live: Default::default(),
         }
     }
 }

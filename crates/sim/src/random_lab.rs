@@ -76,6 +76,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         workloads: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),
+        live: Default::default(),
     };
     let fabrics = Fabrics::draw(&mut dice, &mut lab, dual);
     Plan { dual }.draw(&mut dice, &mut lab, &fabrics);

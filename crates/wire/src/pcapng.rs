@@ -9,6 +9,8 @@ use crate::delimiter::{Disparity, Eof, Sof};
 
 /// FC-2 frames with SOF, CRC and EOF (LINKTYPE_FC_2_WITH_FRAME_DELIMS of the tcpdump link-layer list).
 pub const LINKTYPE_FC_2_WITH_FRAME_DELIMS: u16 = 225;
+/// Ethernet frames without preamble and FCS (LINKTYPE_ETHERNET of the same list).
+pub const LINKTYPE_ETHERNET: u16 = 1;
 
 /// What the section was written by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,6 +9,7 @@ pub mod reproduce;
 pub mod show;
 pub mod sim;
 pub mod sweep;
+pub mod up;
 pub mod whatif;
 pub mod zone;
 
@@ -26,6 +27,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Show(args) => show::run(args),
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
+        Command::Up(args) => up::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),

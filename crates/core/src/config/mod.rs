@@ -7,6 +7,7 @@ mod attached;
 mod fabric;
 mod fault;
 mod joining;
+mod live;
 mod node;
 mod problem;
 mod units;
@@ -20,6 +21,7 @@ pub use fabric::{
 };
 pub use fault::{Direction, Fault, FaultKind};
 pub use joining::{FlowControlModes, Joining};
+pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind};
 pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage, StoragePort,
     VirtualMachine,
@@ -63,6 +65,8 @@ pub struct Lab {
     pub faults: Vec<Fault>,
     /// What the results must satisfy; exit code 1 if one does not.
     pub expectations: Vec<Expectation>,
+    /// What it needs to run on real Ethernet ports.
+    pub live: Live,
 }
 
 /// Length, warm-up and seed of a simulation.

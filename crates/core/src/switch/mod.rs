@@ -348,6 +348,11 @@ impl Switch {
         self.config.name
     }
 
+    /// Name of the fabric, as logins hear it.
+    pub fn fabric_name(&self) -> Wwnn {
+        self.config.fabric_name
+    }
+
     /// The domain of the switch, if it has one.
     pub fn domain(&self) -> Option<u8> {
         self.domain

@@ -4,6 +4,7 @@ mod expectations;
 mod faults;
 mod holes;
 mod links;
+mod live;
 mod nodes;
 mod ports;
 mod vms;
@@ -14,6 +15,7 @@ mod zones;
 
 pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
 pub(crate) use links::RANGE_MISMATCH;
+pub(crate) use live::{BAD_ADDRESS, BAD_PERIOD};
 pub(crate) use nodes::UNKNOWN_NODE;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
@@ -84,6 +86,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         workloads: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),
+        live: Default::default(),
     };
     let names = nodes::Names::of(&lab);
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
@@ -91,6 +94,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
     let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
     let nodes = nodes.map(Vec::as_slice);
+    lab.live = live::build(document, &lab, &names, nodes, &link_places, &mut budget, sink);
     let holes = holes::Holes::before_workloads(document, nodes, sink);
     let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
     let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);

@@ -274,7 +274,7 @@ pub(super) fn storage<'d>(
 }
 
 /// A table that any layer has, or one of whose keys is set from outside.
-fn has_table(element: &Element<'_>, table: &str) -> bool {
+pub(super) fn has_table(element: &Element<'_>, table: &str) -> bool {
     element.get(table).is_some()
         || element
             .def

@@ -1,5 +1,6 @@
 //! Sections of the fabric: timers, switches, links.
 
+use super::live::{ETHERNET, FCOE};
 use super::{
     ADDRESSING, ARBITRATION, COST_RULE, DUPLICATE_NAMES, FLOW_CONTROL, FORWARDING, Fallback, Form, HARD_ZONING,
     ISL_CHOICE, Key, Kind, NAME_LOOKUP, PROCESSOR_SHARING, QUEUEING, SPREAD, SectionDef, ZONING_SUPPORT,
@@ -292,6 +293,11 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             example: "\"9.4us\"",
             also: &["comparison"],
         },
+        FCOE[0],
+        FCOE[1],
+        FCOE[2],
+        FCOE[3],
+        FCOE[4],
     ],
 };
 
@@ -375,6 +381,12 @@ pub(super) const LINK: SectionDef = SectionDef {
             also: &["names", "label"],
         },
         SPREAD_KEY,
+        ETHERNET[0],
+        ETHERNET[1],
+        ETHERNET[2],
+        ETHERNET[3],
+        ETHERNET[4],
+        ETHERNET[5],
     ],
 };
 
@@ -421,5 +433,11 @@ pub(super) const ISL: SectionDef = SectionDef {
             also: &["names", "label"],
         },
         SPREAD_KEY,
+        ETHERNET[0],
+        ETHERNET[1],
+        ETHERNET[2],
+        ETHERNET[3],
+        ETHERNET[4],
+        ETHERNET[5],
     ],
 };

@@ -2,6 +2,7 @@
 //! files against it, takes defaults from it, and the reference page is printed from it, so they cannot disagree.
 
 mod fabric;
+mod live;
 mod nodes;
 mod traffic;
 mod words;
@@ -36,6 +37,7 @@ pub(crate) enum Form {
 }
 
 /// A key of a section.
+#[derive(Clone, Copy)]
 pub(crate) struct Key {
     /// Path inside the section, with dots for tables in tables.
     pub path: &'static str,
@@ -133,6 +135,8 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::WORKLOAD,
     traffic::FAULT,
     traffic::EXPECT,
+    live::LIVE,
+    live::MASK,
 ];
 
 /// Sections, and two keys of each that cannot stand together.

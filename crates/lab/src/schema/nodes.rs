@@ -1,5 +1,6 @@
 //! Sections of hosts and storage.
 
+use super::live::MEDIA;
 use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
 const WWNN: Key = Key {
@@ -358,5 +359,8 @@ pub(super) const STORAGE: SectionDef = SectionDef {
             example: "\"23.7us\"",
             also: &["overhead"],
         },
+        MEDIA[0],
+        MEDIA[1],
+        MEDIA[2],
     ],
 };

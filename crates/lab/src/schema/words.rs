@@ -2,8 +2,8 @@
 
 use super::Word;
 use sanloom_core::config::{
-    Arbitration, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, PathPolicy, ProcessorSharing,
-    Queueing, ZoneDefault,
+    Arbitration, Carrier, Direction, FlowControlModes, Forwarding, IoScheduler, IslChoice, MediumKind, PathPolicy,
+    ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_core::fspf::cost::CostRule;
 use sanloom_core::nport::LoginScript;
@@ -203,4 +203,24 @@ words!(TROUBLE, TROUBLES: Trouble {
     "lost-r-rdy" => Trouble::LostRRdy, "each R_RDY sent by `port` (or by the `end` of `link`) is lost with `probability`";
     "vm-move" => Trouble::VmMove, "`vm` goes on under the hypervisor `to`: its port names log in there while their old logins stand; with `until` or `for` it is away in between";
     "vm-stop" => Trouble::VmStop, "`vm` makes no more requests, and when the last has ended, logs out";
+});
+
+words!(CARRIER, CARRIERS: Carrier {
+    "dgram" => Carrier::Datagram, "a unix datagram socket, one frame in each datagram (`-netdev dgram` of QEMU)";
+    "stream" => Carrier::Stream, "a unix stream socket, each frame behind its length in four bytes (`-netdev stream` of QEMU)";
+    "tap" => Carrier::Tap, "a tap interface of this machine";
+    "packet" => Carrier::Packet, "any interface of this machine, through a packet socket; it cannot hold its peer back";
+    "fd" => Carrier::Descriptor, "a datagram socket that the parent process opened";
+});
+
+words!(MEDIUM, MEDIA: MediumKind {
+    "ram" => MediumKind::Ram, "memory; blocks that were never written take none";
+    "file" => MediumKind::File, "sparse files";
+    "pattern" => MediumKind::Pattern, "nothing: a block reads as a function of its address, and writes are forgotten";
+    "null" => MediumKind::Null, "nothing: reads give zeros, and writes are forgotten";
+});
+
+words!(CACHE, CACHES: bool {
+    "write-through" => false, "before its status is sent";
+    "write-back" => true, "when it is flushed";
 });

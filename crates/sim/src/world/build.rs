@@ -14,20 +14,18 @@ use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
 use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
-use sanloom_core::domain::DomainConfig;
 use sanloom_core::fabric::ZoneSet;
-use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig, IslConfig};
+use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
 use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::fspf::FspfConfig;
 use sanloom_core::names::NamesConfig;
 use sanloom_core::nport::{NPort, NPortConfig, VirtualPort};
 use sanloom_core::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
-use sanloom_core::switch::SwitchConfig;
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::Zones;
 use sanloom_core::zoning::server::ZoneServerConfig;
-use sanloom_wire::{FcId, Wwnn};
+use sanloom_wire::FcId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -169,63 +167,14 @@ impl World {
 
     /// Configuration of a switch's machines.
     pub(super) fn switch_config(&self, switch: u16) -> FabricSwitchConfig {
-        let timers = &self.lab.timers;
-        let config = &self.lab.switches[usize::from(switch)];
-        let mut isls = vec![IslConfig::default(); usize::from(config.ports)];
-        for link in &self.lab.links {
-            for end in link.ends.iter().filter(|end| end.node == Node::Switch(switch)) {
-                if let Some(slot) = isls.get_mut(usize::from(end.port)) {
-                    let bytes_per_s = link.rate.bytes_per_s();
-                    *slot = IslConfig { bytes_per_s, bb_credit: end.bb_credit, bundle: link.bundle };
-                }
-            }
-        }
-        let name = switch_name(switch);
-        let joining = &config.joining;
+        let config =
+            FabricSwitchConfig::of_lab(&self.lab, switch, self.zones.clone(), self.zone_database.clone());
         FabricSwitchConfig {
-            services: SwitchConfig {
-                domain: None,
-                name,
-                fabric_name: name,
-                ports: config.ports,
-                e_d_tov: timers.e_d_tov.to_span(),
-                r_a_tov: timers.r_a_tov.to_span(),
-                rscn_delay: timers.rscn_delay.to_span(),
-                bb_credit: isls.iter().map(|isl| isl.bb_credit).collect(),
-                receive_size_bytes: 2048,
-                zoning: self.zones.clone(),
-                policy: config.policy.clone(),
-            },
-            domain: DomainConfig {
-                switch_name: name,
-                priority: joining.priority,
-                preferred: Some(config.domain),
-                insistent: joining.insistent,
-                allow_rcf: joining.reconfigure,
-                auto_reconfigure: joining.reconfigure,
-                f_s_tov: timers.f_s_tov.to_span(),
-            },
-            zones: ZoneServerConfig {
-                supported: joining.zoning,
-                merge_control: self.lab.zone_policy.merge_control,
-                rules: self.lab.zone_policy.merge_rules,
-                limits: self.lab.zone_policy.limits,
-                retry: Span::from_ms(20),
-                ..ZoneServerConfig::default()
-            },
-            database: self.zone_database.clone(),
-            fspf: FspfConfig {
-                hello: timers.hello.to_span(),
-                dead: timers.dead.to_span(),
-                min_ls_interval: Span::ZERO,
-                retransmit: timers.e_d_tov.to_span().max(Span::from_ms(10)).min(FspfConfig::default().retransmit),
-                ..FspfConfig::default()
-            },
-            cost_rule: joining.cost_rule,
+            zones: ZoneServerConfig { retry: Span::from_ms(20), ..config.zones },
+            fspf: FspfConfig { min_ls_interval: Span::ZERO, ..config.fspf },
             // At once: a host of a simulation is quick, and must not reach a port before hard zoning knows it there.
             names: NamesConfig { delay: Span::ZERO, ..NamesConfig::default() },
-            flow_control: joining.flow_control.modes(),
-            isls,
+            ..config
         }
     }
 
@@ -293,11 +242,6 @@ impl World {
 
 /// Significant digits of the histograms of so many nodes: percentiles are right to 0.1 %, 0.8 % or 6 %, and a thousand
 /// nodes still fit into a few megabytes.
-/// Name of a switch: IEEE format 1 of a locally administered address.
-fn switch_name(switch: u16) -> Wwnn {
-    Wwnn(0x1000_0253_4c00_0000 + u64::from(switch) + 1)
-}
-
 fn digits(nodes: usize) -> u8 {
     match nodes {
         0..=64 => 3,

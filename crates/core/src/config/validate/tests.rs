@@ -94,6 +94,7 @@ fn lab() -> Lab {
         }],
         faults: vec![],
         expectations: vec![],
+        live: Default::default(),
     }
 }
 

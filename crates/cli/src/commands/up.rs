@@ -1,0 +1,131 @@
+//! `sanloom up`: a lab on real Ethernet ports, until somebody ends it.
+
+use crate::exit::Failure;
+use crate::input::{self, LabFile};
+use crate::interrupt;
+use crate::output;
+use sanloom_core::config::{Carrier, Lab, Node};
+use sanloom_lab::Override;
+use sanloom_live::runtime::plan::{Options, Places};
+use sanloom_live::runtime::{Runtime, UpError};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Options of `sanloom up`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    file: LabFile,
+    /// Run only this switch of the lab, with the storage at it; the others run elsewhere
+    #[arg(long, value_name = "NAME")]
+    switch: Option<String>,
+    /// Write `ready` and a newline to this descriptor when hosts can log in, and close it
+    #[arg(long, value_name = "N")]
+    ready_fd: Option<i32>,
+    /// Print the QEMU arguments that connect a virtual machine to each port, and end
+    #[arg(long)]
+    print_qemu: bool,
+    /// Write the frames of the port of a link to a file (pcapng); may be repeated
+    #[arg(long, value_name = "LINK=FILE", value_parser = parse_capture)]
+    capture: Vec<(String, PathBuf)>,
+    /// Which events are logged on standard error, for example info, debug or sanloom_live=debug
+    #[arg(long, value_name = "FILTER", default_value = "info")]
+    log: String,
+    /// Log one JSON object in each line
+    #[arg(long)]
+    log_json: bool,
+    /// Set a value of the lab from outside, for example `switch.sw1.fcoe.priority=1`
+    #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
+    set: Vec<Override>,
+}
+
+fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
+    let (link, file) = argument.split_once('=').ok_or("write it as LINK=FILE, for example server1-sw1=port.pcapng")?;
+    Ok((link.to_owned(), file.into()))
+}
+
+/// Runs a lab.
+///
+/// # Errors
+/// When the lab is wrong, or the system does not let us open its ports.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let loaded = input::load(&args.file, &args.set)?;
+    let lab = Arc::new(loaded.lab);
+    if args.print_qemu {
+        return output::print(&qemu(&lab));
+    }
+    log_to_stderr(args)?;
+    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone() }).map_err(failure)?;
+    for (link, file) in &args.capture {
+        runtime.capture(link, file).map_err(failure)?;
+    }
+    if let Some(number) = args.ready_fd {
+        say_ready(number)?;
+    }
+    tracing::info!(lab = runtime.lab.name, ports = runtime.ports.len(), "up");
+    let outcome = runtime.run(None, |_| !interrupt::requested());
+    runtime.shut_down();
+    tracing::info!("down");
+    outcome.map_err(failure)
+}
+
+fn failure(error: UpError) -> Failure {
+    match error {
+        UpError::Unknown { .. } => Failure::usage(error),
+        _ => Failure::environment(error),
+    }
+}
+
+fn say_ready(number: i32) -> Result<(), Failure> {
+    let descriptor: Result<OwnedFd, _> = sanloom_live::sys::interface::inherited(number);
+    let said = descriptor.and_then(|descriptor| File::from(descriptor).write_all(b"ready\n"));
+    said.map_err(|error| Failure::environment(format_args!("cannot write to descriptor {number}: {error}")))
+}
+
+fn log_to_stderr(args: &Args) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&args.log)
+        .map_err(|error| Failure::usage(format_args!("--log {}: {error}", args.log)))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // Whoever called us before has set it up.
+    let _ = match args.log_json {
+        true => builder.json().try_init(),
+        false => builder.with_ansi(output::colours()).try_init(),
+    };
+    Ok(())
+}
+
+/// Arguments for each Ethernet port with a host or storage system at its other end.
+fn qemu(lab: &Lab) -> String {
+    let places = Places::of(lab);
+    let mut lines = String::new();
+    for (number, (index, ethernet)) in lab.live.ethernet.iter().enumerate() {
+        let link = &lab.links[*index];
+        let Some(end) = link.ends.iter().find(|end| !matches!(end.node, Node::Switch(_))) else { continue };
+        let (own, peer) = places.sockets(&link.name, ethernet, false);
+        let (own, peer) = (own.display(), peer.display());
+        let netdev = match ethernet.carrier {
+            Carrier::Datagram => format!(
+                "-netdev dgram,id=n{number},local.type=unix,local.path={peer},remote.type=unix,remote.path={own}"
+            ),
+            Carrier::Stream => format!("-netdev stream,id=n{number},server=off,addr.type=unix,addr.path={own}"),
+            Carrier::Tap | Carrier::Packet | Carrier::Descriptor => continue,
+        };
+        let mac = mac_of(lab, end.node, end.port).map(|mac| format!(",mac={mac}")).unwrap_or_default();
+        lines += &format!("# {}\n{netdev} -device virtio-net-pci,netdev=n{number},host_mtu=2500{mac}\n", link.name);
+    }
+    lines
+}
+
+/// The Ethernet address from which Linux makes the port name of the lab: 20:00 and the address.
+fn mac_of(lab: &Lab, node: Node, port: u16) -> Option<String> {
+    let name = match node {
+        Node::Host(host) => lab.hosts[usize::from(host)].hbas.get(usize::from(port))?.wwpn,
+        Node::Storage(storage) => lab.storage[usize::from(storage)].ports.get(usize::from(port))?.wwpn,
+        Node::Switch(_) => return None,
+    };
+    let text = name.to_string();
+    text.strip_prefix("20:00:").map(str::to_owned)
+}

@@ -1,0 +1,120 @@
+//! What a lab needs beyond the model to run on real Ethernet ports with real disks. A simulation does not look at it.
+
+use super::units::Picos;
+use super::workload::Target;
+use sanloom_wire::Wwpn;
+use std::collections::BTreeMap;
+
+/// How a lab runs live.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Live {
+    /// Folder of sockets and images that have no path of their own; `None`: the program chooses one.
+    pub folder: Option<String>,
+    /// Path of the control socket; `None`: `control.sock` in the folder.
+    pub control: Option<String>,
+    /// The links that are Ethernet, by index into [`super::Lab::links`]. A link of a switch that is not among them ends
+    /// inside the process.
+    pub ethernet: BTreeMap<usize, Ethernet>,
+    /// The FCoE side of each switch, by index into [`super::Lab::switches`]; a switch beyond the list has the default.
+    pub fcoe: Vec<Fcoe>,
+    /// What the LUNs of each storage system are made of, by index into [`super::Lab::storage`]; as `fcoe`.
+    pub media: Vec<Medium>,
+    /// Who sees which LUNs. A storage system that no mask names shows all its LUNs to everybody.
+    pub masks: Vec<Mask>,
+}
+
+impl Live {
+    /// The FCoE side of a switch.
+    pub fn fcoe(&self, switch: u16) -> Fcoe {
+        self.fcoe.get(usize::from(switch)).copied().unwrap_or_default()
+    }
+
+    /// What the LUNs of a storage system are made of.
+    pub fn medium(&self, storage: u16) -> Medium {
+        self.media.get(usize::from(storage)).cloned().unwrap_or_default()
+    }
+}
+
+/// An Ethernet port, at the switch's end of a link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ethernet {
+    /// What carries the frames.
+    pub carrier: Carrier,
+    /// Path of the socket, name of the interface, or number of the descriptor; `None`: a socket in the folder of the
+    /// instance, named after the link.
+    pub address: Option<String>,
+    /// Path of the socket at the other end; `None`: as `address`, with another ending.
+    pub peer: Option<String>,
+    /// The VLAN of FCoE here, 1 to 4094; `None`: untagged.
+    pub vlan: Option<u16>,
+    /// Hosts (ENodes) that may log in through the port at once.
+    pub enodes: u16,
+}
+
+/// What carries Ethernet frames.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Carrier {
+    /// A unix datagram socket, one frame in each datagram.
+    Datagram,
+    /// A unix stream socket; each frame behind its length in four bytes, the most significant first.
+    Stream,
+    /// A tap interface of this machine.
+    Tap,
+    /// Any interface of this machine, through a packet socket.
+    Packet,
+    /// A datagram socket that the parent process opened.
+    Descriptor,
+}
+
+/// The FCoE side of a switch (FC-BB-6: an FCoE forwarder).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fcoe {
+    /// What hosts prefer it by, the lowest number first.
+    pub priority: u8,
+    /// From one advertisement to the next, and from one keep-alive to the next.
+    pub keep_alive: Picos,
+    /// Last byte of the FC-MAP, behind 0E:FC.
+    pub fc_map: u8,
+    /// Number of the virtual fabric that it advertises.
+    pub virtual_fabric: u16,
+}
+
+impl Default for Fcoe {
+    fn default() -> Fcoe {
+        Fcoe { priority: 128, keep_alive: Picos::from_secs(8), fc_map: 0, virtual_fabric: 0 }
+    }
+}
+
+/// What the LUNs of a storage system are made of.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Medium {
+    /// Where the bytes are.
+    pub kind: MediumKind,
+    /// Paths of the files, one for each LUN; fewer: files in the folder of the instance, named after the LUN.
+    pub files: Vec<String>,
+    /// Data may be lost in a crash until it is flushed; otherwise it is on stable storage before the status is sent.
+    pub write_back: bool,
+}
+
+/// Where the bytes of a LUN are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum MediumKind {
+    /// In memory, blocks that were never written take none.
+    #[default]
+    Ram,
+    /// In a sparse file.
+    File,
+    /// Nowhere: every block reads as a function of its address, and writes are taken and forgotten.
+    Pattern,
+    /// Nowhere: reads give zeros, and writes are taken and forgotten.
+    Null,
+}
+
+/// LUNs that some initiators see.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mask {
+    /// Port names of the initiators.
+    pub initiators: Vec<Wwpn>,
+    /// The LUNs.
+    pub targets: Vec<Target>,
+}

@@ -1,0 +1,213 @@
+//! What a lab needs to run on real Ethernet: [`Live`].
+
+use super::Where;
+use super::links::RANGE_MISMATCH;
+use super::nodes::{self, Names};
+use super::ports;
+use super::workloads;
+use crate::diagnostic::{Origin, Sink};
+use crate::document::{Budget, Document};
+use crate::element::Element;
+use crate::schema;
+use crate::value;
+use sanloom_core::config::{Carrier, Ethernet, Fcoe, Lab, Live, Mask, Medium, MediumKind, Node};
+use sanloom_wire::Wwpn;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// Code of an address that its carrier cannot have.
+pub(crate) const BAD_ADDRESS: &str = "bad-address";
+/// Code of a time outside its range.
+pub(crate) const BAD_PERIOD: &str = "bad-period";
+
+/// FKA_ADV_PERIOD in milliseconds (FC-BB-6, timers; hosts take a longer one for a broken switch).
+const KEEP_ALIVE_MS: RangeInclusive<u64> = 250..=90_000;
+/// `sun_path` of a socket address, without the zero at its end.
+const MAX_SOCKET_PATH_BYTES: usize = 107;
+/// `IFNAMSIZ`, without the zero at its end.
+const MAX_INTERFACE_BYTES: usize = 15;
+
+/// What `[live]`, `[[mask]]` and the keys of switches, links and storage say. `nodes`: places of switches, hosts, storage.
+pub(super) fn build<'d>(
+    document: &'d Document,
+    lab: &Lab,
+    names: &Names,
+    [switches, _, storage]: [&[Where<'d>]; 3],
+    links: &[Where<'d>],
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Live {
+    let section = document.element(schema::section("live"));
+    let text = |key| section.as_ref().and_then(|live| live.text(key)).map(str::to_owned);
+    Live {
+        folder: text("folder"),
+        control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
+        ethernet: ethernet(lab, links, budget, sink),
+        fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
+        media: storage.iter().zip(&lab.storage).map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink)).collect(),
+        masks: masks(document, lab, names, budget, sink),
+    }
+}
+
+fn fcoe(element: &Element<'_>, sink: &mut Sink) -> Fcoe {
+    let default = Fcoe::default();
+    let keep_alive = element.time("fcoe.keep_alive").unwrap_or(default.keep_alive);
+    if !KEEP_ALIVE_MS.contains(&(keep_alive.0 / 1_000_000_000)) {
+        sink.error(
+            BAD_PERIOD,
+            &element.origin("fcoe.keep_alive"),
+            "keep-alives have periods from 250 ms to 90 s",
+            "write keep_alive = \"8s\", which is what hosts expect",
+        );
+    }
+    Fcoe {
+        priority: element.integer("fcoe.priority").unwrap_or(default.priority),
+        keep_alive,
+        fc_map: element.integer("fcoe.fc_map").unwrap_or(default.fc_map),
+        virtual_fabric: element.integer("fcoe.virtual_fabric").unwrap_or(default.virtual_fabric),
+    }
+}
+
+fn medium(element: &Element<'_>, luns: usize, budget: &mut Budget, sink: &mut Sink) -> Medium {
+    let kind = element.choice("medium", schema::MEDIA).unwrap_or_default();
+    let mut files = Vec::new();
+    if let Some((text, origin)) = element.patterns("file").first() {
+        let all = budget.expand(text, origin, sink).unwrap_or_default();
+        // A range of storage systems may share one range of files.
+        let (count, offset) = (element.count as usize, element.offset as usize);
+        files = match all.len() {
+            n if n == luns * count && n > 0 => all[offset * luns..(offset + 1) * luns].to_vec(),
+            0 => Vec::new(),
+            n => {
+                let reason = format!("{n} files cannot hold {} LUNs", luns * count);
+                sink.error(RANGE_MISMATCH, origin, reason, "give as many files as LUNs, or leave `file` out");
+                Vec::new()
+            }
+        };
+        if kind != MediumKind::File {
+            sink.error(
+                workloads::CONFLICT,
+                origin,
+                "`file` means nothing without `medium = \"file\"`",
+                "add it, or remove `file`",
+            );
+        }
+    }
+    Medium { kind, files, write_back: element.choice("cache", schema::CACHES).unwrap_or_default() }
+}
+
+/// Links of one table take the addresses of its range one after the other.
+fn ethernet(lab: &Lab, links: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<usize, Ethernet> {
+    let mut found = BTreeMap::new();
+    // Position of the link within its table.
+    let mut seen: BTreeMap<Origin, usize> = BTreeMap::new();
+    let mut totals: BTreeMap<&Origin, usize> = BTreeMap::new();
+    for place in links {
+        *totals.entry(&place.element.header).or_default() += 1;
+    }
+    for (index, place) in links.iter().enumerate() {
+        let element = &place.element;
+        let number = seen.entry(element.header.clone()).or_default();
+        let position = std::mem::replace(number, *number + 1);
+        if !nodes::has_table(element, "ethernet") {
+            continue;
+        }
+        if !lab.links[index].ends.iter().any(|end| matches!(end.node, Node::Switch(_))) {
+            continue;
+        }
+        let carrier = element.choice("ethernet.carrier", schema::CARRIERS).unwrap_or(Carrier::Datagram);
+        let total = totals[&element.header];
+        let mut of = |key| {
+            let (text, origin) = element.patterns(key).first()?;
+            let all = budget.expand(text, origin, sink)?;
+            if all.len() != total && all.len() != 1 || all.len() == 1 && total > 1 && element.integer::<u16>("ethernet.vlan").is_none() {
+                if position == 0 {
+                    let reason = format!("{} addresses cannot serve {total} links", all.len());
+                    sink.error(RANGE_MISMATCH, origin, reason, "give as many addresses as links, or leave the key out");
+                }
+                return None;
+            }
+            let address = all[position.min(all.len() - 1)].clone();
+            check_address(carrier, &address, origin, sink);
+            Some(address)
+        };
+        let ethernet = Ethernet {
+            carrier,
+            address: of("ethernet.address"),
+            peer: of("ethernet.peer"),
+            vlan: element.integer("ethernet.vlan"),
+            enodes: element.integer("ethernet.enodes").unwrap_or(1),
+        };
+        let needs_address = matches!(carrier, Carrier::Tap | Carrier::Packet | Carrier::Descriptor);
+        if needs_address && ethernet.address.is_none() && !element.is_given("ethernet.address") {
+            let (what, example) = match carrier {
+                Carrier::Descriptor => ("the number of a descriptor", "3"),
+                _ => ("the name of an interface", "veth0"),
+            };
+            sink.error(
+                crate::check::MISSING_KEY,
+                &element.origin("ethernet.carrier"),
+                format!("this carrier needs {what}"),
+                format!("add address = \"{example}\""),
+            );
+        }
+        found.insert(index, ethernet);
+    }
+    found
+}
+
+fn check_address(carrier: Carrier, address: &str, origin: &Origin, sink: &mut Sink) {
+    let (bad, wanted) = match carrier {
+        Carrier::Datagram | Carrier::Stream => (
+            address.is_empty() || address.len() > MAX_SOCKET_PATH_BYTES || address.contains('\0'),
+            "the path of a socket, 1 to 107 bytes",
+        ),
+        Carrier::Tap | Carrier::Packet => (
+            address.is_empty() || address.len() > MAX_INTERFACE_BYTES || address.contains(['/', ' ', '\0']),
+            "the name of an interface, 1 to 15 bytes",
+        ),
+        Carrier::Descriptor => {
+            (address.parse::<i32>().map_or(true, |number| number < 3), "the number of a descriptor, from 3 on")
+        }
+    };
+    if bad {
+        let reason = format!("`{}` is not {wanted}", value::cut(address));
+        sink.error(BAD_ADDRESS, origin, reason, format!("write {wanted}"));
+    }
+}
+
+fn masks(document: &Document, lab: &Lab, names: &Names, budget: &mut Budget, sink: &mut Sink) -> Vec<Mask> {
+    let mut masks = Vec::new();
+    for element in document.list("mask") {
+        element.require_keys(sink);
+        let mut initiators = Vec::new();
+        for (text, origin) in element.patterns("hosts") {
+            for name in budget.expand(text, origin, sink).unwrap_or_default().iter() {
+                initiators.extend(port_names(lab, names, name, origin, sink));
+            }
+        }
+        masks.push(Mask { initiators, targets: workloads::targets(lab, &element, names, budget, sink) });
+    }
+    masks
+}
+
+/// The port names that a text stands for: one that it spells, those of a host, or that of one of its ports.
+fn port_names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<Wwpn> {
+    if let Ok(name) = text.parse::<Wwpn>() {
+        return vec![name];
+    }
+    let accept = |node| matches!(node, Node::Host(_));
+    let Some(end) = ports::end(text, names, "host", accept, origin, sink) else { return Vec::new() };
+    let Node::Host(host) = end.node else { return Vec::new() };
+    let all: Vec<Wwpn> = lab.hosts[usize::from(host)].hbas.iter().map(|hba| hba.wwpn).collect();
+    match end.port {
+        None => all,
+        Some(port) => match all.get(usize::from(port)) {
+            Some(&name) => vec![name],
+            None => {
+                ports::no_such_port(text, all.len(), origin, sink);
+                Vec::new()
+            }
+        },
+    }
+}

@@ -1,0 +1,177 @@
+//! What a lab needs to run on real Ethernet: `[live]`, `[[mask]]`, and keys of switches, links and storage.
+
+use super::{CACHE, CARRIER, Fallback, Form, Key, Kind, MEDIUM, SectionDef};
+
+pub(super) const LIVE: SectionDef = SectionDef {
+    name: "live",
+    form: Form::Single,
+    meaning: "Where `sanloom up` keeps what belongs to a running instance. A simulation does not look at it.",
+    also: &["up", "instance", "runtime"],
+    keys: &[
+        Key {
+            path: "folder",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("a folder named after the lab, for this user"),
+            meaning: "Folder of sockets and images that are given no path of their own; paths that do not begin with `/` count from it.",
+            example: "\"/run/san\"",
+            also: &["run_dir", "directory", "dir"],
+        },
+        Key {
+            path: "control",
+            kind: Kind::Text,
+            fallback: Fallback::Value("\"control.sock\""),
+            meaning: "Path of the control socket.",
+            example: "\"/run/san/control.sock\"",
+            also: &["control_socket", "socket", "api"],
+        },
+    ],
+};
+
+pub(super) const MASK: SectionDef = SectionDef {
+    name: "mask",
+    form: Form::List,
+    meaning: "LUN masking: these initiators see these LUNs. A storage system that stands in no table shows all its LUNs to everybody; one that does shows each initiator only what its tables say. A simulation does not look at it.",
+    also: &["masks", "masking", "lun_masking", "acl"],
+    keys: &[
+        Key {
+            path: "hosts",
+            kind: Kind::Patterns,
+            fallback: Fallback::Required,
+            meaning: "Hosts, ports of hosts such as `server1:0`, or port names such as `21:00:00:24:ff:00:00:01`.",
+            example: "[\"server1\", \"21:00:00:24:ff:00:00:01\"]",
+            also: &["initiators", "host"],
+        },
+        Key {
+            path: "targets",
+            kind: Kind::Patterns,
+            fallback: Fallback::Required,
+            meaning: "Storage systems or LUNs of them.",
+            example: "\"disk1:lun{0..3}\"",
+            also: &["luns", "storage", "target"],
+        },
+    ],
+};
+
+/// Keys of `[switch.NAME]`.
+pub(super) const FCOE: [Key; 5] = [
+    Key {
+        path: "fcoe",
+        kind: Kind::Table,
+        fallback: Fallback::Absent("the defaults of its keys"),
+        meaning: "The switch as an FCoE forwarder, for `sanloom up`.",
+        example: "{ priority = 1, keep_alive = \"1s\" }",
+        also: &["fip", "fcf"],
+    },
+    Key {
+        path: "fcoe.priority",
+        kind: Kind::Integer { min: 0, max: 255 },
+        fallback: Fallback::Value("128"),
+        meaning: "Hosts that hear several forwarders take the one with the lowest number.",
+        example: "1",
+        also: &["fcf_priority"],
+    },
+    Key {
+        path: "fcoe.keep_alive",
+        kind: Kind::Time,
+        fallback: Fallback::Value("\"8s\""),
+        meaning: "From one advertisement, and from one keep-alive of a host, to the next (FKA_ADV_PERIOD); 250 ms to 90 s. Whoever is not heard for 2.5 times as long is gone. Linux takes 8 s for less than 500 ms.",
+        example: "\"1s\"",
+        also: &["fka", "fka_period", "advertisement"],
+    },
+    Key {
+        path: "fcoe.fc_map",
+        kind: Kind::Integer { min: 0, max: 255 },
+        fallback: Fallback::Value("0"),
+        meaning: "Last byte of the FC-MAP, behind 0E:FC. Fabrics that share a VLAN need different ones.",
+        example: "1",
+        also: &["map"],
+    },
+    Key {
+        path: "fcoe.virtual_fabric",
+        kind: Kind::Integer { min: 0, max: 4_095 },
+        fallback: Fallback::Value("0"),
+        meaning: "Number of the virtual fabric that it advertises.",
+        example: "100",
+        also: &["vfid", "vf_id", "vsan"],
+    },
+];
+
+/// Keys of `[[link]]` and `[[isl]]`.
+pub(super) const ETHERNET: [Key; 6] = [
+    Key {
+        path: "ethernet",
+        kind: Kind::Table,
+        fallback: Fallback::Absent("`sanloom up` keeps the link inside its process, and a host at its end is not there"),
+        meaning: "The link is Ethernet in `sanloom up`, and what is at its other end is a machine of its own. A simulation takes it for any other link.",
+        example: "{ carrier = \"dgram\" }",
+        also: &["eth", "fcoe"],
+    },
+    Key {
+        path: "ethernet.carrier",
+        kind: Kind::Choice(CARRIER),
+        fallback: Fallback::Value("\"dgram\""),
+        meaning: "What carries the frames.",
+        example: "\"packet\"",
+        also: &["driver", "type", "kind"],
+    },
+    Key {
+        path: "ethernet.address",
+        kind: Kind::Pattern,
+        fallback: Fallback::Absent("`LINK.sock` in the folder of `[live]`"),
+        meaning: "Path of the socket, name of the interface, or number of the descriptor: as many as links. Links with the same address share one port, with a VLAN of its own each.",
+        example: "\"/run/san/server{1..4}.sock\"",
+        also: &["path", "interface", "socket", "device", "fd"],
+    },
+    Key {
+        path: "ethernet.peer",
+        kind: Kind::Pattern,
+        fallback: Fallback::Absent("`LINK.peer.sock` in the folder of `[live]`"),
+        meaning: "Path of the datagram socket at the other end: as many as links. For a stream: connect there instead of listening.",
+        example: "\"/run/san/server{1..4}.peer.sock\"",
+        also: &["remote", "peer_path"],
+    },
+    Key {
+        path: "ethernet.vlan",
+        kind: Kind::Integer { min: 1, max: 4_094 },
+        fallback: Fallback::Absent("frames are untagged"),
+        meaning: "VLAN of FCoE at this port. Hosts learn it by FIP VLAN discovery.",
+        example: "100",
+        also: &["vlan_id", "vid"],
+    },
+    Key {
+        path: "ethernet.enodes",
+        kind: Kind::Integer { min: 1, max: 1_024 },
+        fallback: Fallback::Value("1"),
+        meaning: "Hosts (ENodes) that may log in through the port at once. Virtual ports (NPIV) of a host do not count.",
+        example: "16",
+        also: &["hosts", "max_enodes"],
+    },
+];
+
+/// Keys of `[storage.NAME]`.
+pub(super) const MEDIA: [Key; 3] = [
+    Key {
+        path: "medium",
+        kind: Kind::Choice(MEDIUM),
+        fallback: Fallback::Value("\"ram\""),
+        meaning: "What `sanloom up` keeps the LUNs in.",
+        example: "\"file\"",
+        also: &["backing", "backend", "store"],
+    },
+    Key {
+        path: "file",
+        kind: Kind::Pattern,
+        fallback: Fallback::Absent("`NAME-lunN.img` in the folder of `[live]`"),
+        meaning: "Paths of the files of `medium = \"file\"`: as many as LUNs. A file that is not there is made, sparse.",
+        example: "\"/srv/disk1-lun{0..3}.img\"",
+        also: &["files", "image", "path"],
+    },
+    Key {
+        path: "cache",
+        kind: Kind::Choice(CACHE),
+        fallback: Fallback::Value("\"write-through\""),
+        meaning: "When the data of a write is on stable storage, for `sanloom up`.",
+        example: "\"write-back\"",
+        also: &["write_cache", "caching"],
+    },
+];

@@ -1,0 +1,198 @@
+//! Buffers of Ethernet frames: [`FrameBuf`], which changes hands without being copied, and the [`Pool`] it comes from.
+
+use sanloom_wire::crc::crc_bytes;
+use sanloom_wire::delimiter::{Eof, Sof};
+use sanloom_wire::ether::{ETHER_BYTES, EtherType, VlanTag};
+use sanloom_wire::header::{HEADER_BYTES, MAX_DATA_FIELD_BYTES};
+use sanloom_wire::{FCtl, Header, fcoe};
+
+/// Room in front of a received frame: a tag or a length is put there without moving the payload.
+const HEADROOM: usize = 32;
+/// Largest frame that is taken, in bytes: a full FCoE frame with its tag and some more (document 002 uses an MTU of 2500).
+pub const MAX_FRAME_BYTES: usize = 2_560;
+const CAPACITY: usize = HEADROOM + MAX_FRAME_BYTES;
+/// Both addresses of an Ethernet header, in front of the tag.
+const ADDRESSES: usize = 12;
+const TAG_BYTES: usize = 4;
+
+/// An Ethernet frame without its tag and FCS, in a buffer of its own.
+#[derive(Debug)]
+pub struct FrameBuf {
+    bytes: Box<[u8; CAPACITY]>,
+    start: usize,
+    end: usize,
+    /// The 802.1Q tag that the frame came with or is to leave with.
+    pub tag: Option<VlanTag>,
+}
+
+impl FrameBuf {
+    fn new() -> FrameBuf {
+        let bytes = vec![0; CAPACITY].into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([0; CAPACITY]));
+        FrameBuf { bytes, start: HEADROOM, end: HEADROOM, tag: None }
+    }
+
+    /// The frame.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// The frame, to be changed in place.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.end]
+    }
+
+    /// All the room that a frame can be received into; [`received`](FrameBuf::received) says how much of it is used.
+    #[inline]
+    pub fn room(&mut self) -> &mut [u8] {
+        &mut self.bytes[HEADROOM..]
+    }
+
+    /// A frame of `len` bytes was put into [`room`](FrameBuf::room). `aside`: the tag that the kernel took out of it.
+    pub fn received(&mut self, len: usize, aside: Option<VlanTag>) {
+        self.start = HEADROOM;
+        self.end = HEADROOM + len.min(MAX_FRAME_BYTES);
+        self.tag = aside;
+        if aside.is_none() {
+            self.take_tag();
+        }
+    }
+
+    /// Fills the buffer with a frame that has no tag; one that is too long is cut.
+    pub fn fill(&mut self, frame: &[u8]) {
+        let len = frame.len().min(MAX_FRAME_BYTES);
+        self.room()[..len].copy_from_slice(&frame[..len]);
+        self.start = HEADROOM;
+        self.end = HEADROOM + len;
+        self.tag = None;
+    }
+
+    /// Fills the buffer with an FCoE frame of class 3 whose Ethernet addresses are still to come: header, data, fill bytes, CRC.
+    pub fn fill_fcoe(&mut self, header: &Header, data: &[u8]) {
+        let data = &data[..data.len().min(MAX_DATA_FIELD_BYTES)];
+        let fill = data.len().next_multiple_of(4) - data.len();
+        let frame_end = ETHER_BYTES + fcoe::HEAD_BYTES + HEADER_BYTES + data.len() + fill;
+        let len = frame_end + fcoe::TAIL_BYTES;
+        let bytes = &mut self.bytes[HEADROOM..HEADROOM + len];
+        bytes[..ETHER_BYTES + fcoe::HEAD_BYTES].fill(0);
+        bytes[ADDRESSES..ADDRESSES + 2].copy_from_slice(&EtherType::FCOE.0.to_be_bytes());
+        bytes[ETHER_BYTES + fcoe::HEAD_BYTES - 1] = Sof::class_3(header.seq_cnt == 0).code();
+        let frame = ETHER_BYTES + fcoe::HEAD_BYTES;
+        bytes[frame..frame + HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        bytes[frame + HEADER_BYTES..frame_end - fill].copy_from_slice(data);
+        bytes[frame_end - fill..].fill(0);
+        let crc = crc_bytes(&bytes[frame..frame_end]);
+        bytes[frame_end..frame_end + 4].copy_from_slice(&crc);
+        bytes[frame_end + 4] = Eof::class_3(header.f_ctl.has(FCtl::END_SEQUENCE)).code();
+        self.start = HEADROOM;
+        self.end = HEADROOM + len;
+        self.tag = None;
+    }
+
+    /// Writes a frame with `write`, which is given an empty vector of the right size to fill.
+    pub fn compose(&mut self, scratch: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        scratch.clear();
+        write(scratch);
+        self.fill(scratch);
+    }
+
+    /// EtherType, if the frame is long enough to have one.
+    #[inline]
+    pub fn ether_type(&self) -> Option<EtherType> {
+        let field = self.bytes().get(ADDRESSES..ADDRESSES + 2)?;
+        Some(EtherType(u16::from_be_bytes([field[0], field[1]])))
+    }
+
+    /// Moves a tag out of the frame into [`tag`](FrameBuf::tag): the addresses move up over it.
+    fn take_tag(&mut self) {
+        if self.ether_type() != Some(EtherType::VLAN) || self.end - self.start < ADDRESSES + TAG_BYTES + 2 {
+            return;
+        }
+        let at = self.start + ADDRESSES + 2;
+        self.tag = Some(VlanTag::from_bits(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])));
+        self.bytes.copy_within(self.start..self.start + ADDRESSES, self.start + TAG_BYTES);
+        self.start += TAG_BYTES;
+    }
+
+    /// Puts [`tag`](FrameBuf::tag) into the frame, for a line; to be called once.
+    #[inline]
+    pub fn put_tag(&mut self) {
+        let Some(tag) = self.tag.take() else { return };
+        self.bytes.copy_within(self.start..self.start + ADDRESSES, self.start - TAG_BYTES);
+        self.start -= TAG_BYTES;
+        let at = self.start + ADDRESSES;
+        self.bytes[at..at + 2].copy_from_slice(&EtherType::VLAN.0.to_be_bytes());
+        self.bytes[at + 2..at + 4].copy_from_slice(&tag.to_bits().to_be_bytes());
+    }
+
+    /// The frame behind its length in four bytes, as a stream carries it.
+    #[inline]
+    pub fn with_length(&mut self) -> &[u8] {
+        let len = (self.end - self.start) as u32;
+        self.bytes[self.start - 4..self.start].copy_from_slice(&len.to_be_bytes());
+        &self.bytes[self.start - 4..self.end]
+    }
+}
+
+/// Buffers that are not in use.
+#[derive(Debug, Default)]
+pub struct Pool {
+    free: Vec<FrameBuf>,
+}
+
+/// More free buffers are given back to the system.
+const KEPT: usize = 4_096;
+
+impl Pool {
+    /// An empty buffer.
+    #[inline]
+    pub fn take(&mut self) -> FrameBuf {
+        self.free.pop().unwrap_or_else(FrameBuf::new)
+    }
+
+    /// A buffer that nobody needs any more.
+    #[inline]
+    pub fn give(&mut self, mut buffer: FrameBuf) {
+        if self.free.len() < KEPT {
+            buffer.tag = None;
+            self.free.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAGGED: &[u8] = b"aaaaaabbbbbb\x81\x00\x60\x64\x89\x06payload";
+
+    #[test]
+    fn tags_leave_the_frame_and_come_back() {
+        let mut buffer = Pool::default().take();
+        buffer.room()[..TAGGED.len()].copy_from_slice(TAGGED);
+        buffer.received(TAGGED.len(), None);
+        assert_eq!(buffer.tag, Some(VlanTag { priority: 3, drop_eligible: false, vlan: 100 }));
+        assert_eq!(buffer.bytes(), b"aaaaaabbbbbb\x89\x06payload");
+        buffer.put_tag();
+        assert_eq!(buffer.bytes(), TAGGED);
+    }
+
+    #[test]
+    fn an_untagged_frame_takes_a_tag() {
+        let mut buffer = Pool::default().take();
+        buffer.fill(b"aaaaaabbbbbb\x89\x06payload");
+        buffer.tag = Some(VlanTag::from_bits(0x6064));
+        buffer.put_tag();
+        assert_eq!(buffer.bytes(), TAGGED);
+        assert_eq!(buffer.with_length()[..4], [0, 0, 0, TAGGED.len() as u8]);
+    }
+
+    #[test]
+    fn a_tag_that_is_cut_off_stays_where_it_is() {
+        let mut buffer = Pool::default().take();
+        buffer.room()[..16].copy_from_slice(&TAGGED[..16]);
+        buffer.received(16, None);
+        assert_eq!((buffer.tag, buffer.bytes().len()), (None, 16));
+    }
+}

@@ -1,0 +1,13 @@
+//! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real clock.
+//!
+//! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks.
+
+pub mod capture;
+pub mod clock;
+pub mod frame;
+pub mod poll;
+pub mod ports;
+pub mod runtime;
+pub mod sequence;
+pub mod storage;
+pub mod sys;

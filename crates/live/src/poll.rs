@@ -1,0 +1,105 @@
+//! Waiting for descriptors: [`Poller`], an epoll that remembers what it waits for.
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::Timespec;
+use std::collections::BTreeMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// What a descriptor is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Interest {
+    /// Something can be read.
+    pub read: bool,
+    /// Something can be written.
+    pub write: bool,
+}
+
+/// What happened to a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Happened {
+    /// Number that [`Poller::set`] was given.
+    pub token: u64,
+    /// It can be read, or the peer is gone.
+    pub readable: bool,
+    /// It can be written, or the peer is gone.
+    pub writable: bool,
+}
+
+/// Waits for descriptors, level-triggered.
+#[derive(Debug)]
+pub struct Poller {
+    epoll: OwnedFd,
+    /// What each token waits for, on which descriptor.
+    known: BTreeMap<u64, (RawFd, Interest)>,
+    happened: Vec<Happened>,
+}
+
+impl Poller {
+    /// Waits for nothing yet.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn new() -> io::Result<Poller> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        Ok(Poller { epoll, known: BTreeMap::new(), happened: Vec::new() })
+    }
+
+    /// Waits for this from now on. A token whose descriptor was closed begins anew with another one.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be waited for.
+    pub fn set(&mut self, token: u64, descriptor: Option<BorrowedFd<'_>>, interest: Interest) -> io::Result<()> {
+        let Some(descriptor) = descriptor else {
+            // The kernel has forgotten a closed descriptor itself.
+            self.known.remove(&token);
+            return Ok(());
+        };
+        let wanted = (descriptor.as_raw_fd(), interest);
+        let before = self.known.insert(token, wanted);
+        if before == Some(wanted) {
+            return Ok(());
+        }
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, interest.read);
+        flags.set(EventFlags::OUT, interest.write);
+        let data = EventData::new_u64(token);
+        match epoll::modify(&self.epoll, descriptor, data, flags) {
+            Err(rustix::io::Errno::NOENT) => Ok(epoll::add(&self.epoll, descriptor, data, flags)?),
+            other => Ok(other?),
+        }
+    }
+
+    /// The descriptor of a token was closed, and another one may have its number.
+    pub fn forget(&mut self, token: u64) {
+        self.known.remove(&token);
+    }
+
+    /// Waits, at most this long, and says what happened.
+    ///
+    /// # Errors
+    /// What the kernel says; an interruption is no error.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<&[Happened]> {
+        self.happened.clear();
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; 64];
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let events = match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
+            Ok((events, _)) => events,
+            Err(rustix::io::Errno::INTR) => return Ok(&[]),
+            Err(error) => return Err(error.into()),
+        };
+        self.happened.extend(events.iter().map(|event| {
+            // Copies: the kernel's struct is packed.
+            let (flags, data) = (event.flags, event.data);
+            let gone = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+            Happened {
+                token: data.u64(),
+                readable: gone || flags.contains(EventFlags::IN),
+                writable: gone || flags.contains(EventFlags::OUT),
+            }
+        }));
+        Ok(&self.happened)
+    }
+}

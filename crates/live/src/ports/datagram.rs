@@ -1,0 +1,142 @@
+//! Ethernet over unix datagram sockets: one datagram is one frame. A full peer holds us back, and nothing is lost.
+
+use super::{PortError, Sending, free_path};
+use crate::frame::FrameBuf;
+use crate::ports::egress::Queued;
+use crate::sys::{batch, interface};
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+
+/// What the kernel may hold for the peer, in bytes.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+
+/// A datagram socket, and where its peer is.
+#[derive(Debug)]
+pub struct Datagram {
+    socket: UnixDatagram,
+    /// Our own path, to be removed at the end.
+    path: Option<PathBuf>,
+    peer: Peer,
+}
+
+#[derive(Debug)]
+enum Peer {
+    /// The other end of a pair, which never comes back.
+    Paired { gone: bool },
+    /// A socket with this path; device and inode of the one that we are connected to.
+    Path { path: PathBuf, connected: Option<(u64, u64)> },
+}
+
+impl Datagram {
+    /// Binds a socket at `path` and expects the peer's at `peer`, now or later.
+    ///
+    /// # Errors
+    /// When the path is in use or cannot be written.
+    pub fn bind(path: &Path, peer: &Path) -> Result<Datagram, PortError> {
+        free_path(path, |path| UnixDatagram::unbound()?.connect(path))?;
+        let socket = UnixDatagram::bind(path).map_err(|error| PortError::socket(path, error))?;
+        let peer = Peer::Path { path: peer.to_owned(), connected: None };
+        Datagram::new(socket, Some(path.to_owned()), peer)
+    }
+
+    /// Takes over one end of a socket pair that the parent process opened.
+    ///
+    /// # Errors
+    /// When the descriptor is not open.
+    pub fn inherit(number: i32) -> Result<Datagram, PortError> {
+        let socket = interface::inherited(number).map_err(|error| PortError::Descriptor { number, error })?;
+        Datagram::from_pair(socket.into())
+    }
+
+    /// One end of a socket pair.
+    ///
+    /// # Errors
+    /// When its options cannot be set.
+    pub fn from_pair(socket: UnixDatagram) -> Result<Datagram, PortError> {
+        Datagram::new(socket, None, Peer::Paired { gone: false })
+    }
+
+    fn new(socket: UnixDatagram, path: Option<PathBuf>, peer: Peer) -> Result<Datagram, PortError> {
+        let set = socket
+            .set_nonblocking(true)
+            .and_then(|()| set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES).map_err(io::Error::from));
+        set.map_err(|error| PortError::socket(path.as_deref().unwrap_or(Path::new("socket pair")), error))?;
+        let mut datagram = Datagram { socket, path, peer };
+        datagram.look_for_peer();
+        Ok(datagram)
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Somebody is at the other end.
+    pub fn has_peer(&self) -> bool {
+        match &self.peer {
+            Peer::Paired { gone } => !gone,
+            Peer::Path { connected, .. } => connected.is_some(),
+        }
+    }
+
+    /// Finds out whether the peer has come, gone, or come anew.
+    pub fn look_for_peer(&mut self) {
+        let Peer::Path { path, connected } = &mut self.peer else { return };
+        let there = fs::metadata(&*path).ok().map(|meta| (meta.dev(), meta.ino()));
+        if there == *connected {
+            return;
+        }
+        // A socket that is closed may leave its path behind.
+        *connected = there.filter(|_| self.socket.connect(&*path).is_ok());
+    }
+
+    /// Takes frames, see [`batch::receive`].
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
+        let got = batch::receive(self.socket.as_fd(), buffers, false);
+        if got.is_ok() && !self.has_peer() {
+            self.look_for_peer();
+        }
+        got
+    }
+
+    /// Sends frames.
+    pub fn send(&mut self, frames: &VecDeque<Queued>) -> Sending {
+        if !self.has_peer() {
+            return Sending::NoPeer;
+        }
+        match batch::send(self.socket.as_fd(), frames.iter().map(|queued| queued.frame.bytes())) {
+            Ok(sent) => Sending::Sent(sent),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Sending::Blocked,
+                io::ErrorKind::Interrupted => Sending::Sent(0),
+                // The kernel has no memory for us now.
+                _ if error.raw_os_error() == Some(libc::ENOBUFS) => Sending::Blocked,
+                _ if error.raw_os_error() == Some(libc::EMSGSIZE) => Sending::Refused,
+                _ => {
+                    match &mut self.peer {
+                        Peer::Paired { gone } => *gone = true,
+                        Peer::Path { connected, .. } => *connected = None,
+                    }
+                    Sending::NoPeer
+                }
+            },
+        }
+    }
+}
+
+impl Drop for Datagram {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Ethernet interfaces of this machine: [`Tap`] and [`Packet`].
+
+use super::{PortError, Sending};
+use crate::frame::FrameBuf;
+use crate::ports::egress::Queued;
+use crate::sys::interface::{self, PacketCount};
+use crate::sys::batch;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Room for a full FCoE frame with its tag (document 002).
+const MTU: u16 = 2_500;
+/// What the kernel keeps for us while we do something else, in bytes.
+const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
+
+/// A tap interface: this machine at one end, the switch at the other.
+#[derive(Debug)]
+pub struct Tap {
+    file: File,
+    name: String,
+    running: bool,
+}
+
+impl Tap {
+    /// Opens the interface of this name, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// Without permission, or when somebody else has it.
+    pub fn open(name: &str) -> Result<Tap, PortError> {
+        let failed = |error| PortError::Interface { name: name.to_owned(), error };
+        let file = interface::open_tap(name).map_err(failed)?;
+        interface::bring_up(name, MTU).map_err(failed)?;
+        let mut tap = Tap { file, name: name.to_owned(), running: false };
+        tap.look_for_peer();
+        Ok(tap)
+    }
+
+    /// The device.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The interface is up.
+    pub fn has_peer(&self) -> bool {
+        self.running
+    }
+
+    /// Finds out whether the interface is up.
+    pub fn look_for_peer(&mut self) {
+        self.running = interface::is_running(&self.name).unwrap_or(false);
+    }
+
+    /// Takes frames.
+    ///
+    /// # Errors
+    /// What the device says, `WouldBlock` when there is none.
+    pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
+        let mut got = 0;
+        for buffer in buffers.iter_mut().take(batch::BATCH) {
+            match (&self.file).read(buffer.room()) {
+                Ok(len) => buffer.received(len, None),
+                Err(_) if got > 0 => break,
+                Err(error) => return Err(error),
+            }
+            got += 1;
+        }
+        Ok((got, 0))
+    }
+
+    /// Sends frames.
+    pub fn send(&mut self, frames: &VecDeque<Queued>) -> Sending {
+        for (sent, queued) in frames.iter().take(batch::BATCH).enumerate() {
+            match (&self.file).write(queued.frame.bytes()) {
+                Ok(_) => {}
+                Err(_) if sent > 0 => return Sending::Sent(sent),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sending::Blocked,
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => {
+                    self.running = false;
+                    return Sending::NoPeer;
+                }
+                Err(_) => return Sending::Refused,
+            }
+        }
+        Sending::Sent(frames.len().min(batch::BATCH))
+    }
+}
+
+/// A packet socket on an interface. It cannot hold its peer back: what the kernel had no room for is counted.
+#[derive(Debug)]
+pub struct Packet {
+    socket: OwnedFd,
+    name: String,
+    running: bool,
+    kernel_drops: u64,
+}
+
+impl Packet {
+    /// Listens on the interface of this name.
+    ///
+    /// # Errors
+    /// Without permission, or without such an interface.
+    pub fn open(name: &str) -> Result<Packet, PortError> {
+        let failed = |error| PortError::Interface { name: name.to_owned(), error };
+        let socket = interface::open_packet(name, RECEIVE_BUFFER_BYTES).map_err(failed)?;
+        let mut packet = Packet { socket, name: name.to_owned(), running: false, kernel_drops: 0 };
+        packet.look_for_peer();
+        Ok(packet)
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The interface is up and has a carrier.
+    pub fn has_peer(&self) -> bool {
+        self.running
+    }
+
+    /// Finds out whether the interface is up, and what the kernel has dropped.
+    pub fn look_for_peer(&mut self) {
+        self.running = interface::is_running(&self.name).unwrap_or(false);
+        let PacketCount { dropped, .. } = interface::packet_count(self.socket.as_fd()).unwrap_or_default();
+        self.kernel_drops += u64::from(dropped);
+    }
+
+    /// Frames that the kernel had no room for.
+    pub fn kernel_drops(&self) -> u64 {
+        self.kernel_drops
+    }
+
+    /// Takes frames, see [`batch::receive`].
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
+        batch::receive(self.socket.as_fd(), buffers, true)
+    }
+
+    /// Sends frames.
+    pub fn send(&mut self, frames: &VecDeque<Queued>) -> Sending {
+        match batch::send(self.socket.as_fd(), frames.iter().map(|queued| queued.frame.bytes())) {
+            Ok(sent) => Sending::Sent(sent),
+            Err(error) => match (error.kind(), error.raw_os_error()) {
+                (io::ErrorKind::WouldBlock, _) | (_, Some(libc::ENOBUFS)) => Sending::Blocked,
+                (io::ErrorKind::Interrupted, _) => Sending::Sent(0),
+                (_, Some(libc::EMSGSIZE)) => Sending::Refused,
+                _ => {
+                    self.running = false;
+                    Sending::NoPeer
+                }
+            },
+        }
+    }
+}

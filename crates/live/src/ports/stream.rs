@@ -1,0 +1,206 @@
+//! Ethernet over unix stream sockets, as QEMU's `-netdev stream` has it: each frame behind its length in four bytes, the most
+//! significant first.
+
+use super::{PortError, Sending, free_path};
+use crate::frame::{FrameBuf, MAX_FRAME_BYTES};
+use crate::ports::egress::Queued;
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, IoSlice, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// What is read at once, in bytes.
+const READ_BYTES: usize = 128 << 10;
+/// A longer frame is no frame: the two ends have lost each other.
+const MAX_LENGTH: usize = 1 << 20;
+/// Frames in one system call, at most.
+const BATCH: usize = 32;
+
+/// A stream to one peer at a time.
+#[derive(Debug)]
+pub struct Stream {
+    end: End,
+    connection: Option<Connection>,
+}
+
+#[derive(Debug)]
+enum End {
+    /// Peers connect to us; the latest one counts.
+    Listens(UnixListener, PathBuf),
+    /// We connect to the peer, again and again.
+    Connects(PathBuf),
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: UnixStream,
+    buffer: Box<[u8]>,
+    /// Bytes of `buffer` that hold something.
+    start: usize,
+    end: usize,
+    /// Bytes of a frame that is too long, still to be skipped.
+    skip: usize,
+    /// Bytes of the first queued frame that have left, its length included.
+    sent_of_first: usize,
+}
+
+impl Stream {
+    /// Listens at `path`.
+    ///
+    /// # Errors
+    /// When the path is in use or cannot be written.
+    pub fn listen(path: &Path) -> Result<Stream, PortError> {
+        free_path(path, |path| UnixStream::connect(path).map(drop))?;
+        let listener = UnixListener::bind(path).and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        let listener = listener.map_err(|error| PortError::socket(path, error))?;
+        Ok(Stream { end: End::Listens(listener, path.to_owned()), connection: None })
+    }
+
+    /// Connects to `path`, now or later.
+    pub fn connect(path: &Path) -> Stream {
+        let mut stream = Stream { end: End::Connects(path.to_owned()), connection: None };
+        stream.look_for_peer();
+        stream
+    }
+
+    /// Where frames come in.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.connection.as_ref().map(|connection| connection.stream.as_fd())
+    }
+
+    /// Where peers come in.
+    pub fn listener(&self) -> Option<BorrowedFd<'_>> {
+        match &self.end {
+            End::Listens(listener, _) => Some(listener.as_fd()),
+            End::Connects(_) => None,
+        }
+    }
+
+    /// Somebody is at the other end.
+    pub fn has_peer(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Takes a peer that waits, or tries to reach it. True if there is a new one.
+    pub fn look_for_peer(&mut self) -> bool {
+        let found = match &self.end {
+            End::Listens(listener, _) => listener.accept().map(|(stream, _)| stream),
+            End::Connects(path) if self.connection.is_none() => UnixStream::connect(path),
+            End::Connects(_) => return false,
+        };
+        let Some(stream) = found.ok().filter(|stream| stream.set_nonblocking(true).is_ok()) else { return false };
+        let buffer = vec![0; READ_BYTES].into_boxed_slice();
+        self.connection = Some(Connection { stream, buffer, start: 0, end: 0, skip: 0, sent_of_first: 0 });
+        true
+    }
+
+    /// Takes frames. A peer that hangs up is gone without an error.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no whole frame.
+    pub fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
+        let nothing = Err(io::ErrorKind::WouldBlock.into());
+        let Some(connection) = &mut self.connection else { return nothing };
+        match connection.receive(buffers) {
+            Ok(got) => Ok(got),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => nothing,
+            Err(_) => {
+                self.connection = None;
+                nothing
+            }
+        }
+    }
+
+    /// Sends frames.
+    pub fn send(&mut self, frames: &mut VecDeque<Queued>) -> Sending {
+        let Some(connection) = &mut self.connection else { return Sending::NoPeer };
+        let mut parts = [IoSlice::new(&[]); BATCH];
+        let mut lengths = [0; BATCH];
+        let mut count = 0;
+        for ((part, length), queued) in parts.iter_mut().zip(&mut lengths).zip(frames.iter_mut()) {
+            let bytes = queued.frame.with_length();
+            *length = bytes.len();
+            *part = IoSlice::new(if count == 0 { &bytes[connection.sent_of_first..] } else { bytes });
+            count += 1;
+        }
+        match connection.stream.write_vectored(&parts[..count]) {
+            Ok(written) => {
+                let mut left = written + connection.sent_of_first;
+                let whole = lengths[..count].iter().take_while(|length| {
+                    let fits = **length <= left;
+                    left -= if fits { **length } else { 0 };
+                    fits
+                });
+                let whole = whole.count();
+                connection.sent_of_first = left;
+                Sending::Sent(whole)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sending::Blocked,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Sending::Sent(0),
+            Err(_) => {
+                self.connection = None;
+                Sending::NoPeer
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn receive(&mut self, buffers: &mut [FrameBuf]) -> io::Result<(usize, u32)> {
+        let (mut got, mut cut) = (0, 0);
+        while got < buffers.len().min(BATCH) {
+            let held = self.end - self.start;
+            if self.skip > 0 && held > 0 {
+                let skipped = self.skip.min(held);
+                self.skip -= skipped;
+                self.start += skipped;
+                continue;
+            }
+            let length = self.buffer[self.start..self.end].first_chunk().map(|bytes| u32::from_be_bytes(*bytes) as usize);
+            match length {
+                Some(length) if length > MAX_LENGTH => return Err(io::ErrorKind::InvalidData.into()),
+                Some(length) if length > MAX_FRAME_BYTES => {
+                    // Reported as a frame that was cut; its bytes are of no use.
+                    buffers[got].received(0, None);
+                    cut |= 1 << got;
+                    got += 1;
+                    self.start += 4;
+                    self.skip = length;
+                }
+                Some(length) if held - 4 >= length => {
+                    let frame = &self.buffer[self.start + 4..self.start + 4 + length];
+                    buffers[got].room()[..length].copy_from_slice(frame);
+                    buffers[got].received(length, None);
+                    got += 1;
+                    self.start += 4 + length;
+                }
+                _ if got > 0 => break,
+                _ => self.read()?,
+            }
+        }
+        Ok((got, cut))
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        match self.stream.read(&mut self.buffer[self.end..])? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                self.end += read;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let End::Listens(_, path) = &self.end {
+            let _ = fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The way of a frame: from a port through the forwarding table to another port, to a service, or to storage.
+//!
+//! A frame stays in the buffer that it was received into. Forwarding writes the two Ethernet addresses and the tag; the
+//! Fibre Channel frame and its CRC are not touched.
+
+use super::Runtime;
+use super::switch::Attachment;
+use crate::frame::FrameBuf;
+use crate::sequence;
+use sanloom_core::fabric::Decision;
+use sanloom_core::fabric_switch;
+use sanloom_core::fip::{Ingress, fcf};
+use sanloom_core::time::Instant;
+use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, readdress};
+use sanloom_wire::fcoe::{self, Fcoe};
+use sanloom_wire::fip::Fip;
+use sanloom_wire::header::HEADER_BYTES;
+use sanloom_wire::{FcId, Frame};
+
+/// Largest data field of a message between services: what every port takes.
+const MESSAGE_FRAME_BYTES: usize = 2_048;
+
+/// Who brought a frame into a switch: whoever is held back when its egress is full.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Source {
+    /// An Ethernet port, by index.
+    Ethernet(usize),
+    /// A port of a storage system, by indices.
+    Storage(usize, u16),
+    /// A machine, which is never held back: it says little.
+    Machine,
+}
+
+/// A frame on its way into a switch from inside the process.
+#[derive(Debug)]
+pub(super) struct Entering {
+    switch: usize,
+    port: u16,
+    source: Source,
+    frame: FrameBuf,
+}
+
+/// Reasons of the runtime for dropping a frame at a port.
+pub mod reason {
+    /// Neither FCoE nor FIP.
+    pub const OTHER_PROTOCOL: &str = "other protocol";
+    /// No switch listens in this VLAN.
+    pub const UNKNOWN_VLAN: &str = "unknown VLAN";
+    /// No FCoE frame in spite of its type.
+    pub const MALFORMED: &str = "malformed FCoE";
+    /// A message or data for this process whose CRC is wrong.
+    pub const BAD_CRC: &str = "bad CRC";
+    /// The port is disabled.
+    pub const DISABLED: &str = "port disabled";
+}
+
+impl Runtime {
+    /// A frame came in through an Ethernet port.
+    pub(super) fn ethernet_in(&mut self, now: Instant, port: usize, frame: FrameBuf) {
+        self.captures.record(now, port, false, &frame);
+        let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
+        match frame.ether_type() {
+            Some(EtherType::FCOE) => self.fcoe_in(now, port, vlan, frame),
+            Some(EtherType::FIP) => {
+                self.fip_in(now, port, vlan, &frame);
+                self.pool.give(frame);
+            }
+            _ => self.drop_at(port, reason::OTHER_PROTOCOL, frame),
+        }
+    }
+
+    fn drop_at(&mut self, port: usize, reason: &'static str, frame: FrameBuf) {
+        self.ports[port].ethernet.count(reason, 1);
+        self.pool.give(frame);
+    }
+
+    #[inline]
+    fn fcoe_in(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: FrameBuf) {
+        let bytes = frame.bytes();
+        let Some(pdu) = bytes.get(ETHER_BYTES..) else { return self.drop_at(port, reason::MALFORMED, frame) };
+        let addresses = fcoe::addresses(pdu).filter(|_| Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some()));
+        let Some(addresses @ (_, s_id, _)) = addresses else { return self.drop_at(port, reason::MALFORMED, frame) };
+        let (to, from) = (mac_at(bytes, 0), mac_at(bytes, 6));
+        let here = self.ports[port].segments.iter().copied();
+        let mut refused = reason::UNKNOWN_VLAN;
+        for number in here {
+            let segment = &self.segments[number];
+            if segment.vlan != vlan {
+                continue;
+            }
+            if segment.disabled {
+                refused = reason::DISABLED;
+                continue;
+            }
+            match segment.bindings.ingress(to, from, s_id) {
+                Ingress::Port(ingress) => {
+                    let switch = segment.switch;
+                    self.enter(now, (switch, ingress), Source::Ethernet(port), frame, addresses);
+                    return self.settle_inside(now);
+                }
+                other => refused = other.name(),
+            }
+        }
+        self.drop_at(port, refused, frame);
+    }
+
+    fn fip_in(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: &FrameBuf) {
+        let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(frame.bytes()) else { return };
+        let mut heard = false;
+        for number in self.ports[port].segments.clone() {
+            let segment = &self.segments[number];
+            if segment.vlan == vlan && !segment.disabled && (to == segment.mac() || to.is_group()) {
+                heard = true;
+                self.tell_fcf(now, number, fcf::Input::Fip { to, from, pdu: pdu.into() });
+            }
+        }
+        if vlan.is_none()
+            && let Some(responder) = &self.ports[port].vlans
+            && let Some(answer) = Fip::parse(pdu).ok().and_then(|packet| responder.answer(to, &packet))
+        {
+            heard = true;
+            let mut buffer = self.pool.take();
+            buffer.compose(&mut self.scratch, |out| answer.emit(None, out));
+            self.ethernet_out(now, port, Source::Machine, buffer);
+        }
+        if !heard {
+            self.ports[port].ethernet.count(reason::UNKNOWN_VLAN, 1);
+        }
+    }
+
+    /// A frame enters a switch.
+    #[inline]
+    fn enter(
+        &mut self,
+        now: Instant,
+        (switch, ingress): (usize, u16),
+        source: Source,
+        frame: FrameBuf,
+        (d_id, s_id, ox_id): (FcId, FcId, u16),
+    ) {
+        let node = &mut self.switches[switch];
+        match node.fib.decide(ingress, s_id, d_id, ox_id) {
+            Decision::Forward(egress) => {
+                let port = node.port_of(egress, ox_id);
+                node.forwarded += 1;
+                match port {
+                    Some(port) => self.leave(now, switch, port, source, frame, d_id),
+                    None => self.pool.give(frame),
+                }
+            }
+            Decision::Local => {
+                self.local(now, switch, ingress, &frame);
+                self.pool.give(frame);
+            }
+            Decision::Drop(reason) => {
+                node.drops[reason as usize] += 1;
+                self.pool.give(frame);
+            }
+        }
+    }
+
+    /// A frame leaves a switch through a port.
+    #[inline]
+    fn leave(&mut self, now: Instant, switch: usize, port: u16, source: Source, mut frame: FrameBuf, d_id: FcId) {
+        match self.switches[switch].attachment(port) {
+            Attachment::Segment(number) => {
+                let segment = &self.segments[number];
+                readdress(frame.bytes_mut(), segment.bindings.egress(port, d_id), segment.mac());
+                frame.tag = segment.tag();
+                let ethernet = segment.port;
+                self.ethernet_out(now, ethernet, source, frame);
+            }
+            Attachment::Storage { system, port } => {
+                if let Some((header, field)) = open(&frame) {
+                    self.systems[system].frame_in(now, port, header, field);
+                    self.drain_storage(now, system);
+                } else {
+                    self.bad_crc += 1;
+                }
+                self.pool.give(frame);
+            }
+            Attachment::Cable { switch, port } => self.inside.push_back(Entering { switch, port, source, frame }),
+            Attachment::Nothing => self.pool.give(frame),
+        }
+    }
+
+    /// A frame leaves through an Ethernet port.
+    #[inline]
+    pub(super) fn ethernet_out(&mut self, now: Instant, port: usize, source: Source, frame: FrameBuf) {
+        self.captures.record(now, port, true, &frame);
+        let ethernet = &mut self.ports[port].ethernet;
+        ethernet.push(now, frame);
+        if ethernet.egress.is_full() {
+            self.hold(source, port);
+        }
+    }
+
+    /// A frame for a service of a switch.
+    fn local(&mut self, now: Instant, switch: usize, port: u16, frame: &FrameBuf) {
+        let Some((header, field)) = open(frame) else {
+            self.bad_crc += 1;
+            return;
+        };
+        if let Some(frame) = self.switches[switch].reassembly.accept(now, header, field) {
+            self.tell_switch(now, switch, fabric_switch::Input::Frame { port, frame });
+        }
+    }
+
+    /// A switch sends a message of its own.
+    pub(super) fn send_from_switch(&mut self, now: Instant, switch: usize, port: u16, frame: Frame) {
+        match self.switches[switch].attachment(port) {
+            Attachment::Segment(number) => self.tell_fcf(now, number, fcf::Input::Send { port, frame }),
+            Attachment::Storage { system, port } => {
+                self.systems[system].message_in(now, port, frame);
+                self.drain_storage(now, system);
+            }
+            Attachment::Cable { switch, port } => {
+                self.pass_inside(now, switch, port, Source::Machine, MacAddr::ZERO, frame);
+            }
+            Attachment::Nothing => {}
+        }
+    }
+
+    /// A message goes into a switch through one of its inner ports, cut into frames.
+    pub(super) fn pass_inside(&mut self, _now: Instant, switch: usize, port: u16, source: Source, to: MacAddr, frame: Frame) {
+        for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
+            let mut buffer = self.pool.take();
+            buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(to, MacAddr::ZERO, None, &piece, out));
+            self.inside.push_back(Entering { switch, port, source, frame: buffer });
+        }
+    }
+
+    /// A frame of data enters a switch from inside.
+    pub(super) fn data_inside(&mut self, switch: usize, port: u16, source: Source, frame: FrameBuf) {
+        self.inside.push_back(Entering { switch, port, source, frame });
+    }
+
+    /// A message leaves through a segment in FCoE, cut into frames.
+    pub(super) fn send_fcoe(&mut self, now: Instant, segment: usize, to: MacAddr, frame: Frame) {
+        let (from, tag, port) = (self.segments[segment].mac(), self.segments[segment].tag(), self.segments[segment].port);
+        for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
+            let mut buffer = self.pool.take();
+            buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(to, from, None, &piece, out));
+            buffer.tag = tag;
+            self.ethernet_out(now, port, Source::Machine, buffer);
+        }
+    }
+
+    /// Carries frames inside the process until there are none.
+    pub(super) fn settle_inside(&mut self, now: Instant) {
+        while let Some(Entering { switch, port, source, frame }) = self.inside.pop_front() {
+            match fcoe::addresses(frame.bytes().get(ETHER_BYTES..).unwrap_or_default()) {
+                Some(addresses) => self.enter(now, (switch, port), source, frame, addresses),
+                None => self.pool.give(frame),
+            }
+        }
+    }
+}
+
+/// Header and data field of a frame whose CRC is right.
+fn open(frame: &FrameBuf) -> Option<(sanloom_wire::Header, &[u8])> {
+    let pdu = Fcoe::parse(frame.bytes().get(ETHER_BYTES..)?).ok().filter(Fcoe::crc_is_right)?;
+    Some((pdu.header().ok()?, &pdu.frame[HEADER_BYTES..]))
+}
+
+#[inline]
+fn mac_at(bytes: &[u8], at: usize) -> MacAddr {
+    bytes.get(at..at + 6).and_then(|mac| mac.try_into().ok()).map_or(MacAddr::ZERO, MacAddr)
+}

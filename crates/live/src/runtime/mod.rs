@@ -1,0 +1,148 @@
+//! The running lab: [`Runtime`], one thread that waits for its ports, carries frames, and calls the machines.
+//!
+//! ```text
+//!   Ethernet port ──▶ Segment (Bindings, Fcf) ──▶ LiveSwitch (Fib, FabricSwitch) ──▶ Segment ──▶ egress queue ──▶ port
+//!                                                   ▲        │
+//!                              StoragePort ─────────┘        └──▶ StorageSystem, or another switch of the process
+//! ```
+//!
+//! Frames are taken in batches. A full egress queue holds back whoever brought the frame, by not reading it any more; what
+//! waits for longer than the hold time is dropped and counted.
+
+mod control;
+mod forward;
+mod hold;
+pub mod plan;
+mod segment;
+mod switch;
+mod turn;
+
+pub use forward::{Source, reason};
+pub use segment::Segment;
+pub use switch::{Attachment, LiveSwitch};
+
+use crate::capture::Captures;
+use crate::clock::Clock;
+use crate::frame::{FrameBuf, Pool};
+use crate::poll::Poller;
+use crate::ports::{EthernetPort, PortError};
+use crate::storage::StorageSystem;
+use crate::storage::workers::Workers;
+use forward::Entering;
+use sanloom_core::config::Lab;
+use sanloom_core::fip::vlan::VlanResponder;
+use sanloom_core::time::{Instant, Span};
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why a lab cannot be brought up.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// A port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// A file of a LUN.
+    #[error("cannot use {} for {lun}: {error}", path.display())]
+    File {
+        /// The LUN.
+        lun: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The folder of the instance.
+    #[error("cannot make the folder {}: {error}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Something that the process needs from the system.
+    #[error("the system gives us no {what}: {error}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why.
+        error: io::Error,
+    },
+    /// A capture file.
+    #[error("cannot write the capture {}: {error}", path.display())]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// No such name in the lab.
+    #[error("the lab has no {what} `{name}`")]
+    Unknown {
+        /// What it should be.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+}
+
+/// An Ethernet port and who listens there.
+#[derive(Debug)]
+pub struct LivePort {
+    /// The port.
+    pub ethernet: EthernetPort,
+    /// Index of the link of the lab that it is.
+    pub link: usize,
+    /// Segments that hear it, by index.
+    pub segments: Vec<usize>,
+    /// Answers VLAN requests where all segments have a VLAN.
+    vlans: Option<VlanResponder>,
+    /// There was something to read at the last look.
+    ready: bool,
+    /// Full egress queues that hold it back.
+    held: u16,
+    /// Whom its own full egress queue holds back.
+    holds: Vec<Source>,
+    /// Its segments were told that the link is up.
+    up: bool,
+}
+
+impl LivePort {
+    fn new(ethernet: EthernetPort, link: usize) -> LivePort {
+        let (segments, holds) = (Vec::new(), Vec::new());
+        LivePort { ethernet, link, segments, vlans: None, ready: false, held: 0, holds, up: false }
+    }
+}
+
+/// A lab that runs.
+#[derive(Debug)]
+pub struct Runtime {
+    /// What runs.
+    pub lab: Arc<Lab>,
+    /// Time since the start.
+    pub clock: Clock,
+    /// Ethernet ports.
+    pub ports: Vec<LivePort>,
+    /// Places where switches hear FIP and FCoE.
+    pub segments: Vec<Segment>,
+    /// Switches that run here; others of the lab run elsewhere.
+    pub switches: Vec<LiveSwitch>,
+    /// Index in the lab of each switch.
+    pub lab_switches: Vec<u16>,
+    /// Storage inside the process.
+    pub systems: Vec<StorageSystem>,
+    /// Captures.
+    pub captures: Captures,
+    /// Messages for this process whose CRC was wrong.
+    pub bad_crc: u64,
+    poller: Poller,
+    workers: Option<Workers>,
+    pool: Pool,
+    /// Buffers that the next frames are received into.
+    spare: Vec<FrameBuf>,
+    scratch: Vec<u8>,
+    inside: VecDeque<Entering>,
+    hold_time: Span,
+    next_look: Instant,
+}

@@ -1,0 +1,140 @@
+//! From a lab to a runtime: which ports are opened, which machines are made, what is attached to what.
+
+mod storage;
+mod switches;
+
+use super::{Runtime, UpError};
+use crate::capture::Captures;
+use crate::clock::Clock;
+use crate::frame::Pool;
+use crate::poll::Poller;
+use crate::storage::workers::Workers;
+use crate::sys::batch::BATCH;
+use sanloom_core::config::{Ethernet, Lab, Node};
+use sanloom_core::time::Instant;
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What `sanloom up` was told beside the lab.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Run only this switch of the lab; the others run elsewhere. `None`: all.
+    pub switch: Option<String>,
+}
+
+/// Where sockets and images of a lab are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Places {
+    folder: PathBuf,
+    control: PathBuf,
+}
+
+impl Places {
+    /// The folder of a lab, and what counts from it. Without `[live] folder`: the user's runtime folder, or one in /tmp.
+    pub fn of(lab: &Lab) -> Places {
+        let folder = lab.live.folder.as_ref().map(PathBuf::from).unwrap_or_else(|| {
+            let base = std::env::var_os("XDG_RUNTIME_DIR").map(|base| PathBuf::from(base).join("sanloom"));
+            let user = rustix::process::getuid().as_raw();
+            base.unwrap_or_else(|| PathBuf::from(format!("/tmp/sanloom-{user}"))).join(&lab.name)
+        });
+        let control = folder.join(lab.live.control.as_deref().unwrap_or("control.sock"));
+        Places { folder, control }
+    }
+
+    /// The folder of the instance.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The control socket. Each switch that runs alone has its own.
+    pub fn control(&self, switch: Option<&str>) -> PathBuf {
+        match switch {
+            None => self.control.clone(),
+            Some(name) => self.control.with_extension(format!("{name}.sock")),
+        }
+    }
+
+    /// Path of a LUN's file.
+    pub fn lun_file(&self, lab: &Lab, storage: u16, lun: usize) -> PathBuf {
+        let medium = lab.live.medium(storage);
+        let name = &lab.storage[usize::from(storage)].name;
+        let file = medium.files.get(lun).cloned().unwrap_or_else(|| format!("{name}-lun{lun}.img"));
+        self.folder.join(file)
+    }
+
+    /// Our socket of a link, and that of the other end. `second`: we are at the end that the link names second, and another
+    /// sanloom is at the first.
+    pub fn sockets(&self, link: &str, ethernet: &Ethernet, second: bool) -> (PathBuf, PathBuf) {
+        let named = |text: &Option<String>, ending: &str| {
+            self.folder.join(text.clone().unwrap_or_else(|| format!("{}.{ending}", link.replace(['/', ':'], "_"))))
+        };
+        let (own, peer) = (named(&ethernet.address, "sock"), named(&ethernet.peer, "peer.sock"));
+        if second { (peer, own) } else { (own, peer) }
+    }
+}
+
+impl Runtime {
+    /// Opens the ports of a lab, makes its machines, and lets them begin.
+    ///
+    /// # Errors
+    /// When a port or a file cannot be opened, or the system does not give us what we need.
+    pub fn up(lab: Arc<Lab>, options: &Options) -> Result<Runtime, UpError> {
+        let places = Places::of(&lab);
+        fs::create_dir_all(places.folder())
+            .map_err(|error| UpError::Folder { path: places.folder().to_owned(), error })?;
+        let system = |what| move |error| UpError::System { what, error };
+        let lab_switches = chosen(&lab, options)?;
+        let mut pool = Pool::default();
+        let mut runtime = Runtime {
+            clock: Clock::start(),
+            ports: Vec::new(),
+            segments: Vec::new(),
+            switches: Vec::new(),
+            systems: Vec::new(),
+            captures: Captures::default(),
+            bad_crc: 0,
+            poller: Poller::new().map_err(system("epoll"))?,
+            workers: None,
+            spare: (0..BATCH).map(|_| pool.take()).collect(),
+            pool,
+            scratch: Vec::with_capacity(4_096),
+            inside: VecDeque::new(),
+            hold_time: lab.timers.hold_time.to_span(),
+            next_look: Instant::ZERO,
+            lab_switches,
+            lab,
+        };
+        runtime.make_switches(&places)?;
+        runtime.make_storage(&places)?;
+        if runtime.systems.iter().flat_map(|system| &system.media).any(|medium| medium.is_slow()) {
+            runtime.workers = Some(Workers::start().map_err(system("threads"))?);
+            runtime.watch_workers()?;
+        }
+        let now = runtime.clock.now();
+        runtime.begin(now);
+        (0..runtime.ports.len()).for_each(|port| runtime.look_at_port(now, port));
+        Ok(runtime)
+    }
+}
+
+/// The switches that run here, by index in the lab.
+fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
+    let Some(name) = &options.switch else { return Ok((0..lab.switches.len() as u16).collect()) };
+    let found = lab.switches.iter().position(|switch| switch.name == *name);
+    found.map(|number| vec![number as u16]).ok_or_else(|| UpError::Unknown { what: "switch", name: name.clone() })
+}
+
+/// The storage systems that are served here, by index in the lab: those with a link inside the process to a switch that runs
+/// here.
+fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
+    let is_inside = |system: u16| {
+        lab.links.iter().enumerate().any(|(number, link)| {
+            let ends = [link.ends[0].node, link.ends[1].node];
+            let here = ends.iter().any(|node| matches!(node, Node::Switch(switch) if switches.contains(switch)));
+            here && ends.contains(&Node::Storage(system)) && !lab.live.ethernet.contains_key(&number)
+        })
+    };
+    (0..lab.storage.len() as u16).filter(|system| is_inside(*system)).collect()
+}

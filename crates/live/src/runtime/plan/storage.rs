@@ -1,0 +1,143 @@
+//! The storage of a runtime: devices, ports, media.
+
+use super::{Places, served};
+use crate::runtime::{Attachment, Runtime, UpError};
+use crate::storage::StorageSystem;
+use crate::storage::medium::Medium;
+use crate::storage::port::StoragePort;
+use crate::storage::store::Store;
+use sanloom_core::config::{Lab, MediumKind, Storage};
+use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
+use sanloom_core::nport::{NPort, NPortConfig};
+use sanloom_core::scsi::{Device, DeviceConfig, InitiatorName, LunMap, Masking, PortConfig, PortName, UnitConfig};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Exchanges of a storage port at once.
+const MAX_EXCHANGES: u16 = 4_096;
+/// Largest transfer of one command, in bytes: hosts split what is longer.
+const MAX_TRANSFER_BYTES: u32 = 4 << 20;
+
+impl Runtime {
+    pub(super) fn make_storage(&mut self, places: &Places) -> Result<(), UpError> {
+        let lab = self.lab.clone();
+        for (number, storage) in served(&lab, &self.lab_switches).into_iter().enumerate() {
+            let config = &lab.storage[usize::from(storage)];
+            let mut media = Vec::new();
+            for lun in 0..config.luns.len() {
+                media.push(Arc::new(medium(&lab, places, storage, lun)?));
+            }
+            let ports = (0..config.ports.len() as u16).filter_map(|port| {
+                let at = self.attached_to(number, port)?;
+                let name = if config.ports.len() > 1 { format!("{}:{port}", config.name) } else { config.name.clone() };
+                Some(storage_port(&lab, config, port, name, at))
+            });
+            let ports = ports.collect();
+            let device = Device::new(device(&lab, storage, config));
+            self.systems.push(StorageSystem::new(number, &config.name, device, ports, media));
+        }
+        Ok(())
+    }
+
+    /// The switch, by index, and its port that a storage port is attached to.
+    fn attached_to(&self, system: usize, port: u16) -> Option<(usize, u16)> {
+        let wanted = Attachment::Storage { system, port };
+        self.switches.iter().enumerate().find_map(|(number, switch)| {
+            let at = switch.attachments.iter().position(|attachment| *attachment == wanted)?;
+            Some((number, at as u16))
+        })
+    }
+}
+
+fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: (usize, u16)) -> StoragePort {
+    let values = &config.ports[usize::from(port)];
+    let (e_d_tov, r_a_tov) = (lab.timers.e_d_tov.to_span(), lab.timers.r_a_tov.to_span());
+    let login = NPort::new(NPortConfig {
+        wwpn: values.wwpn,
+        wwnn: config.wwnn,
+        receive_size_bytes: values.receive_size_bytes,
+        bb_credit: 16,
+        initiator: false,
+        target: true,
+        symbolic_name: config.name.clone(),
+        e_d_tov,
+        r_a_tov,
+        seed: values.wwpn.0,
+        virtual_port: None,
+    });
+    let target = FcpTarget::new(FcpTargetConfig {
+        e_d_tov,
+        r_a_tov,
+        max_burst_bytes: config.max_burst_bytes,
+        max_exchanges: MAX_EXCHANGES,
+        in_order: true,
+        port,
+        port_name: values.wwpn,
+    });
+    StoragePort::new(name, at, login, target)
+}
+
+fn device(lab: &Lab, storage: u16, config: &Storage) -> DeviceConfig {
+    let medium = lab.live.medium(storage);
+    let unit = |lun: &sanloom_core::config::Lun| UnitConfig {
+        write_back: medium.write_back,
+        thin: matches!(medium.kind, MediumKind::Ram | MediumKind::File),
+        max_transfer_blocks: MAX_TRANSFER_BYTES / lun.block_bytes,
+        ..UnitConfig::new(lun.blocks, lun.block_bytes)
+    };
+    let port = |port: &sanloom_core::config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 1 };
+    DeviceConfig {
+        wwnn: config.wwnn,
+        ports: config.ports.iter().map(port).collect(),
+        units: config.luns.iter().map(unit).collect(),
+        masking: masking(lab, storage),
+        attentions: true,
+    }
+}
+
+/// A unit has the same number for everybody who sees it.
+fn masking(lab: &Lab, storage: u16) -> Masking {
+    let mut listed: BTreeMap<InitiatorName, Vec<LunMap>> = BTreeMap::new();
+    let masks = lab.live.masks.iter().filter(|mask| mask.targets.iter().any(|target| target.storage == storage));
+    let mut masked = false;
+    for mask in masks {
+        masked = true;
+        for initiator in &mask.initiators {
+            let luns = listed.entry(InitiatorName::Fcp(*initiator)).or_default();
+            let own = mask.targets.iter().filter(|target| target.storage == storage);
+            luns.extend(own.map(|target| LunMap { lun: target.lun, unit: target.lun }));
+            luns.sort_unstable();
+            luns.dedup();
+        }
+    }
+    if masked { Masking::Listed(listed) } else { Masking::Open }
+}
+
+fn medium(lab: &Lab, places: &Places, storage: u16, number: usize) -> Result<Medium, UpError> {
+    let config = &lab.storage[usize::from(storage)];
+    let lun = config.luns[number];
+    let bytes = lun.blocks * u64::from(lun.block_bytes);
+    let store = match lab.live.medium(storage).kind {
+        MediumKind::Ram => Store::ram(),
+        MediumKind::Pattern => Store::Pattern { seed: u32::from(storage) << 16 | number as u32 },
+        MediumKind::Null => Store::Null,
+        MediumKind::File => {
+            let path = places.lun_file(lab, storage, number);
+            let name = format!("{}:lun{number}", config.name);
+            Store::File(open_file(&path, bytes).map_err(|error| UpError::File { lun: name, path, error })?)
+        }
+    };
+    Ok(Medium::new(store, lun.block_bytes))
+}
+
+/// Opens the file of a LUN, and makes it, sparse, if it is not there. One that is too short grows.
+fn open_file(path: &Path, bytes: u64) -> std::io::Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    if file.metadata()?.len() < bytes {
+        file.set_len(bytes)?;
+        file.sync_all()?;
+    }
+    Ok(file)
+}

@@ -1,0 +1,170 @@
+//! The switches of a runtime, and what their ports are attached to.
+
+use super::{Places, served};
+use crate::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
+use crate::runtime::{Attachment, LivePort, LiveSwitch, Runtime, Segment, UpError};
+use sanloom_core::config::{Carrier, Ethernet, Lab, Link, Node};
+use sanloom_core::fabric::{Fib, ZoneSet};
+use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
+use sanloom_core::fip::fcf::FcfConfig;
+use sanloom_core::fip::vlan::VlanResponder;
+use sanloom_core::zoning::Zones;
+use sanloom_wire::Wwnn;
+use sanloom_wire::ether::{FcMap, MacAddr};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The end of a link at a switch that runs here.
+#[derive(Clone, Copy)]
+struct End<'l> {
+    /// The switch, by index in the lab.
+    switch: u16,
+    /// Its port.
+    port: u16,
+    number: usize,
+    link: &'l Link,
+    /// 0 for the end that the link names first.
+    side: usize,
+}
+
+impl Runtime {
+    pub(super) fn make_switches(&mut self, places: &Places) -> Result<(), UpError> {
+        let lab = self.lab.clone();
+        let zones = Arc::new(ZoneSet::new(&lab.zoning));
+        let database = Zones::new(lab.zone_database.clone());
+        for number in self.lab_switches.clone() {
+            let config = &lab.switches[usize::from(number)];
+            let mut machine = FabricSwitchConfig::of_lab(&lab, number, zones.clone(), database.clone());
+            let mut attachments = vec![Attachment::Nothing; usize::from(config.ports)];
+            let mut bundles: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+            for end in ends_of(&lab, number) {
+                if let Some(bundle) = end.link.bundle {
+                    bundles.entry(bundle).or_default().push(end.port);
+                }
+                attachments[usize::from(end.port)] = match lab.live.ethernet.get(&end.number) {
+                    None => self.inside_end(&lab, end),
+                    Some(ethernet) => {
+                        // Further virtual links have ports behind those of the lab.
+                        let more = attachments.len() as u16..attachments.len() as u16 + (ethernet.enodes - 1);
+                        let ports = std::iter::once(end.port).chain(more.clone()).collect();
+                        let segment = self.make_segment(&lab, places, end, ethernet, (machine.services.name, ports))?;
+                        attachments.extend(more.map(|_| Attachment::Segment(segment)));
+                        Attachment::Segment(segment)
+                    }
+                };
+            }
+            machine.services.ports = attachments.len() as u16;
+            let mut fib = Fib::new(0, machine.services.ports, config.isl_choice);
+            for members in bundles.values() {
+                members.iter().for_each(|port| fib.join_ingress(*port, members[0]));
+            }
+            let machine = FabricSwitch::new(self.clock.now(), machine);
+            self.switches.push(LiveSwitch::new(&config.name, machine, fib, attachments, bundles));
+        }
+        for port in &mut self.ports {
+            let vlans: Vec<u16> = port.segments.iter().filter_map(|segment| self.segments[*segment].vlan).collect();
+            if vlans.len() == port.segments.len()
+                && let Some(first) = port.segments.first()
+            {
+                port.vlans = Some(VlanResponder::new(self.segments[*first].mac(), vlans));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is at the other end of a link that is no Ethernet.
+    fn inside_end(&self, lab: &Lab, end: End<'_>) -> Attachment {
+        let other = end.link.ends[1 - end.side];
+        let found = match other.node {
+            Node::Storage(system) => served(lab, &self.lab_switches)
+                .iter()
+                .position(|served| *served == system)
+                .map(|system| Attachment::Storage { system, port: other.port }),
+            Node::Switch(switch) => self
+                .lab_switches
+                .iter()
+                .position(|here| *here == switch)
+                .map(|switch| Attachment::Cable { switch, port: other.port }),
+            // A host without Ethernet exists in simulations only.
+            Node::Host(_) => None,
+        };
+        found.unwrap_or(Attachment::Nothing)
+    }
+
+    /// An FCF at an Ethernet port, with these ports of its switch for virtual links.
+    fn make_segment(
+        &mut self,
+        lab: &Lab,
+        places: &Places,
+        end: End<'_>,
+        ethernet: &Ethernet,
+        (switch_name, ports): (Wwnn, Vec<u16>),
+    ) -> Result<usize, UpError> {
+        let port = self.open(places, end, ethernet)?;
+        let fcoe = lab.live.fcoe(end.switch);
+        let between_switches = end.link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+        let timers = &lab.timers;
+        let config = FcfConfig {
+            fc_map: FcMap([0x0e, 0xfc, fcoe.fc_map]),
+            vf_id: fcoe.virtual_fabric,
+            priority: fcoe.priority,
+            period: fcoe.keep_alive.to_span(),
+            enodes: !between_switches,
+            neighbours: between_switches,
+            e_d_tov: timers.e_d_tov.to_span(),
+            r_a_tov: timers.r_a_tov.to_span(),
+            vlans: ethernet.vlan.into_iter().collect(),
+            ..FcfConfig::new(fcf_mac(end.switch, end.port), switch_name, ports)
+        };
+        let switch = self.switches.len();
+        self.segments.push(Segment::new(port, ethernet.vlan, switch, end.port, config));
+        let segment = self.segments.len() - 1;
+        self.ports[port].segments.push(segment);
+        Ok(segment)
+    }
+
+    /// The Ethernet port of a link. Links with the same address share one.
+    fn open(&mut self, places: &Places, end: End<'_>, ethernet: &Ethernet) -> Result<usize, UpError> {
+        let same = |port: &LivePort| {
+            let other = &self.lab.live.ethernet[&port.link];
+            other.address.is_some() && (other.carrier, &other.address) == (ethernet.carrier, &ethernet.address)
+        };
+        // Both ends of a link between two switches of this process are ports of their own.
+        if let Some(found) = self.ports.iter().position(|port| port.link != end.number && same(port)) {
+            return Ok(found);
+        }
+        let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
+        let (own, peer) = places.sockets(&end.link.name, ethernet, second);
+        let name = ethernet.address.as_deref().unwrap_or_default();
+        let driver = match ethernet.carrier {
+            Carrier::Datagram => Driver::Datagram(Datagram::bind(&own, &peer)?),
+            Carrier::Stream if second || ethernet.peer.is_some() => Driver::Stream(Stream::connect(&peer)),
+            Carrier::Stream => Driver::Stream(Stream::listen(&own)?),
+            Carrier::Tap => Driver::Tap(Tap::open(name)?),
+            Carrier::Packet => Driver::Packet(Packet::open(name)?),
+            Carrier::Descriptor => {
+                let number = name.parse().map_err(|_| PortError::Descriptor {
+                    number: -1,
+                    error: std::io::ErrorKind::InvalidInput.into(),
+                })?;
+                Driver::Datagram(Datagram::inherit(number)?)
+            }
+        };
+        self.ports.push(LivePort::new(EthernetPort::new(&end.link.name, driver), end.number));
+        Ok(self.ports.len() - 1)
+    }
+}
+
+/// The ends of links at a switch, in the order of the lab.
+fn ends_of(lab: &Lab, switch: u16) -> impl Iterator<Item = End<'_>> {
+    lab.links.iter().enumerate().flat_map(move |(number, link)| {
+        let ends = link.ends.iter().enumerate().filter(move |(_, end)| end.node == Node::Switch(switch));
+        ends.map(move |(side, end)| End { switch, port: end.port, number, link, side })
+    })
+}
+
+/// Address of an FCF: locally administered, by the numbers of switch and port.
+fn fcf_mac(switch: u16, port: u16) -> MacAddr {
+    let ([_, low], [a, b]) = ((switch + 1).to_be_bytes(), port.to_be_bytes());
+    MacAddr([0x02, 0x53, 0x4c, low, a, b])
+}

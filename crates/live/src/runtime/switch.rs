@@ -1,0 +1,100 @@
+//! A switch while it runs: its machines, its forwarding table, and what its ports are attached to.
+
+use crate::sequence::Reassembly;
+use sanloom_core::fabric::{DropReason, Egress, Fib};
+use sanloom_core::fabric_switch::FabricSwitch;
+use std::collections::BTreeMap;
+
+/// What is at a port of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attachment {
+    /// Nothing.
+    Nothing,
+    /// An Ethernet segment, by index.
+    Segment(usize),
+    /// A port of a storage system of this process.
+    Storage {
+        /// Index of the system.
+        system: usize,
+        /// Its port.
+        port: u16,
+    },
+    /// A port of another switch of this process.
+    Cable {
+        /// Index of the switch.
+        switch: usize,
+        /// Its port.
+        port: u16,
+    },
+}
+
+/// A switch.
+#[derive(Debug)]
+pub struct LiveSwitch {
+    /// Name in the lab.
+    pub name: String,
+    /// Services and what joins it with others.
+    pub machine: FabricSwitch,
+    /// One decision for each frame.
+    pub fib: Fib,
+    /// By port.
+    pub attachments: Vec<Attachment>,
+    /// Messages to its services that come in several frames.
+    pub reassembly: Reassembly,
+    /// Frames that were dropped, by reason.
+    pub drops: [u64; DropReason::ALL.len()],
+    /// Frames that were forwarded.
+    pub forwarded: u64,
+    /// Ports of each bundle.
+    pub bundles: BTreeMap<u16, Vec<u16>>,
+    /// The next member of a bundle or spray group.
+    turn: usize,
+}
+
+impl LiveSwitch {
+    /// A switch whose ports are all down.
+    pub fn new(
+        name: &str,
+        machine: FabricSwitch,
+        fib: Fib,
+        attachments: Vec<Attachment>,
+        bundles: BTreeMap<u16, Vec<u16>>,
+    ) -> LiveSwitch {
+        LiveSwitch {
+            name: name.to_owned(),
+            machine,
+            fib,
+            attachments,
+            reassembly: Reassembly::default(),
+            drops: Default::default(),
+            forwarded: 0,
+            bundles,
+            turn: 0,
+        }
+    }
+
+    /// What is at a port.
+    pub fn attachment(&self, port: u16) -> Attachment {
+        self.attachments.get(usize::from(port)).copied().unwrap_or(Attachment::Nothing)
+    }
+
+    /// The port that a frame leaves through. Members of a bundle are taken by exchange, so that frames of one stay in order.
+    pub fn port_of(&mut self, egress: Egress, ox_id: u16) -> Option<u16> {
+        match egress {
+            Egress::Port(port) => Some(port),
+            Egress::Bundle(bundle) => {
+                let members = self.bundles.get(&bundle)?;
+                members.get(usize::from(ox_id) % members.len().max(1)).copied()
+            }
+            Egress::Spray(group) => {
+                self.turn = self.turn.wrapping_add(1);
+                let legs = self.fib.spray_members(group);
+                let leg = *legs.get(self.turn % legs.len().max(1))?;
+                match leg {
+                    sanloom_core::fabric::Leg::Port(port) => Some(port),
+                    sanloom_core::fabric::Leg::Bundle(bundle) => self.port_of(Egress::Bundle(bundle), ox_id),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The loop: wait, receive, carry, send, and call whoever's time has come.
+
+use super::{Runtime, UpError};
+use crate::clock::until;
+use crate::poll::Interest;
+use crate::sys::batch::BATCH;
+use sanloom_core::fabric_switch;
+use sanloom_core::fip::fcf;
+use sanloom_core::time::{Instant, Span};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often ports are asked whether their peer is still there, and the caller whether to go on.
+const LOOK: Span = Span::from_ms(100);
+/// Batches that one port may bring before it is the others' turn.
+const BATCHES_IN_TURN: usize = 4;
+
+/// Tokens of the poller: ports have two each, listeners the odd ones.
+const WORKERS: u64 = u64::MAX;
+/// Somebody else has work for the loop, see [`Runtime::run`].
+const BELL: u64 = u64::MAX - 1;
+
+impl Runtime {
+    /// Runs until `go_on` says no. It is asked every 100 ms, and whenever `bell` is readable.
+    ///
+    /// # Errors
+    /// When the system does not let us wait.
+    pub fn run(
+        &mut self,
+        bell: Option<std::os::fd::BorrowedFd<'_>>,
+        mut go_on: impl FnMut(&mut Runtime) -> bool,
+    ) -> Result<(), UpError> {
+        let failed = |error| UpError::System { what: "epoll", error };
+        self.poller.set(BELL, bell, Interest { read: true, write: false }).map_err(failed)?;
+        let mut busy = false;
+        while go_on(self) {
+            self.turn(busy).map_err(failed)?;
+            busy = self.act();
+        }
+        Ok(())
+    }
+
+    /// One turn without waiting for longer than until the next timer; for tests that drive the loop themselves.
+    ///
+    /// # Errors
+    /// When the system does not let us wait.
+    pub fn step(&mut self) -> io::Result<()> {
+        self.turn(false)?;
+        while self.act() {}
+        Ok(())
+    }
+
+    /// Waits until there is something to do.
+    fn turn(&mut self, busy: bool) -> io::Result<()> {
+        for (number, port) in self.ports.iter().enumerate() {
+            let token = 2 * number as u64;
+            let write = port.ethernet.egress.blocked && !port.ethernet.egress.queue.is_empty();
+            let read = port.held == 0 && !port.ready;
+            self.poller.set(token, port.ethernet.socket(), Interest { read, write })?;
+            if let Some(listener) = port.ethernet.listener() {
+                self.poller.set(token + 1, Some(listener), Interest { read: true, write: false })?;
+            }
+        }
+        let now = self.clock.now();
+        let wait = if busy { Duration::ZERO } else { until(now, self.next_timer()) };
+        let mut listeners = Vec::new();
+        for event in self.poller.wait(wait)?.iter().copied() {
+            match event.token {
+                WORKERS | BELL => {}
+                token => {
+                    let number = (token / 2) as usize;
+                    if token % 2 == 1 {
+                        listeners.push(number);
+                        continue;
+                    }
+                    let port = &mut self.ports[number];
+                    port.ready |= event.readable;
+                    port.ethernet.egress.blocked &= !event.writable;
+                }
+            }
+        }
+        for number in listeners {
+            self.look_at_port(self.clock.now(), number);
+        }
+        Ok(())
+    }
+
+    /// Does what there is to do. True if there is more that need not be waited for.
+    fn act(&mut self) -> bool {
+        let now = self.clock.now();
+        let mut more = false;
+        for number in 0..self.ports.len() {
+            more |= self.receive(now, number);
+        }
+        if let Some(workers) = &self.workers {
+            for done in workers.take_done() {
+                let system = done.job.system;
+                self.systems[system].done(now, done);
+                self.drain_storage(now, system);
+            }
+        }
+        self.timers(now);
+        more |= self.pump(now);
+        self.settle_inside(now);
+        self.flush_ports(now);
+        more
+    }
+
+    /// Takes frames out of a port that is ready and not held back. True if there may be more.
+    fn receive(&mut self, now: Instant, number: usize) -> bool {
+        for _ in 0..BATCHES_IN_TURN {
+            let port = &mut self.ports[number];
+            if !port.ready || port.held > 0 {
+                return false;
+            }
+            let (got, cut) = match port.ethernet.receive(&mut self.spare) {
+                Ok(got) => got,
+                Err(error) => {
+                    port.ready = false;
+                    if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+                        tracing::debug!(port = port.ethernet.name, %error, "receive");
+                    }
+                    return false;
+                }
+            };
+            port.ready = got == BATCH;
+            for (place, bit) in (0..got).zip(0..) {
+                let next = self.pool.take();
+                let frame = std::mem::replace(&mut self.spare[place], next);
+                if cut >> bit & 1 == 0 {
+                    self.ethernet_in(now, number, frame);
+                } else {
+                    self.pool.give(frame);
+                }
+            }
+        }
+        self.ports[number].ready
+    }
+
+    /// When to come back at the latest.
+    fn next_timer(&self) -> Instant {
+        let machines = self.switches.iter().filter_map(|switch| switch.machine.poll_timeout());
+        let fcfs = self.segments.iter().filter_map(|segment| segment.fcf.poll_timeout());
+        let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
+        let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
+        machines.chain(fcfs).chain(storage).chain(queues).fold(self.next_look, Instant::min)
+    }
+
+    fn timers(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        for switch in 0..self.switches.len() {
+            if due(self.switches[switch].machine.poll_timeout()) {
+                self.tell_switch(now, switch, fabric_switch::Input::Timeout);
+            }
+        }
+        for segment in 0..self.segments.len() {
+            if due(self.segments[segment].fcf.poll_timeout()) {
+                self.tell_fcf(now, segment, fcf::Input::Timeout);
+            }
+        }
+        for system in 0..self.systems.len() {
+            if due(self.systems[system].poll_timeout()) {
+                self.systems[system].timeout(now);
+                self.drain_storage(now, system);
+            }
+        }
+        if self.next_look <= now {
+            self.next_look = now + LOOK;
+            for number in 0..self.ports.len() {
+                self.look_at_port(now, number);
+            }
+            self.captures.flush();
+        }
+    }
+
+    /// Finds out whether the peer of a port has come or gone, and tells the FCFs.
+    pub(super) fn look_at_port(&mut self, now: Instant, number: usize) {
+        let port = &mut self.ports[number];
+        let socket = port.ethernet.socket().map(|socket| std::os::fd::AsRawFd::as_raw_fd(&socket));
+        port.ethernet.look_for_peer();
+        if port.ethernet.socket().map(|socket| std::os::fd::AsRawFd::as_raw_fd(&socket)) != socket {
+            self.poller.forget(2 * number as u64);
+        }
+        let up = port.ethernet.has_peer();
+        if std::mem::replace(&mut port.up, up) == up {
+            return;
+        }
+        tracing::info!(port = port.ethernet.name, up, "link");
+        for segment in port.segments.clone() {
+            if !self.segments[segment].disabled {
+                self.tell_fcf(now, segment, if up { fcf::Input::LinkUp } else { fcf::Input::LinkDown });
+            }
+        }
+    }
+
+    /// Writes every frame of the port of a link to a file from now on.
+    ///
+    /// # Errors
+    /// When there is no such port, or the file cannot be written.
+    pub fn capture(&mut self, link: &str, file: &Path) -> Result<(), UpError> {
+        let port = self.ports.iter().position(|port| port.ethernet.name == link);
+        let port = port.ok_or_else(|| UpError::Unknown { what: "Ethernet link", name: link.to_owned() })?;
+        let started = self.captures.start(self.clock.now(), port, link, file);
+        started.map_err(|error| UpError::Capture { path: file.to_owned(), error })
+    }
+
+    /// Tells everybody that the instance ends, and sends what is left.
+    pub fn shut_down(&mut self) {
+        let now = self.clock.now();
+        for segment in 0..self.segments.len() {
+            self.tell_fcf(now, segment, fcf::Input::Shutdown);
+        }
+        self.flush_ports(now);
+        self.captures.flush();
+    }
+
+    pub(super) fn watch_workers(&mut self) -> Result<(), UpError> {
+        let bell = self.workers.as_ref().map(|workers| workers.bell());
+        let set = self.poller.set(WORKERS, bell, Interest { read: true, write: false });
+        set.map_err(|error| UpError::System { what: "epoll", error })
+    }
+}

@@ -1,0 +1,192 @@
+//! Storage inside the process: a SCSI device, its ports, and the media of its LUNs.
+
+pub mod medium;
+pub mod port;
+pub mod store;
+pub mod workers;
+
+use medium::{BlockWork, Medium};
+use port::StoragePort;
+use sanloom_core::exchange::{Route, route};
+use sanloom_core::fcp::target;
+use sanloom_core::nport;
+use sanloom_core::scsi::{self, Device, Io, IoStatus};
+use sanloom_core::time::Instant;
+use sanloom_wire::{FcId, FcType, Frame, Header, RCtl};
+use std::sync::Arc;
+use workers::{Done, Job};
+
+/// A storage system.
+#[derive(Debug)]
+pub struct StorageSystem {
+    /// Name in the lab.
+    pub name: String,
+    /// Units, masking, reservations.
+    pub device: Device,
+    /// Its ports, as the device numbers them.
+    pub ports: Vec<StoragePort>,
+    /// The medium of each unit.
+    pub media: Vec<Arc<Medium>>,
+    /// I/O for somebody with time.
+    pub jobs: Vec<Job>,
+    /// Index among the systems.
+    number: usize,
+    /// Ports that may have something to say.
+    touched: Vec<u16>,
+}
+
+impl StorageSystem {
+    /// A system without links.
+    pub fn new(number: usize, name: &str, device: Device, ports: Vec<StoragePort>, media: Vec<Arc<Medium>>) -> StorageSystem {
+        StorageSystem { name: name.to_owned(), device, ports, media, jobs: Vec::new(), number, touched: Vec::new() }
+    }
+
+    /// The link of a port went up or down.
+    pub fn link(&mut self, now: Instant, port: u16, up: bool) {
+        let input = if up { nport::Input::LinkUp } else { nport::Input::LinkDown };
+        self.ports[usize::from(port)].login.handle(now, input);
+        self.settle(now, port);
+    }
+
+    /// A frame came in: header and data field, CRC right.
+    pub fn frame_in(&mut self, now: Instant, port: u16, header: Header, field: &[u8]) {
+        let node = &mut self.ports[usize::from(port)];
+        if header.fc_type == FcType::FCP && header.r_ctl == RCtl::SOLICITED_DATA {
+            if let Some(accepted) = node.data_in(&header, field) {
+                self.tell_target(now, port, target::Input::Data { rx_id: header.rx_id, accepted });
+                self.settle(now, port);
+            }
+            return;
+        }
+        if let Some(frame) = node.reassembly.accept(now, header, field) {
+            self.message_in(now, port, frame);
+        }
+    }
+
+    /// A whole message came in.
+    pub fn message_in(&mut self, now: Instant, port: u16, frame: Frame) {
+        let node = &mut self.ports[usize::from(port)];
+        let frame = node.read(frame);
+        match route(&frame.header) {
+            Some(Route::NPort) => node.login.handle(now, nport::Input::Frame(frame)),
+            Some(Route::Target) => self.tell_target(now, port, target::Input::Frame(frame)),
+            // We never ask for anything that is answered with FCP.
+            Some(Route::Initiator) | None => node.unexpected += 1,
+        }
+        self.settle(now, port);
+    }
+
+    /// When to call [`timeout`](StorageSystem::timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.ports.iter().flat_map(|port| [port.login.poll_timeout(), port.target.poll_timeout()]).flatten().min()
+    }
+
+    /// Time has passed.
+    pub fn timeout(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        for number in 0..self.ports.len() as u16 {
+            let port = &mut self.ports[usize::from(number)];
+            let (login, target) = (due(port.login.poll_timeout()), due(port.target.poll_timeout()));
+            if login {
+                port.login.handle(now, nport::Input::Timeout);
+            }
+            if target {
+                self.tell_target(now, number, target::Input::Timeout);
+            }
+            if login || target {
+                self.settle(now, number);
+            }
+        }
+    }
+
+    /// A job is done.
+    pub fn done(&mut self, now: Instant, done: Done) {
+        let Done { job: Job { port, tag, data, .. }, status } = done;
+        self.ports[usize::from(port)].put_buffer(tag, data);
+        self.tell_target(now, port, target::Input::IoDone { tag, status });
+        self.settle(now, port);
+    }
+
+    fn tell_target(&mut self, now: Instant, port: u16, input: target::Input) {
+        self.ports[usize::from(port)].target.handle(now, input, &mut self.device);
+    }
+
+    /// Carries what the machines of a port say, and what the device says to other ports, until all are silent.
+    fn settle(&mut self, now: Instant, port: u16) {
+        self.touched.push(port);
+        while let Some(port) = self.touched.pop() {
+            self.settle_login(now, port);
+            while let Some(output) = self.ports[usize::from(port)].target.poll_output() {
+                self.target_output(now, port, output);
+            }
+            while let Some(output) = self.device.poll_output() {
+                match output {
+                    scsi::Output::Port { port, notice } => {
+                        self.tell_target(now, port, target::Input::Notice(notice));
+                        self.touched.push(port);
+                    }
+                    // Kept in memory only: what is persistent begins anew with the process.
+                    scsi::Output::Persist { seq, .. } => self.device.persisted(seq),
+                }
+            }
+        }
+    }
+
+    fn settle_login(&mut self, now: Instant, port: u16) {
+        while let Some(output) = self.ports[usize::from(port)].login.poll_output() {
+            match output {
+                nport::Output::Send(frame) => self.ports[usize::from(port)].push_message(frame),
+                nport::Output::FabricUp { port_id } => self.local_id(now, port, port_id),
+                nport::Output::FabricDown => self.local_id(now, port, FcId::ZERO),
+                nport::Output::RemoteUp(remote) if remote.initiator => {
+                    let (port_id, port_name) = (remote.port_id, remote.wwpn);
+                    tracing::info!(port = self.ports[usize::from(port)].name, initiator = %port_name, "initiator logged in");
+                    let frame_size_bytes = remote.receive_size_bytes;
+                    self.tell_target(now, port, target::Input::LoginUp { port_id, port_name, frame_size_bytes });
+                }
+                nport::Output::RemoteUp(_) => {}
+                nport::Output::RemoteDown { port_id, wwpn } => {
+                    tracing::info!(port = self.ports[usize::from(port)].name, initiator = %wwpn, "initiator logged out");
+                    self.tell_target(now, port, target::Input::LoginDown { port_id });
+                }
+            }
+        }
+    }
+
+    fn local_id(&mut self, now: Instant, port: u16, port_id: FcId) {
+        self.ports[usize::from(port)].port_id = port_id;
+        self.tell_target(now, port, target::Input::LocalId(port_id));
+    }
+
+    fn target_output(&mut self, now: Instant, port: u16, output: target::Output) {
+        let node = &mut self.ports[usize::from(port)];
+        match output {
+            target::Output::Send(frame) => node.push_message(frame),
+            target::Output::Transmit(sequence) => node.push_data(sequence),
+            target::Output::Io(io) => self.io(now, port, io),
+            target::Output::Fetch { tag, bytes } => {
+                let mut buffer = node.take_buffer(tag);
+                buffer.truncate(bytes as usize);
+                self.tell_target(now, port, target::Input::Parameters { tag, bytes: buffer });
+            }
+            target::Output::Cancel(tag) => node.forget(tag.rx_id()),
+        }
+    }
+
+    fn io(&mut self, now: Instant, port: u16, io: Io) {
+        let Io { tag, unit, op, lba, blocks, bytes, fua, .. } = io;
+        let Some(medium) = self.media.get(usize::from(unit)).cloned() else {
+            let status = IoStatus::MediumError;
+            return self.tell_target(now, port, target::Input::IoDone { tag, status });
+        };
+        let mut data = self.ports[usize::from(port)].take_buffer(tag);
+        let work = BlockWork { op, lba, blocks, bytes, fua };
+        if medium.is_slow() {
+            self.jobs.push(Job { system: self.number, port, tag, work, medium, data });
+            return;
+        }
+        let status = medium.perform(work, &mut data);
+        self.ports[usize::from(port)].put_buffer(tag, data);
+        self.tell_target(now, port, target::Input::IoDone { tag, status });
+    }
+}

@@ -1,0 +1,201 @@
+//! A port of a storage system: login, target, and the data that moves between frames and buffers.
+
+use crate::sequence::{Reassembly, cut};
+use sanloom_core::exchange::{Accepted, DataFrame, SeqTx};
+use sanloom_core::fcp::target::FcpTarget;
+use sanloom_core::nport::NPort;
+use sanloom_core::scsi::IoTag;
+use sanloom_wire::fcp::FcpRsp;
+use sanloom_wire::message::ReplyTo;
+use sanloom_wire::{FCtl, FcId, Frame, Header, Message, Payload};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A free buffer that is larger gives its memory back.
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
+
+/// Something that is to leave, in order.
+#[derive(Debug)]
+pub enum Outgoing {
+    /// A message that fits into a frame.
+    Message(Frame),
+    /// Data of a buffer, cut into frames one by one.
+    Data(SeqTx),
+}
+
+/// The next frame that leaves.
+#[derive(Debug)]
+pub enum Leaving<'b> {
+    /// A message.
+    Message(Frame),
+    /// Data.
+    Data(Header, &'b [u8]),
+}
+
+/// A port.
+#[derive(Debug)]
+pub struct StoragePort {
+    /// Name that people see.
+    pub name: String,
+    /// Switch that it is attached to, by index, and the port there.
+    pub at: (usize, u16),
+    /// Login, discovery, state changes.
+    pub login: NPort,
+    /// Commands.
+    pub target: FcpTarget,
+    /// Its address, zero before login.
+    pub port_id: FcId,
+    /// Messages that come in several frames.
+    pub reassembly: Reassembly,
+    /// Full egress queues that hold it back.
+    pub held: u16,
+    /// Frames that no machine took.
+    pub unexpected: u64,
+    /// What is to leave.
+    out: VecDeque<Outgoing>,
+    /// Data of each exchange, by RX_ID.
+    buffers: Vec<Vec<u8>>,
+    /// What requests of ours are about, by OX_ID: their answers do not say it.
+    asked: BTreeMap<u16, ReplyTo>,
+}
+
+impl StoragePort {
+    /// A port without a link.
+    pub fn new(name: String, at: (usize, u16), login: NPort, target: FcpTarget) -> StoragePort {
+        StoragePort {
+            name,
+            at,
+            login,
+            target,
+            port_id: FcId::ZERO,
+            reassembly: Reassembly::default(),
+            held: 0,
+            unexpected: 0,
+            out: VecDeque::new(),
+            buffers: Vec::new(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// Puts a message at the end of what leaves.
+    pub fn push_message(&mut self, frame: Frame) {
+        if let Payload::Typed(message) = &frame.payload
+            && let Some(key) = message.reply_key()
+        {
+            self.asked.insert(frame.header.ox_id, key);
+        }
+        self.out.extend(cut(frame, 2_048).into_iter().map(Outgoing::Message));
+    }
+
+    /// Puts data of an exchange at the end of what leaves.
+    pub fn push_data(&mut self, sequence: SeqTx) {
+        self.out.push_back(Outgoing::Data(sequence));
+    }
+
+    /// Something is to leave.
+    pub fn has_output(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// The next frame that leaves. A response ends its exchange, and the buffer of it is free.
+    pub fn next_leaving(&mut self) -> Option<Leaving<'_>> {
+        loop {
+            match self.out.front_mut()? {
+                Outgoing::Message(_) => {
+                    let Some(Outgoing::Message(frame)) = self.out.pop_front() else { return None };
+                    let is_response = matches!(&frame.payload, Payload::Typed(Message::FcpRsp(FcpRsp { .. })));
+                    if is_response {
+                        self.free(frame.header.rx_id);
+                    }
+                    return Some(Leaving::Message(frame));
+                }
+                Outgoing::Data(sequence) => {
+                    let next = sequence.next_frame().map(|frame| (sequence.header(&frame), frame));
+                    let Some((header, DataFrame { offset, len, last, .. })) = next else {
+                        self.out.pop_front();
+                        continue;
+                    };
+                    if last {
+                        self.out.pop_front();
+                    }
+                    let (from, to) = (offset as usize, offset as usize + usize::from(len));
+                    let buffer = self.buffers.get(usize::from(header.rx_id));
+                    return Some(Leaving::Data(header, buffer.and_then(|buffer| buffer.get(from..to)).unwrap_or_default()));
+                }
+            }
+        }
+    }
+
+    /// The exchange is given up: nothing of it leaves any more.
+    pub fn forget(&mut self, rx_id: u16) {
+        self.out.retain(|outgoing| match outgoing {
+            Outgoing::Data(sequence) => sequence.rx_id != rx_id,
+            Outgoing::Message(_) => true,
+        });
+        self.free(rx_id);
+    }
+
+    /// Takes the buffer of an exchange, for somebody who fills or empties it.
+    pub fn take_buffer(&mut self, tag: IoTag) -> Vec<u8> {
+        self.buffers.get_mut(usize::from(tag.rx_id())).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Puts the buffer of an exchange back.
+    pub fn put_buffer(&mut self, tag: IoTag, buffer: Vec<u8>) {
+        *self.slot(tag.rx_id()) = buffer;
+    }
+
+    fn slot(&mut self, rx_id: u16) -> &mut Vec<u8> {
+        let number = usize::from(rx_id);
+        if self.buffers.len() <= number {
+            self.buffers.resize_with(number + 1, Vec::new);
+        }
+        &mut self.buffers[number]
+    }
+
+    fn free(&mut self, rx_id: u16) {
+        if let Some(buffer) = self.buffers.get_mut(usize::from(rx_id)) {
+            buffer.clear();
+            buffer.shrink_to(KEPT_BUFFER_BYTES);
+        }
+    }
+
+    /// A frame of write data: it goes to its place in the buffer of its exchange. Says what the sequence has come to, when it
+    /// is complete or broken.
+    pub fn data_in(&mut self, header: &Header, field: &[u8]) -> Option<Accepted> {
+        let fill = if header.f_ctl.has(FCtl::END_SEQUENCE) { header.f_ctl.fill_bytes() } else { 0 };
+        let data = &field[..field.len().saturating_sub(fill)];
+        let rx_id = header.rx_id;
+        let expected = self.target.expected_bytes(rx_id).filter(|_| header.d_id == self.port_id);
+        let Some((expected, sequence)) = expected.and_then(|expected| Some((expected, self.target.data(rx_id)?))) else {
+            self.unexpected += 1;
+            return None;
+        };
+        // Frames come in order, so each begins where the one before ended; a peer that says otherwise is not believed.
+        let offset = sequence.received_bytes();
+        if header.f_ctl.has(FCtl::RELATIVE_OFFSET) && header.parameter != offset {
+            self.unexpected += 1;
+            return Some(Accepted::Gap);
+        }
+        let accepted = sequence.accept(header.seq_cnt, data.len() as u16);
+        if matches!(accepted, Accepted::More | Accepted::Complete) {
+            let buffer = self.slot(rx_id);
+            buffer.resize(buffer.len().max(expected as usize), 0);
+            match buffer.get_mut(offset as usize..offset as usize + data.len()) {
+                Some(room) => room.copy_from_slice(data),
+                None => return Some(Accepted::Gap),
+            }
+        }
+        matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(accepted)
+    }
+
+    /// A message that came as bytes, read as far as it can be.
+    pub fn read(&mut self, frame: Frame) -> Frame {
+        let Payload::Bytes(bytes) = &frame.payload else { return frame };
+        let from_responder = frame.header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
+        let asked = if from_responder { self.asked.remove(&frame.header.ox_id) } else { None };
+        match Message::parse(&frame.header, bytes, asked) {
+            Ok(message) => Frame { header: frame.header, payload: Payload::Typed(message) },
+            Err(_) => frame,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Network interfaces: tap devices and packet sockets, with the calls that only exist in C.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// What a packet socket has seen since it was asked last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PacketCount {
+    /// Frames, those that were dropped among them.
+    pub seen: u32,
+    /// Frames that the kernel dropped because the socket was full.
+    pub dropped: u32,
+}
+
+/// Opens the tap interface of this name, makes it if it is not there, and takes frames without a header in front.
+///
+/// # Errors
+/// Without permission, or when the interface belongs to somebody else.
+pub fn open_tap(name: &str) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+    // SAFETY: all-zero is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    put_name(&mut request, name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives until the call returns.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+    Ok(file)
+}
+
+/// Sets MTU and "up" of an interface, as far as we are allowed to.
+///
+/// # Errors
+/// Without permission, or without such an interface.
+pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
+    let socket = datagram_socket()?;
+    // SAFETY: all-zero is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    put_name(&mut request, name);
+    request.ifr_ifru.ifru_mtu = i32::from(mtu);
+    // SAFETY: SIOCSIFMTU reads one `ifreq`.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFMTU, &raw mut request) })?;
+    let flags = flags_of(&socket, name)? | libc::IFF_UP as libc::c_short;
+    request.ifr_ifru.ifru_flags = flags;
+    // SAFETY: SIOCSIFFLAGS reads one `ifreq`.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) })?;
+    Ok(())
+}
+
+/// The interface is up and has a carrier.
+///
+/// # Errors
+/// When there is no such interface (any more).
+pub fn is_running(name: &str) -> io::Result<bool> {
+    let flags = i32::from(flags_of(&datagram_socket()?, name)?);
+    Ok(flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0)
+}
+
+/// A packet socket that hears everything on an interface, also frames for other addresses, but not what is sent through it,
+/// and has tags handed over beside the frames.
+///
+/// # Errors
+/// Without permission (CAP_NET_RAW), or without such an interface.
+pub fn open_packet(name: &str, receive_buffer_bytes: i32) -> io::Result<OwnedFd> {
+    let all = (libc::ETH_P_ALL as u16).to_be();
+    let c_name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: the name ends with a zero and lives until the call returns.
+    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+    if index == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: no memory is passed. Protocol 0: nothing arrives before the socket is bound.
+    let socket = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1_i32)?;
+    option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
+    if option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &receive_buffer_bytes).is_err() {
+        option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &receive_buffer_bytes)?;
+    }
+    let promiscuous = libc::packet_mreq {
+        mr_ifindex: index as libc::c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+    // SAFETY: all-zero is a valid address.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_protocol = all;
+    address.sll_ifindex = index as libc::c_int;
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address has the length that is given.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
+    Ok(socket)
+}
+
+/// What a packet socket has seen since the last call.
+///
+/// # Errors
+/// When the socket is no packet socket.
+pub fn packet_count(socket: BorrowedFd<'_>) -> io::Result<PacketCount> {
+    // SAFETY: all-zero is a valid value.
+    let mut stats: libc::tpacket_stats = unsafe { zeroed() };
+    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `stats`.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut stats).cast(),
+            &raw mut len,
+        )
+    })?;
+    Ok(PacketCount { seen: stats.tp_packets, dropped: stats.tp_drops })
+}
+
+/// A descriptor that the parent process left open for us, to be owned from now on.
+///
+/// # Errors
+/// When no such descriptor is open.
+pub fn inherited(number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: F_GETFD passes no memory.
+    check(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
+    // SAFETY: the descriptor is open, and its number was given to us by the user as ours.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
+    // SAFETY: F_SETFD passes no memory.
+    check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    Ok(descriptor)
+}
+
+fn option<T>(socket: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes from `value`.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), len) })?;
+    Ok(())
+}
+
+fn flags_of(socket: &OwnedFd, name: &str) -> io::Result<libc::c_short> {
+    // SAFETY: all-zero is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    put_name(&mut request, name);
+    // SAFETY: SIOCGIFFLAGS reads and writes one `ifreq`.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
+    // SAFETY: the kernel has written the flags.
+    Ok(unsafe { request.ifr_ifru.ifru_flags })
+}
+
+fn datagram_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no memory is passed.
+    let socket = check(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// The name, cut so that a zero stays at its end.
+fn put_name(request: &mut libc::ifreq, name: &str) {
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,5 @@
+//! What Linux offers and no safe crate does: batches of datagrams with auxiliary data, tap interfaces, packet sockets.
+//! All unsafe code of sanloom is here.
+
+pub mod batch;
+pub mod interface;

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs a script in the guest that build.sh made.
+#
+#   run.sh FOLDER SCRIPT MAC NETDEV [SECONDS [MONITOR]]
+#
+# SCRIPT: a file, for the guest's shell. MAC: of eth0. NETDEV: as `-netdev` of QEMU has it, without `id=`.
+# MONITOR: path of a socket that takes commands of QEMU's monitor (`set_link n0 off` pulls the cable).
+# The console goes to standard output. Exit code: that of the script; 124 after SECONDS; 120 if the guest did not say.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(cd "$1" && pwd)
+. "$here/machine.sh"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$2" "$work/script"
+echo "$3" >"$work/mac"
+more=()
+[ $# -lt 6 ] || more=(-monitor "unix:$6,server=on,wait=off")
+
+set +e
+timeout -k 5 "${5:-120}" "${machine[@]}" -append "$command_line guest.wait" -incoming "exec:cat $folder/state" \
+    -global migration.announce-rounds=0 -netdev "${4%%,*},id=n0,${4#*,}" \
+    -device virtio-net-pci,netdev=n0,mac=52:54:00:00:00:00 -serial stdio "${more[@]}" \
+    -fw_cfg "name=opt/guest/script,file=$work/script" -fw_cfg "name=opt/guest/mac,file=$work/mac" \
+    </dev/null 2>&1 | tr -d '\r' | tee "$work/console"
+code=${PIPESTATUS[0]}
+[ "$code" != 124 ] && [ "$code" != 137 ] || exit 124
+said=$(sed -n 's/^guest: script ended with \([0-9]*\)$/\1/p' "$work/console" | tail -n 1)
+exit "${said:-120}"
