@@ -1,6 +1,8 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{bench, check, completions, fabric, reference, reproduce, show, sim, sweep, up, whatif, zone};
+use crate::commands::{
+    bench, check, completions, fabric, initiator, reference, reproduce, show, sim, sweep, up, whatif, zone,
+};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and run storage area networks.
@@ -34,6 +36,8 @@ pub enum Command {
     Whatif(whatif::Args),
     /// Bring a lab to life: a Fibre Channel fabric over Ethernet, with storage, that real hosts log in to
     Up(up::Args),
+    /// Be a Fibre Channel host over Ethernet, and offer its disks to programs on an NBD socket
+    Initiator(Box<initiator::Args>),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

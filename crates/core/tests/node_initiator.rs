@@ -351,8 +351,11 @@ fn a_task_management_function_is_done_when_the_target_says_so() {
     let mut initiator = initiator(true);
     let mut manage = |now| {
         let function = sanloom_wire::fcp::task_management::LUN_RESET;
-        let said =
-            say(&mut initiator, now, Input::Manage(Manage { tag: 9, d_id: TARGET, lun: [0, 5, 0, 0, 0, 0, 0, 0], function }));
+        let said = say(
+            &mut initiator,
+            now,
+            Input::Manage(Manage { tag: 9, d_id: TARGET, lun: [0, 5, 0, 0, 0, 0, 0, 0], function }),
+        );
         let [Output::Send(Frame { header, payload: Payload::Typed(Message::FcpCmnd(command)) })] = &said[..] else {
             panic!("{said:?}");
         };
@@ -360,9 +363,7 @@ fn a_task_management_function_is_done_when_the_target_says_so() {
         header.ox_id
     };
     let (first, second) = (manage(Instant::ZERO), manage(Instant::ZERO));
-    let answer = |code| {
-        Message::FcpRsp(FcpRsp { response_code: Some(code), ..FcpRsp::GOOD })
-    };
+    let answer = |code| Message::FcpRsp(FcpRsp { response_code: Some(code), ..FcpRsp::GOOD });
     let said = say(&mut initiator, Instant::ZERO, from_target(first, answer(0)));
     assert!(matches!(outcomes(&said)[..], [(9, Outcome::Completed { status: status::GOOD, .. })]), "{said:?}");
     let said = say(&mut initiator, Instant::ZERO, from_target(second, answer(5)));

@@ -1,11 +1,11 @@
 //! Waiting for descriptors: [`Poller`], an epoll that remembers what it waits for.
 
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// What a descriptor is waited for.
@@ -101,5 +101,12 @@ impl Poller {
             }
         }));
         Ok(&self.happened)
+    }
+}
+
+impl AsFd for Poller {
+    /// Readable when [`Poller::wait`] would return at once: a poller can wait for another one.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }

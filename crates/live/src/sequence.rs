@@ -56,9 +56,10 @@ impl Reassembly {
             }
             return None;
         }
-        let part = self.open.get_mut(&key).filter(|part| {
-            part.next_seq_cnt == header.seq_cnt && part.bytes.len() + field.len() <= MAX_MESSAGE_BYTES
-        });
+        let part = self
+            .open
+            .get_mut(&key)
+            .filter(|part| part.next_seq_cnt == header.seq_cnt && part.bytes.len() + field.len() <= MAX_MESSAGE_BYTES);
         let Some(part) = part else {
             self.open.remove(&key);
             self.discarded += 1;
@@ -102,7 +103,8 @@ pub fn cut(frame: Frame, frame_size_bytes: usize) -> Vec<Frame> {
     // The end of the sequence and the transfer of its initiative are said by its last frame alone (FC-FS, F_CTL).
     let of_last = FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE;
     let middle = FCtl::new(frame.header.f_ctl.bits() & !of_last);
-    (0..).zip(bytes.chunks(frame_size_bytes))
+    (0..)
+        .zip(bytes.chunks(frame_size_bytes))
         .map(|(seq_cnt, piece)| {
             let last = usize::from(seq_cnt) + 1 == count;
             let f_ctl = if last { frame.header.f_ctl } else { middle };

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod fabric;
+pub mod initiator;
 pub mod reference;
 pub mod reproduce;
 pub mod show;
@@ -28,6 +29,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
         Command::Up(args) => up::run(args),
+        Command::Initiator(args) => initiator::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),

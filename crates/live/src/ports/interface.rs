@@ -3,8 +3,8 @@
 use super::{PortError, Sending};
 use crate::frame::FrameBuf;
 use crate::ports::egress::Queued;
-use crate::sys::interface::{self, PacketCount};
 use crate::sys::batch;
+use crate::sys::interface::{self, PacketCount};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -49,7 +49,9 @@ impl Runtime {
     fn switch_event(&mut self, now: Instant, switch: usize, event: Event) {
         let name = self.switches[switch].name.clone();
         match event {
-            Event::IslUp { port, neighbour } => tracing::info!(switch = name, port, %neighbour, "link to another switch up"),
+            Event::IslUp { port, neighbour } => {
+                tracing::info!(switch = name, port, %neighbour, "link to another switch up")
+            }
             Event::IslDown { port } => tracing::warn!(switch = name, port, "link to another switch down"),
             Event::Isolated { port, reason } => tracing::warn!(switch = name, port, %reason, "port isolated"),
             Event::Domain(Some(domain)) => tracing::info!(switch = name, domain, "domain"),

@@ -78,7 +78,8 @@ impl Runtime {
     fn fcoe_in(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: FrameBuf) {
         let bytes = frame.bytes();
         let Some(pdu) = bytes.get(ETHER_BYTES..) else { return self.drop_at(port, reason::MALFORMED, frame) };
-        let addresses = fcoe::addresses(pdu).filter(|_| Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some()));
+        let addresses =
+            fcoe::addresses(pdu).filter(|_| Fcoe::parse(pdu).is_ok_and(|pdu| pdu.sof().zip(pdu.eof()).is_some()));
         let Some(addresses @ (_, s_id, _)) = addresses else { return self.drop_at(port, reason::MALFORMED, frame) };
         let (to, from) = (mac_at(bytes, 0), mac_at(bytes, 6));
         let here = self.ports[port].segments.iter().copied();
@@ -222,7 +223,15 @@ impl Runtime {
     }
 
     /// A message goes into a switch through one of its inner ports, cut into frames.
-    pub(super) fn pass_inside(&mut self, _now: Instant, switch: usize, port: u16, source: Source, to: MacAddr, frame: Frame) {
+    pub(super) fn pass_inside(
+        &mut self,
+        _now: Instant,
+        switch: usize,
+        port: u16,
+        source: Source,
+        to: MacAddr,
+        frame: Frame,
+    ) {
         for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
             let mut buffer = self.pool.take();
             buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(to, MacAddr::ZERO, None, &piece, out));
@@ -237,7 +246,8 @@ impl Runtime {
 
     /// A message leaves through a segment in FCoE, cut into frames.
     pub(super) fn send_fcoe(&mut self, now: Instant, segment: usize, to: MacAddr, frame: Frame) {
-        let (from, tag, port) = (self.segments[segment].mac(), self.segments[segment].tag(), self.segments[segment].port);
+        let (from, tag, port) =
+            (self.segments[segment].mac(), self.segments[segment].tag(), self.segments[segment].port);
         for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
             let mut buffer = self.pool.take();
             buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(to, from, None, &piece, out));

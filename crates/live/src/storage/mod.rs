@@ -37,7 +37,13 @@ pub struct StorageSystem {
 
 impl StorageSystem {
     /// A system without links.
-    pub fn new(number: usize, name: &str, device: Device, ports: Vec<StoragePort>, media: Vec<Arc<Medium>>) -> StorageSystem {
+    pub fn new(
+        number: usize,
+        name: &str,
+        device: Device,
+        ports: Vec<StoragePort>,
+        media: Vec<Arc<Medium>>,
+    ) -> StorageSystem {
         StorageSystem { name: name.to_owned(), device, ports, media, jobs: Vec::new(), number, touched: Vec::new() }
     }
 

@@ -119,7 +119,10 @@ impl StoragePort {
                     }
                     let (from, to) = (offset as usize, offset as usize + usize::from(len));
                     let buffer = self.buffers.get(usize::from(header.rx_id));
-                    return Some(Leaving::Data(header, buffer.and_then(|buffer| buffer.get(from..to)).unwrap_or_default()));
+                    return Some(Leaving::Data(
+                        header,
+                        buffer.and_then(|buffer| buffer.get(from..to)).unwrap_or_default(),
+                    ));
                 }
             }
         }
@@ -166,7 +169,8 @@ impl StoragePort {
         let data = &field[..field.len().saturating_sub(fill)];
         let rx_id = header.rx_id;
         let expected = self.target.expected_bytes(rx_id).filter(|_| header.d_id == self.port_id);
-        let Some((expected, sequence)) = expected.and_then(|expected| Some((expected, self.target.data(rx_id)?))) else {
+        let Some((expected, sequence)) = expected.and_then(|expected| Some((expected, self.target.data(rx_id)?)))
+        else {
             self.unexpected += 1;
             return None;
         };

@@ -87,7 +87,8 @@ impl Store {
             Store::Ram(pages) => {
                 let mut pages = pages.write().unwrap_or_else(PoisonError::into_inner);
                 let (first, end) = (offset.div_ceil(PAGE_BYTES), (offset + len) / PAGE_BYTES);
-                let whole: Vec<u64> = if first < end { pages.range(first..end).map(|(page, _)| *page).collect() } else { Vec::new() };
+                let whole: Vec<u64> =
+                    if first < end { pages.range(first..end).map(|(page, _)| *page).collect() } else { Vec::new() };
                 whole.iter().for_each(|page| drop(pages.remove(page)));
                 for (page, bytes) in pages.range_mut(offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES)) {
                     let start = page * PAGE_BYTES;
@@ -97,7 +98,9 @@ impl Store {
                 }
                 Ok(())
             }
-            Store::File(file) => Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?),
+            Store::File(file) => {
+                Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?)
+            }
             Store::Pattern { .. } | Store::Null => Ok(()),
         }
     }

@@ -24,7 +24,9 @@ pub fn receive(socket: BorrowedFd<'_>, buffers: &mut [FrameBuf], aside: bool) ->
     // SAFETY: all-zero is a valid value of these plain structs of integers and pointers.
     let (mut parts, mut headers): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) = unsafe { (zeroed(), zeroed()) };
     let mut control = [[0u64; CONTROL_WORDS]; BATCH];
-    for (((part, header), control), buffer) in parts.iter_mut().zip(&mut headers).zip(&mut control).zip(buffers.iter_mut()) {
+    for (((part, header), control), buffer) in
+        parts.iter_mut().zip(&mut headers).zip(&mut control).zip(buffers.iter_mut())
+    {
         let room = buffer.room();
         *part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
         header.msg_hdr.msg_iov = part;
@@ -92,12 +94,7 @@ pub fn send<'f>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'f [u8]>) 
     // SAFETY: the first `count` headers point to parts that live until the call returns, and each part to a frame that is
     // borrowed for as long; sending does not write to it.
     let sent = unsafe {
-        libc::sendmmsg(
-            socket.as_raw_fd(),
-            headers.as_mut_ptr(),
-            count,
-            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-        )
+        libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }

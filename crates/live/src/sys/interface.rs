@@ -75,7 +75,8 @@ pub fn open_packet(name: &str, receive_buffer_bytes: i32) -> io::Result<OwnedFd>
         return Err(io::Error::last_os_error());
     }
     // SAFETY: no memory is passed. Protocol 0: nothing arrives before the socket is bound.
-    let socket = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let socket =
+        check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the descriptor is new and nobody else's.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     option(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, &1_i32)?;
