@@ -1,7 +1,7 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
 use crate::commands::{
-    bench, check, completions, fabric, initiator, reference, reproduce, show, sim, sweep, up, whatif, zone,
+    bench, check, completions, fabric, fipvlan, initiator, reference, reproduce, show, sim, sweep, up, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -38,6 +38,8 @@ pub enum Command {
     Up(up::Args),
     /// Be a Fibre Channel host over Ethernet, and offer its disks to programs on an NBD socket
     Initiator(Box<initiator::Args>),
+    /// Ask which VLANs carry FCoE
+    Fipvlan(fipvlan::Args),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

@@ -72,6 +72,14 @@ impl Poller {
         }
     }
 
+    /// Waits for nothing of this descriptor any more, not even for its end.
+    pub fn remove(&mut self, token: u64, descriptor: BorrowedFd<'_>) {
+        if self.known.remove(&token).is_some() {
+            // It may have been closed and opened again, and so be unknown to the kernel.
+            let _ = epoll::delete(&self.epoll, descriptor);
+        }
+    }
+
     /// The descriptor of a token was closed, and another one may have its number.
     pub fn forget(&mut self, token: u64) {
         self.known.remove(&token);

@@ -10,6 +10,7 @@ use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Str
 use sanloom_live::runtime::plan::Places;
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
+use std::fmt;
 use std::path::PathBuf;
 
 /// Options of `sanloom initiator`.
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 )]
 pub struct Args {
     /// Lab file with the host to be; without it, say --port
-    #[arg(value_name = "LAB", required_unless_present = "port")]
+    #[arg(value_name = "LAB")]
     lab: Option<PathBuf>,
     /// Host of the lab to be
     #[arg(long, value_name = "NAME", requires = "lab")]
@@ -76,8 +77,21 @@ pub enum PortName {
     Descriptor(i32),
 }
 
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortName::Interface(name) => f.write_str(name),
+            PortName::Tap(name) => write!(f, "tap:{name}"),
+            PortName::Datagram(own, peer) => write!(f, "dgram:{},{}", own.display(), peer.display()),
+            PortName::Stream(path) => write!(f, "stream:{}", path.display()),
+            PortName::Descriptor(number) => write!(f, "fd:{number}"),
+        }
+    }
+}
+
 impl PortName {
-    fn parse(text: &str) -> Result<PortName, String> {
+    /// From the text of an argument.
+    pub(super) fn parse(text: &str) -> Result<PortName, String> {
         Ok(match text.split_once(':') {
             None => PortName::Interface(text.to_owned()),
             Some(("tap", name)) => PortName::Tap(name.to_owned()),
@@ -97,7 +111,7 @@ impl PortName {
         })
     }
 
-    fn open(&self) -> Result<EthernetPort, PortError> {
+    pub(super) fn open(&self) -> Result<EthernetPort, PortError> {
         let (name, driver) = match self {
             PortName::Interface(name) => (name.clone(), Driver::Packet(Packet::open(name)?)),
             PortName::Tap(name) => (name.clone(), Driver::Tap(Tap::open(name)?)),
@@ -109,7 +123,7 @@ impl PortName {
     }
 
     /// The address that the port has without us.
-    fn mac(&self) -> Option<MacAddr> {
+    pub(super) fn mac(&self) -> Option<MacAddr> {
         let (PortName::Interface(name) | PortName::Tap(name)) = self else { return None };
         std::fs::read_to_string(format!("/sys/class/net/{name}/address")).ok()?.trim().parse().ok()
     }
@@ -132,9 +146,10 @@ fn parse_vlan(text: &str) -> Result<Vlan, String> {
 /// When the lab is wrong, or the system does not let us open the port or the socket.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let from_lab = args.lab.as_ref().map(|path| host_of(path.clone(), args)).transpose()?;
-    let port = match (&args.port, &from_lab) {
+    let (from_lab, port_of_lab) = from_lab.unzip();
+    let port = match (&args.port, port_of_lab) {
         (Some(port), _) => port.clone(),
-        (None, Some(host)) => host.port.clone()?,
+        (None, Some(port)) => port?,
         (None, None) => return Err(Failure::usage("say --port, or a lab and --host")),
     };
     let mac = args.mac.or(from_lab.as_ref().map(|host| host.mac)).or_else(|| port.mac());
@@ -177,14 +192,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// What a lab says about a host.
 struct HostOfLab {
     name: String,
-    port: Result<PortName, Failure>,
     mac: MacAddr,
     wwpn: Wwpn,
     wwnn: Wwnn,
     vlan: Vlan,
 }
 
-fn host_of(path: PathBuf, args: &Args) -> Result<HostOfLab, Failure> {
+/// What the lab says about the host, and which port it has, if the lab says so.
+fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
     let lab = input::load(&LabFile { path }, &[])?.lab;
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
@@ -207,7 +222,8 @@ fn host_of(path: PathBuf, args: &Args) -> Result<HostOfLab, Failure> {
             "no Ethernet link of the lab leads to this port of `{name}`; give the link `ethernet`, or say --port"
         ))),
     };
-    Ok(HostOfLab { name: name.clone(), port, mac: mac_of(hba.wwpn), wwpn: hba.wwpn, wwnn: host.wwnn, vlan })
+    let (wwpn, wwnn) = (hba.wwpn, host.wwnn);
+    Ok((HostOfLab { name: name.clone(), mac: mac_of(wwpn), wwpn, wwnn, vlan }, port))
 }
 
 /// The host's end of a link, whose other end `sanloom up` opens.
@@ -245,6 +261,9 @@ mod tests {
         assert_eq!(parse("fd:7"), Ok(PortName::Descriptor(7)));
         for wrong in ["dgram:/a", "fd:x", "serial:0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        for text in ["eth1", "tap:t0", "dgram:/a,/b", "stream:/s", "fd:7"] {
+            assert_eq!(parse(text).map(|port| port.to_string()).as_deref(), Ok(text));
         }
     }
 

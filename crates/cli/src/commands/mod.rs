@@ -4,6 +4,7 @@ pub mod bench;
 pub mod check;
 pub mod completions;
 pub mod fabric;
+pub mod fipvlan;
 pub mod initiator;
 pub mod reference;
 pub mod reproduce;
@@ -30,6 +31,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Whatif(args) => whatif::run(args),
         Command::Up(args) => up::run(args),
         Command::Initiator(args) => initiator::run(args),
+        Command::Fipvlan(args) => fipvlan::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),

@@ -47,14 +47,25 @@ pub struct Bed {
 impl Bed {
     /// Brings the lab up, and an initiator that captures its port.
     pub fn start(name: &str, carrier: &str) -> Bed {
+        Bed::start_with(name, carrier, &[], true)
+    }
+
+    /// With changes to the text of the lab, and with or without the initiator.
+    pub fn start_with(name: &str, carrier: &str, changes: &[(&str, &str)], initiator: bool) -> Bed {
         let folder = std::env::temp_dir().join(format!("sanloom-initiator-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let lab = LAB.replace("{folder}", &folder.display().to_string()).replace("{carrier}", carrier);
+        let mut lab = LAB.replace("{folder}", &folder.display().to_string()).replace("{carrier}", carrier);
+        for (from, to) in changes {
+            assert!(lab.contains(from));
+            lab = lab.replace(from, to);
+        }
         fs::write(folder.join("lab.toml"), lab).unwrap();
         let mut bed = Bed { folder, up: None, initiator: None };
         bed.start_fabric();
-        bed.start_initiator();
+        if initiator {
+            bed.start_initiator(&[]);
+        }
         bed
     }
 
@@ -63,10 +74,10 @@ impl Bed {
         self.up = Some(self.spawn(&["up", &lab]));
     }
 
-    fn start_initiator(&mut self) {
+    pub fn start_initiator(&mut self, more: &[&str]) {
         let (lab, nbd, capture) = (self.path("lab.toml"), self.path("nbd.sock"), self.path("port.pcapng"));
         let arguments = ["initiator", &lab, "--host", "server1", "--nbd", &nbd, "--capture", &capture];
-        self.initiator = Some(self.spawn(&arguments));
+        self.initiator = Some(self.spawn(&[&arguments, more].concat()));
     }
 
     /// Starts sanloom, and waits until it says that it is ready.

@@ -75,8 +75,10 @@ fn fio_verifies_over_streams() {
     let Some(fio) = find("fio") else { return };
     let mut bed = Bed::start("stream", "stream");
     let uri = format!("--uri={}", bed.uri(""));
+    // Writes that are under way at the same time may end in any order, so they must not overlap.
     let arguments = [
         "--name=fcoe",
+        "--serialize_overlap=1",
         "--ioengine=nbd",
         &uri,
         "--rw=randwrite",
@@ -126,6 +128,30 @@ fn a_fabric_that_crashes_under_io_is_only_a_pause() {
     let said = run(qemu_io, &arguments);
     assert!(!said.contains("failed"), "{said}");
     bed.stop();
+}
+
+#[test]
+fn fipvlan_finds_the_vlan_and_an_initiator_follows_it() {
+    let (Some(_), Some(qemu_io)) = (find("nbdinfo"), find("qemu-io")) else { return };
+    let mut bed = Bed::start_with("vlan", "dgram", &[("ethernet = {", "ethernet = { vlan = 152,")], false);
+    let port = format!("dgram:{},{}", bed.path("server1-sw1.peer.sock"), bed.path("server1-sw1.sock"));
+    let found = run(env!("CARGO_BIN_EXE_sanloom"), &["fipvlan", "--mac", "52:54:00:00:00:01", &port]);
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(lines[0], "Fibre Channel Forwarders Discovered");
+    assert_eq!(lines[1], "interface       | VLAN | FCF MAC          ");
+    assert!(lines.len() == 4 && lines[3].contains(" | 152  | "), "{found}");
+    // Called by its own name, it is that program.
+    let link = bed.path("fipvlan");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_sanloom"), &link).unwrap();
+    assert!(run(&link, &["--help"]).contains("--auto"));
+    assert!(run(&link, &["-v"]).contains(env!("CARGO_PKG_VERSION")));
+
+    bed.start_initiator(&["--vlan", "auto"]);
+    write_and_verify(qemu_io, &bed.uri(&exports(&bed)[0]));
+    bed.stop();
+    let Some(tshark) = find("tshark") else { return };
+    let tagged = run(tshark, &["-r", &bed.path("port.pcapng"), "-Y", "vlan.id == 152 && fcoe", "-c", "1"]);
+    assert!(!tagged.is_empty());
 }
 
 /// The port in the name of an export.

@@ -19,6 +19,7 @@ pub struct Target {
     pub dpofua: bool,
     pub long_capacity: bool,
     pub write_same: bool,
+    pub synchronize: bool,
     pub provisioned: bool,
     /// Ends to play for the next commands, whatever they are.
     pub script: VecDeque<End>,
@@ -65,6 +66,7 @@ impl Target {
             dpofua: true,
             long_capacity: true,
             write_same: true,
+            synchronize: true,
             provisioned: true,
             script: VecDeque::new(),
         }
@@ -136,7 +138,7 @@ impl Target {
                 let page = [0x08, 0x12, if self.write_cache { 4 } else { 0 }];
                 answer([&[23, 0, specific, 0][..], &page, &[0; 17]].concat())
             }
-            Cdb::Other(_) if cdb[0] == operation::SYNCHRONIZE_CACHE_10 => good(vec![], 0),
+            Cdb::Other(_) if cdb[0] == operation::SYNCHRONIZE_CACHE_10 && self.synchronize => good(vec![], 0),
             Cdb::Other(_) if cdb[0] == operation::WRITE_SAME_16 && self.write_same => {
                 assert_eq!(command.data, Data::Zeroes { bytes: BLOCK as u32 });
                 self.range(long_lba, long_len).unwrap().fill(0);

@@ -12,6 +12,9 @@ mod commands;
 mod exports;
 mod frames;
 pub mod host;
+mod vlans;
+
+pub use vlans::{FoundVlan, discover_vlans};
 
 use crate::capture::Captures;
 use crate::clock::{Clock, until};

@@ -91,7 +91,7 @@ impl Client {
 
     /// What to wait for.
     pub(super) fn interest(&self) -> Interest {
-        let read = self.wants_input() && self.output_bytes < MAX_OUTPUT_BYTES;
+        let read = self.wants_input() && !self.is_full();
         Interest { read, write: self.blocked && !self.output.is_empty() }
     }
 
@@ -126,9 +126,26 @@ impl Client {
 
     /// Reads and does what there is, and sends what it can.
     pub(super) fn serve(&mut self, now: Instant, work: &mut VecDeque<Work>) {
+        loop {
+            self.take(now, work);
+            let full = self.is_full();
+            self.flush(now, work);
+            // What has come already can be taken as soon as there is room.
+            if !full || self.is_full() {
+                return;
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.output_bytes >= MAX_OUTPUT_BYTES
+    }
+
+    /// Reads and does what there is, as long as the client fetches the answers.
+    fn take(&mut self, now: Instant, work: &mut VecDeque<Work>) {
         self.drain(work);
         let mut reads = 0;
-        while self.wants_input() && self.output_bytes < MAX_OUTPUT_BYTES {
+        while self.wants_input() && !self.is_full() {
             if self.take_input(now) {
                 self.drain(work);
                 continue;
@@ -146,7 +163,6 @@ impl Client {
             }
             self.drain(work);
         }
-        self.flush(now, work);
     }
 
     /// Uses what has come as far as it is enough. True if it was.
@@ -210,7 +226,6 @@ impl Client {
         {
             self.prepare(tag, len_bytes);
             let got = self.stream.read(&mut self.buffers[usize::from(tag)][self.got..])?;
-            // One byte less than all, so that the end is found in one place.
             self.got += got;
             return Ok(got);
         }

@@ -206,7 +206,11 @@ impl NbdServer {
             return;
         };
         if !client.is_over() {
-            if let Err(error) = self.poller.set(id, Some(client.stream.as_fd()), client.interest()) {
+            let interest = client.interest();
+            if interest == Interest::default() {
+                // Of a socket that is known the kernel would tell again and again that its peer is gone.
+                self.poller.remove(id, client.stream.as_fd());
+            } else if let Err(error) = self.poller.set(id, Some(client.stream.as_fd()), interest) {
                 tracing::warn!(client = id, %error, "cannot wait for a client");
             }
             return;

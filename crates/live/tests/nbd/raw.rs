@@ -120,6 +120,22 @@ fn a_client_that_fetches_nothing_disturbs_nobody_and_fills_nothing() {
 }
 
 #[test]
+fn answers_that_were_not_fetched_come_when_they_are() {
+    const EACH: u32 = 8 << 20;
+    let bed = Bed::start_with("late", Limits { max_in_flight_bytes: 256 << 20, ..Limits::default() });
+    let mut stream = opened(&bed, "look");
+    // All heads come with one read, and their data are three times what the server holds.
+    let heads: Vec<u8> = (0..24).flat_map(|number| request(Command::READ, number, 0, EACH)).collect();
+    stream.write_all(&heads).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut data = vec![0; EACH as usize];
+    for number in 0..24 {
+        assert_eq!(reply(&mut stream).cookie, number);
+        stream.read_exact(&mut data).unwrap();
+    }
+}
+
+#[test]
 fn noise_and_broken_ends_leave_the_server_whole() {
     let mut bed = Bed::start("noise");
     for number in 0..50_u8 {
