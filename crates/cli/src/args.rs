@@ -1,7 +1,8 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
 use crate::commands::{
-    bench, check, completions, fabric, fipvlan, initiator, reference, reproduce, show, sim, sweep, up, whatif, zone,
+    bench, capture, check, completions, fabric, fipvlan, initiator, port, reference, reproduce, show, sim, sweep, up,
+    whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -40,6 +41,10 @@ pub enum Command {
     Initiator(Box<initiator::Args>),
     /// Ask which VLANs carry FCoE
     Fipvlan(fipvlan::Args),
+    /// Disable or enable a port of a running lab
+    Port(port::Args),
+    /// Capture the Ethernet port of a link of a running lab
+    Capture(capture::Args),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

@@ -47,6 +47,11 @@ impl Failure {
         Failure::new(ENVIRONMENT, message)
     }
 
+    /// A peer misbehaved or a protocol failed.
+    pub fn protocol(message: impl fmt::Display) -> Failure {
+        Failure::new(PROTOCOL, message)
+    }
+
     /// A mistake of sanloom itself, found by one of its own checks.
     pub fn bug(message: impl fmt::Display) -> Failure {
         Failure::new(BUG, format_args!("{message}\n{REPORT_IT}"))

@@ -5,6 +5,7 @@ pub mod args;
 pub mod commands;
 pub mod exit;
 pub mod input;
+pub mod instance;
 pub mod interrupt;
 pub mod machine;
 pub mod metric;

@@ -14,6 +14,7 @@
 
 mod alarms;
 pub mod config;
+pub mod dcbx;
 pub mod disk;
 pub mod domain;
 pub mod eport;

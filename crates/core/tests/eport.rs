@@ -5,7 +5,7 @@ use sanloom_core::ils::{Outcome, Peer, Request, Send};
 use sanloom_core::isolation::Isolation;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::sw_ils::{
-    Elp, Esc, EscProtocol, FlowControl, SwAcc, SwIls, SwRjt, SwRjtExplanation as Why, SwRjtReason as Reason,
+    Elp, Esc, EscAcc, EscProtocol, FlowControl, SwAcc, SwIls, SwRjt, SwRjtExplanation as Why, SwRjtReason as Reason,
 };
 use sanloom_wire::{Message, Wwnn, Wwpn};
 use std::fmt::Write;
@@ -38,6 +38,8 @@ struct Link {
     /// Answers on their way.
     answers: Vec<(usize, SwIls, u32)>,
     log: [Vec<String>; 2],
+    /// ESCs sent by each end.
+    offers: [usize; 2],
 }
 
 impl Link {
@@ -48,6 +50,7 @@ impl Link {
             requests: Vec::new(),
             answers: Vec::new(),
             log: [Vec::new(), Vec::new()],
+            offers: [0; 2],
         };
         link.tell(0, Input::LinkUp);
         link.tell(1, Input::LinkUp);
@@ -58,7 +61,11 @@ impl Link {
         self.ends[end].handle(self.now, input);
         while let Some(output) = self.ends[end].poll_output() {
             match output {
-                Output::Send(Send::Request { message, tag, .. }) => self.requests.push((1 - end, unwrap(message), tag)),
+                Output::Send(Send::Request { message, tag, .. }) => {
+                    let message = unwrap(message);
+                    self.offers[end] += usize::from(matches!(message, SwIls::Esc(_)));
+                    self.requests.push((1 - end, message, tag));
+                }
                 Output::Send(Send::Answer { request, message }) => {
                     self.answers.push((1 - end, unwrap(message), request.ox_id.into()));
                 }
@@ -132,6 +139,7 @@ fn two_ends_come_up_once_whichever_message_is_faster() {
             (Wwnn(0x30), 0x30, Wwnn(0x20), 0x20)
         );
         assert_eq!(link.ends.iter().map(EPort::requests_rejected).sum::<u64>(), 0);
+        assert_eq!(link.offers, [0, 1], "the end whose ELP counted offers FSPF, once");
     }
 }
 
@@ -278,6 +286,11 @@ impl Bench {
         self.answer(SwIls::SwAcc(SwAcc::Elp(Box::new(elp))));
     }
 
+    fn choose(&mut self, id: u16) {
+        let protocol = EscProtocol { vendor: [0; 8], id };
+        self.answer(SwIls::SwAcc(SwAcc::Esc(EscAcc { vendor: [0; 8], protocol })));
+    }
+
     fn reject(&mut self, why: Why) {
         self.answer(SwRjt::new(Reason::UNABLE, why).into());
     }
@@ -304,7 +317,7 @@ fn describe(message: &SwIls) -> String {
 #[test]
 fn every_state_has_an_answer_to_every_event() {
     type Step = (&'static str, fn(&mut Bench));
-    let states: [Step; 8] = [
+    let states: [Step; 9] = [
         ("down", |_| {}),
         ("asking", |b| b.tell(Input::LinkUp)),
         ("waiting", |b| {
@@ -314,6 +327,10 @@ fn every_state_has_an_answer_to_every_event() {
         ("up", |b| {
             b.tell(Input::LinkUp);
             b.accept(|_| {});
+        }),
+        ("up, by their ELP", |b| {
+            b.tell(Input::LinkUp);
+            b.offered(0x30, |_| {});
         }),
         ("up for long", |b| {
             b.tell(Input::LinkUp);
@@ -337,7 +354,7 @@ fn every_state_has_an_answer_to_every_event() {
     fn esc(id: u16) -> SwIls {
         SwIls::Esc(Esc { vendor: [0; 8], protocols: vec![EscProtocol { vendor: [0; 8], id }] })
     }
-    let events: [Step; 23] = [
+    let events: [Step; 27] = [
         ("link up", |b| b.tell(Input::LinkUp)),
         ("link down", |b| b.tell(Input::LinkDown)),
         ("ELP, lower name", |b| b.offered(0x10, |_| {})),
@@ -357,6 +374,10 @@ fn every_state_has_an_answer_to_every_event() {
         ("reject, mode", |b| b.reject(Why::FLOW_CONTROL_MODE)),
         ("reject, timers", |b| b.reject(Why::TOV_MISMATCH)),
         ("reject, isolated", |b| b.reject(Why::E_PORT_ISOLATED)),
+        ("accept, FSPF", |b| b.choose(EscProtocol::FSPF)),
+        ("accept, other path", |b| b.choose(0x100)),
+        ("reject, no protocol", |b| b.reject(Why::NOT_SUPPORTED)),
+        ("reject, no such ILS", |b| b.answer(SwRjt::new(Reason::NOT_SUPPORTED, Why::NOT_SUPPORTED).into())),
         ("no answer", |b| b.tell(Input::Outcome { tag: b.tag, outcome: Outcome::Unanswered })),
         ("timeout", |b| {
             b.now += RETRY;

@@ -6,6 +6,7 @@ use sanloom_core::config::ZoneDefault;
 use sanloom_core::fabric::FibDelta;
 use sanloom_core::switch::{
     Addressing, DuplicateNames, Input, LoginLimits, NameLookup, Output, PeerUpdate, Policy, PortKind, SwitchConfig,
+    port_name,
 };
 use sanloom_wire::els::{Els, Logo, LsAcc, LsRjt, LsRjtExplanation as Why, LsRjtReason as Reason};
 use sanloom_wire::{FcId, Message, Payload, Wwpn};
@@ -279,4 +280,33 @@ fn a_domain_that_was_another_switchs_takes_that_switchs_ports_away() {
     assert_eq!(rig.fib.legs(2), []);
     rig.handle(Input::Peer(update));
     assert_eq!(rig.switch.counters().peer_updates_ignored, 1);
+}
+
+#[test]
+fn a_zone_names_a_port_beyond_4095_and_no_two_ports_have_one_name() {
+    let ports = [404u16, 4_500, 65_534];
+    let member = |port| sanloom_core::config::ZoneMember::DomainPort { domain: 1, port };
+    let zone = |members: [u16; 2]| sanloom_core::config::Zone {
+        name: format!("z{}", members[0]),
+        members: members.map(member).to_vec(),
+        principals: vec![],
+    };
+    let zoning = sanloom_core::config::Zoning { zones: vec![zone([4_500, 65_534])], default: ZoneDefault::Closed };
+    let zones = std::sync::Arc::new(sanloom_core::fabric::ZoneSet::new(&zoning));
+    let mut rig = Rig::new(SwitchConfig { ports: u16::MAX, bb_credit: vec![], policy: flat(), ..config(1, zones) });
+    let ids = ports.map(|port| rig.flogi(port, 0x1000 + u64::from(port)));
+    // 404 is 4,500 with twelve bits.
+    let permitted = |s: usize, d: usize| rig.fib.permits(ids[s], ids[d]);
+    assert!(permitted(1, 2) && permitted(2, 1) && !permitted(0, 2) && !permitted(2, 0) && !permitted(0, 1));
+    let numbers: Vec<u16> = rig.switch.name_server().map(|entry| entry.identity().port).collect();
+    assert_eq!(numbers, ports);
+
+    let names: std::collections::BTreeSet<Wwpn> = (0..=u16::MAX)
+        .flat_map(|port| [SWITCH_NAME, sanloom_wire::Wwnn(SWITCH_NAME.0 + 1)].map(|of| port_name(of, port)))
+        .collect();
+    assert_eq!(names.len(), 2 * 65_536);
+    // The name server, the fabric controller and the management server of the switch have names of their own.
+    for service in [0xffau64, 0xffc, 0xffd] {
+        assert!(!names.contains(&Wwpn(0x2 << 60 | service << 48 | SWITCH_NAME.0 & 0xffff_ffff_ffff)));
+    }
 }

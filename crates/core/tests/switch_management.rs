@@ -85,7 +85,7 @@ fn incident(rig: &mut Rig, port: u16, code: u8) {
 }
 
 #[test]
-fn a_registration_needs_a_session_and_ends_with_it() {
+fn a_registration_needs_a_session_and_ends_with_the_fabric_login() {
     let mut rig = Rig::new(config(1, open()));
     let me = rig.flogi(1, 0x110);
     let login_required = LsRjt::new(LsRjtReason::UNABLE, LsRjtExplanation::N_PORT_LOGIN_REQUIRED);
@@ -95,13 +95,17 @@ fn a_registration_needs_a_session_and_ends_with_it() {
     assert_eq!(lirr(&mut rig, me, 3), Err(wrong));
     let unknown_format = rig.ask_els(1, me, SERVER, Els::Lirr { function: registration::ALWAYS, format: 0x77 });
     assert_eq!(unknown_format, Err(LsRjt::new(LsRjtReason::UNABLE, LsRjtExplanation::NOT_SUPPORTED)));
-    let endings: [fn(&mut Rig, FcId); 5] = [
+    let logo = |rig: &mut Rig, me, from| {
+        let logo = sanloom_wire::els::Logo { port_id: me, port_name: Wwpn(0x110) };
+        assert_eq!(rig.ask_els(1, me, from, Els::Logo(logo)), Ok(LsAcc::Empty));
+    };
+    // The end of the session is not that of the registration.
+    assert_eq!(lirr(&mut rig, me, registration::ALWAYS), Ok(LsAcc::Empty));
+    logo(&mut rig, me, SERVER);
+    incident(&mut rig, 1, code::BIT_ERROR_RATE);
+    assert_eq!(told_and_answered(&mut rig), [me]);
+    let endings: [fn(&mut Rig, FcId); 3] = [
         |rig, me| assert_eq!(lirr(rig, me, registration::CLEAR), Ok(LsAcc::Empty)),
-        |rig, me| {
-            let logo = sanloom_wire::els::Logo { port_id: me, port_name: Wwpn(0x110) };
-            assert_eq!(rig.ask_els(1, me, SERVER, Els::Logo(logo)), Ok(LsAcc::Empty));
-        },
-        |rig, me| rig.plogi_to(me, SERVER),
         |rig, _| _ = rig.flogi_again(1, 0x110),
         |rig, _| _ = rig.flogi(1, 0x110),
     ];

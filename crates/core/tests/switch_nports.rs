@@ -164,7 +164,7 @@ impl World {
                         self.post(Event::Peer { from: n, to, update });
                     }
                 }
-                switch::Output::Persist { .. } => {}
+                switch::Output::Persist { .. } | switch::Output::ChangeZones { .. } => {}
             }
         }
     }

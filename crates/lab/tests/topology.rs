@@ -144,3 +144,32 @@ fn traffic_that_stays_at_its_edge_does_not_load_isls() {
     // The ISL and the other switch are no single points of failure for anybody.
     assert!(report.single_points.iter().all(|p| p.name != "ISL1"));
 }
+
+#[test]
+fn the_report_counts_costs_as_the_switches_do() {
+    // From edge1 to edge2 straight on over 2GFC, or round by a core over 16GFC; and a trunk that one rule adds up.
+    let lab = |cost: &str| {
+        let text = format!(
+            "[switch.\"*\"]\nfabric = {{ cost = \"{cost}\" }}\n[switch.\"edge{{1..2}}\"]\n[switch.core]\n[host.h]\n[storage.d]\n\
+            [[link]]\nfrom = \"h\"\nto = \"edge1\"\n[[link]]\nfrom = \"d\"\nto = \"edge2\"\n\
+            [[isl]]\nfrom = \"edge1\"\nto = \"edge2\"\nrate = \"2GFC\"\n\
+            [[isl]]\nfrom = \"edge{{1..2}}\"\nto = \"core\"\nrate = \"16GFC\"\n"
+        );
+        Report::of(&sanloom_lab::load("x.toml", &text, &[]).unwrap().lab)
+    };
+    // Standard: 500 straight on, 62 + 62 by the core. Brocade: 500 each, so straight on.
+    assert_eq!([lab("standard"), lab("brocade")].map(|report| report.paths[0].links), [4, 3]);
+}
+
+#[test]
+fn a_rule_at_one_end_counts_for_the_way_out_of_it() {
+    // Only edge1 counts as Brocade does: its own way is straight on, the way back goes by the core.
+    let text = "[switch.edge1]\nfabric = { cost = \"brocade\" }\n[switch.edge2]\n[switch.core]\n[host.h]\n[storage.d]\n\
+        [[link]]\nfrom = \"h\"\nto = \"edge1\"\n[[link]]\nfrom = \"d\"\nto = \"edge2\"\n\
+        [[isl]]\nfrom = \"edge1\"\nto = \"edge2\"\nrate = \"2GFC\"\n\
+        [[isl]]\nfrom = \"edge{1..2}\"\nto = \"core\"\nrate = \"16GFC\"\n";
+    let report = Report::of(&sanloom_lab::load("x.toml", text, &[]).unwrap().lab);
+    let loaded: Vec<[bool; 2]> =
+        report.isl_groups.iter().map(|group| group.behind_bytes_per_s.map(|b| b > 0.0)).collect();
+    assert_eq!(loaded.iter().flatten().filter(|used| **used).count(), 3, "{loaded:?}");
+}

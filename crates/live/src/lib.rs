@@ -5,6 +5,7 @@
 
 pub mod capture;
 pub mod clock;
+pub mod control;
 pub mod frame;
 pub mod initiator;
 pub mod nbd;

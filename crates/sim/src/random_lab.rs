@@ -73,6 +73,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::Open },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
+        zone_fabrics: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),

@@ -168,6 +168,7 @@ fn build(case: &Case) -> Both {
             processor: None,
             policy: Default::default(),
             joining: Default::default(),
+            virtual_fabric: None,
         };
         bundle_of[number].resize(usize::from(config.ports), None);
         let first_of = |bundle: u16| bundle_of[number].iter().position(|&b| b == Some(bundle)).unwrap();

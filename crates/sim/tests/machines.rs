@@ -174,3 +174,25 @@ fn the_log_shows_the_steps_of_every_login() {
         ]
     );
 }
+
+/// Reports of link incidents that the switches sent, and that the machines took.
+fn incident_reports(more: &str) -> (u64, u64) {
+    let finished = simulate(&machines("login = \"npiv\"", more), &Options::default(), &mut Blind);
+    check(&finished);
+    let sent = finished.results.switches.iter().map(|switch| switch.incident_reports_sent).sum();
+    let taken = finished.world.nodes.iter().map(|node| node.login.counters().incident_reports).sum();
+    (sent, taken)
+}
+
+/// Document 000 has machines register for link incidents: they hear of links between switches that fail or lose credits.
+#[test]
+fn machines_hear_of_a_link_between_switches_that_fails_or_is_reset() {
+    assert_eq!(incident_reports(""), (0, 0));
+    let down = "[[fault]]\nat = \"100ms\"\nuntil = \"150ms\"\nkind = \"link-down\"\nlink = \"ISL\"";
+    assert_eq!(incident_reports(down), (6, 6));
+    let withheld =
+        "[[fault]]\nat = \"20ms\"\nuntil = \"100ms\"\nkind = \"withheld-credits\"\nlink = \"ISL\"\nend = \"sw2\"
+        [timers]\ne_d_tov = \"30ms\"\nr_a_tov = \"100ms\"";
+    let (sent, taken) = incident_reports(withheld);
+    assert!(sent >= 6 && taken == sent, "{sent} sent, {taken} taken");
+}

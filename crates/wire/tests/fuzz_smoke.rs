@@ -36,6 +36,21 @@ fn seeds() -> Vec<Vec<u8>> {
         }
     }
     seeds.extend(nbd_samples::all().into_iter().map(|(_, unit)| unit.bytes()));
+    for file in [include_str!("golden/fip.txt"), include_str!("golden/frames.txt")] {
+        for line in file.lines().filter(|line| !line.starts_with('#')) {
+            let digits = line.split_once(' ').expect("label and bytes").1;
+            let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex");
+            let frame: Vec<u8> = (0..digits.len()).step_by(2).map(byte).collect();
+            seeds.push(frame[14..].to_vec());
+            seeds.push(frame);
+        }
+    }
+    // Chassis, port, time to live, ETS, PFC, application priorities.
+    let mut lldpdu = vec![0x02, 7, 4, 2, 0, 0, 0, 0, 1, 0x04, 5, 5, b'e', b't', b'h', b'0', 0x06, 2, 0, 120];
+    lldpdu.extend([&[0xfe, 25, 0, 0x80, 0xc2, 9][..], &[0; 21]].concat());
+    lldpdu
+        .extend([0xfe, 6, 0, 0x80, 0xc2, 11, 0x88, 8, 0xfe, 11, 0, 0x80, 0xc2, 12, 0, 0x61, 0x89, 6, 0x61, 0x89, 0x14]);
+    seeds.push(lldpdu);
     seeds
 }
 

@@ -77,6 +77,8 @@ pub struct SwitchResult {
     pub name_server_requests: u64,
     /// RSCNs sent, over the whole run.
     pub rscns_sent: u64,
+    /// Link incident reports (RLIR) sent to those who registered for them, over the whole run.
+    pub incident_reports_sent: u64,
     /// Ports isolated from a neighbouring switch, at the end of the run.
     pub isolated_ports: u64,
     /// Frames discarded here, by reason.

@@ -15,6 +15,12 @@ pub struct SwitchView {
 pub struct SwitchRow {
     /// Its name in the lab.
     pub switch: String,
+    /// The chassis that it is a virtual fabric of, absent for a box of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chassis: Option<String>,
+    /// The virtual fabric (VF_ID), absent for a box of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vf_id: Option<u16>,
     /// Name of the switch, eight bytes.
     pub switch_name: String,
     /// It runs: not in the middle of a restart.

@@ -4,6 +4,7 @@
 //! administrator types (ports as `edge1:3`), addresses six hexadecimal digits, names of ports and nodes eight bytes with
 //! colons. Lists are sorted as their documentation says, so two views of one state are equal.
 
+pub mod build;
 mod fabric;
 mod port;
 mod zone;

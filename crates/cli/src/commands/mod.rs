@@ -1,11 +1,13 @@
 //! The commands, one in each file: parse, call, print.
 
 pub mod bench;
+pub mod capture;
 pub mod check;
 pub mod completions;
 pub mod fabric;
 pub mod fipvlan;
 pub mod initiator;
+pub mod port;
 pub mod reference;
 pub mod reproduce;
 pub mod show;
@@ -32,6 +34,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Up(args) => up::run(args),
         Command::Initiator(args) => initiator::run(args),
         Command::Fipvlan(args) => fipvlan::run(args),
+        Command::Port(args) => port::run(args),
+        Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),

@@ -2,10 +2,13 @@
 
 use crate::exit::Failure;
 use crate::input::{self, LabFile};
+use crate::instance;
 use crate::output;
 use crate::report::terminal::view;
 use crate::report::{file, json};
 use crate::run;
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::view::View;
 use sanloom_core::config::{Lab, Picos};
 use sanloom_lab::Override;
 use sanloom_sim::view::{self as tables, Which};
@@ -29,6 +32,9 @@ pub struct Args {
     /// Set a value of the lab from outside, for example `run.seed=3`
     #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
     set: Vec<Override>,
+    /// Ask the running instance of the lab (`sanloom up`) instead of simulating it
+    #[arg(long, conflicts_with = "at")]
+    live: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -61,11 +67,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let loaded = input::load(&args.file, &args.set)?;
     let lab = Arc::new(loaded.lab);
     let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
-    let world = run::world_at(&lab, args.at)?;
-    let view = tables::of(&world, args.what.which(), on);
+    let view =
+        if args.live { live(&lab, args)? } else { tables::of(&run::world_at(&lab, args.at)?, args.what.which(), on) };
     match args.json {
         true => output::written(file::stdout(|out| json::write_value(out, &view))),
         false => output::print(&view::render(&view, output::width())),
+    }
+}
+
+/// The table of the running instance. Of a lab whose switches run alone, `--switch` says which is asked.
+fn live(lab: &Lab, args: &Args) -> Result<View, Failure> {
+    let request = Request::Show { table: args.what.which(), switch: args.switch.clone() };
+    match instance::ask(lab, args.switch.as_deref(), &request)? {
+        Answer::View(view) => Ok(view),
+        Answer::Failed { reason } => Err(Failure::usage(reason)),
+        _ => Err(Failure::protocol("the instance answered something else than a table")),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::output;
 use sanloom_core::config::{Carrier, Lab, Node};
 use sanloom_lab::Override;
+use sanloom_live::control::Control;
 use sanloom_live::runtime::plan::{Options, Places};
 use sanloom_live::runtime::{Runtime, UpError};
 use std::fs::File;
@@ -62,11 +63,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for (link, file) in &args.capture {
         runtime.capture(link, file).map_err(failure)?;
     }
+    let path = Places::of(&runtime.lab).control(args.switch.as_deref());
+    let control = Control::listen(&path).map_err(|error| failure(error.into()))?;
     if let Some(number) = args.ready_fd {
         say_ready(number)?;
     }
     tracing::info!(lab = runtime.lab.name, ports = runtime.ports.len(), "up");
-    let outcome = runtime.run(None, |_| !interrupt::requested());
+    let outcome = runtime.run(Some(control.bell()), |runtime| runtime.answer(&control) && !interrupt::requested());
     runtime.shut_down();
     tracing::info!("down");
     outcome.map_err(failure)

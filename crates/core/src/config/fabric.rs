@@ -2,6 +2,7 @@
 
 use super::joining::Joining;
 use super::units::{LineRate, Picos};
+use super::virtual_fabric::VirtualFabric;
 use crate::switch::Policy;
 
 /// A node of the lab, by index into [`super::Lab`].
@@ -40,6 +41,8 @@ pub struct Switch {
     pub policy: Policy,
     /// What an administrator decides about links to other switches.
     pub joining: Joining,
+    /// The switch is one of several in a chassis; `None`: it is a box of its own.
+    pub virtual_fabric: Option<VirtualFabric>,
 }
 
 /// What the services of a switch cost its processor. A request takes the sum of what was counted for it.

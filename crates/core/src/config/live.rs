@@ -75,13 +75,11 @@ pub struct Fcoe {
     pub keep_alive: Picos,
     /// Last byte of the FC-MAP, behind 0E:FC.
     pub fc_map: u8,
-    /// Number of the virtual fabric that it advertises.
-    pub virtual_fabric: u16,
 }
 
 impl Default for Fcoe {
     fn default() -> Fcoe {
-        Fcoe { priority: 128, keep_alive: Picos::from_secs(8), fc_map: 0, virtual_fabric: 0 }
+        Fcoe { priority: 128, keep_alive: Picos::from_secs(8), fc_map: 0 }
     }
 }
 

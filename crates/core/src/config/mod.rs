@@ -12,6 +12,7 @@ mod node;
 mod problem;
 mod units;
 mod validate;
+mod virtual_fabric;
 mod workload;
 mod zoning;
 
@@ -29,10 +30,12 @@ pub use node::{
 pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
+pub use virtual_fabric::{MAX_VF_ID, VirtualFabric};
 pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
 pub use zoning::{BadZoneMember, Zone, ZoneDefault, ZoneMember, ZonePolicy, Zoning};
 
 use crate::zoning::ZoneDatabase;
+use std::collections::BTreeMap;
 
 /// A whole lab: one storage area network, what it is asked to do, and what happens to it.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,6 +62,8 @@ pub struct Lab {
     pub zone_database: ZoneDatabase,
     /// How large the zone database may become, and what it merges with.
     pub zone_policy: ZonePolicy,
+    /// Zones that are of one virtual fabric (VF_ID) alone, by name.
+    pub zone_fabrics: BTreeMap<String, u16>,
     /// Streams of requests.
     pub workloads: Vec<Workload>,
     /// What goes wrong, sorted by time.

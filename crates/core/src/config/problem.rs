@@ -89,6 +89,14 @@ problem_kinds! {
     BadLink = "bad-link",
     /// Links of one bundle that differ in rate or ends.
     BadBundle = "bad-bundle",
+    /// Two switches of one chassis have the same virtual fabric.
+    DuplicateFabric = "duplicate-virtual-fabric",
+    /// A port of a chassis that two virtual fabrics have.
+    PortInTwoFabrics = "port-in-two-fabrics",
+    /// A link or a zone that would join virtual fabrics.
+    AcrossFabrics = "across-virtual-fabrics",
+    /// A virtual fabric that no switch is of.
+    UnknownFabric = "unknown-virtual-fabric",
     /// More nodes or links than sanloom handles.
     TooLarge = "too-large",
     /// A number outside its range.

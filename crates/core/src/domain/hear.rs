@@ -1,7 +1,7 @@
 //! What neighbours say: requests, and EFP of either kind.
 
 use super::rebuild::Kind;
-use super::{Claim, DomainManager, FLOOD_DELAY, MAX_DOMAIN, Phase};
+use super::{Claim, DomainManager, FLOOD_DELAY, MAX_DOMAIN, NEVER_PRINCIPAL, Phase};
 use crate::ils::{Peer, Request};
 use crate::isolation::Isolation;
 use crate::time::Instant;
@@ -67,13 +67,18 @@ impl DomainManager {
     }
 
     /// A neighbour with a worse principal, or none yet, adopts ours and says so. If it does not, it is asked, and may say
-    /// why: or that it did long ago, and what we heard was a repetition older than its accept. An invitation goes first.
+    /// why: or that it did long ago, and what we heard was a repetition older than its accept. An invitation goes first. Our own
+    /// principal that calls itself none has isolated the link, and says why when it is asked.
     pub(super) fn expect_adoption(&mut self, now: Instant, port: u16) {
         let (joined, claim, is_upstream) = (self.phase == Phase::Joined, self.claim, self.upstream == Some(port));
         let again_at = now + self.patience();
         if let Some(link) = self.links.get_mut(&port)
             && let Some(heard) = link.heard.filter(|heard| joined && *heard > claim)
-            && if heard.proposed { !link.invite || is_upstream } else { heard.name != claim.name }
+            && if heard.proposed {
+                !link.invite || is_upstream
+            } else {
+                heard.name != claim.name || heard.priority == NEVER_PRINCIPAL
+            }
         {
             link.dirty = true;
             link.not_before = again_at;

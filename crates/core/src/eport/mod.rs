@@ -18,6 +18,10 @@
 //! An ELP that comes again soon after the link went up is the same one, whose accept was lost, and is accepted again. Any
 //! other says that the neighbour began anew: the link goes down and up.
 //!
+//! The end whose ELP was accepted sends ESC, to agree on FSPF as the routing protocol. It does not wait for the answer: an
+//! end that chooses another protocol, or says that it has none in common, isolates the link; one that does not know ESC, or
+//! never answers, is taken to route by FSPF as switches without ESC do.
+//!
 //! A port that is isolated for a reason of ELP, or because the other side isolated it, goes on listening: an ELP that fits
 //! brings the link up. Isolated for any other reason, it answers with that reason until somebody says [`Input::Retry`] or
 //! the link goes down.
@@ -148,10 +152,10 @@ pub struct EPort {
     state: State,
     /// Index of the flow control mode that our requests offer.
     mode: usize,
-    /// The request of ours that counts; answers to others come too late.
+    /// The request of ours that counts, ELP until the link is up and ESC from then on; answers to others come too late.
     asked: Option<u32>,
     next_tag: u32,
-    /// When to send ELP again.
+    /// When to send it again.
     again_at: Option<Instant>,
     /// The parameters that brought the link up, and until when their repetition is one.
     agreed: Option<(Elp, Instant)>,
@@ -187,7 +191,10 @@ impl EPort {
             Input::Outcome { tag, outcome } => self.outcome(now, tag, outcome),
             Input::Timeout => {
                 if self.again_at.is_some_and(|at| at <= now) {
-                    self.begin();
+                    match self.state {
+                        State::Up(_) => self.offer_protocol(),
+                        _ => self.begin(),
+                    }
                 }
             }
             Input::Isolate(reason) => {
@@ -234,12 +241,23 @@ impl EPort {
         let Some(flow_control) = self.config.flow_control.get(self.mode).copied() else {
             return self.isolate(Isolation::FlowControl);
         };
+        let elp = self.parameters(flow_control);
+        self.request_answer(SwIls::Elp(Box::new(elp)));
+    }
+
+    /// Sends ESC: our only protocol.
+    fn offer_protocol(&mut self) {
+        let vendor = self.config.vendor;
+        let protocols = vec![EscProtocol { vendor, id: EscProtocol::FSPF }];
+        self.request_answer(SwIls::Esc(Esc { vendor, protocols }));
+    }
+
+    fn request_answer(&mut self, request: SwIls) {
         let tag = self.next_tag;
         self.next_tag = self.next_tag.wrapping_add(1);
         self.asked = Some(tag);
         self.again_at = None;
-        let message = SwIls::Elp(Box::new(self.parameters(flow_control))).into();
-        self.send(Send::Request { to: Peer::Link(self.config.port), message, tag });
+        self.send(Send::Request { to: Peer::Link(self.config.port), message: request.into(), tag });
     }
 
     /// The link is gone.
@@ -323,6 +341,9 @@ impl EPort {
             return;
         }
         self.asked = None;
+        if matches!(self.state, State::Up(_)) {
+            return self.protocol_chosen(now, outcome);
+        }
         let Outcome::Answered(Message::SwIls(answer)) = outcome else {
             self.again_at = Some(now + self.config.retry);
             return;
@@ -331,6 +352,7 @@ impl EPort {
             SwIls::SwAcc(SwAcc::Elp(elp)) => match self.judge(&elp) {
                 Offer::Fits(neighbour) if self.config.flow_control.get(self.mode) == Some(&elp.flow_control) => {
                     self.up(now, *elp, neighbour);
+                    self.offer_protocol();
                 }
                 Offer::Fits(_) => self.isolate(Isolation::FlowControl),
                 Offer::Not(reason) => self.isolate(reason),
@@ -353,6 +375,23 @@ impl EPort {
         self.agreed = Some((elp, now + self.config.r_a_tov));
         self.state = State::Up(neighbour);
         self.outputs.push_back(Output::Up(neighbour));
+    }
+
+    /// How our ESC ended.
+    fn protocol_chosen(&mut self, now: Instant, outcome: Outcome) {
+        let Outcome::Answered(Message::SwIls(answer)) = outcome else { return };
+        match *answer {
+            SwIls::SwAcc(SwAcc::Esc(accept)) if accept.protocol.id != EscProtocol::FSPF => {
+                self.isolate(Isolation::EscMismatch);
+            }
+            SwIls::SwRjt(reject) if asks_for_patience(reject) => self.again_at = Some(now + self.config.retry),
+            // Whoever does not know ESC says so with another reason, and routes by FSPF.
+            SwIls::SwRjt(reject) if reject == Isolation::EscMismatch.reject() => self.isolate(Isolation::EscMismatch),
+            SwIls::SwRjt(reject) if reject.explanation == SwRjtExplanation::E_PORT_ISOLATED => {
+                self.isolate(Isolation::OtherSide);
+            }
+            _ => {}
+        }
     }
 
     /// ESC: the only routing protocol here is FSPF.

@@ -4,9 +4,10 @@ use super::hash::mix;
 
 /// Keys in an open-addressing table with linear probing, at most two thirds full.
 ///
-/// A membership test is one multiplication-based hash and, nearly always, one cache line. Removal shifts the following
-/// keys back, so that there are no tombstones and the table is the same whatever the history was. An empty set holds no
-/// memory, and a set that empties gives its memory back.
+/// A membership test is one multiplication-based hash and, nearly always, one cache line. Keys that differ in their last
+/// three bits only have their homes in one line: a port that logs in is given permissions to neighbours by address, and
+/// these take two or three lines of a large table instead of one each. Removal shifts the following keys back, so that
+/// there are no tombstones. An empty set holds no memory, and a set that empties gives its memory back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeySet {
     /// Length zero or a power of two.
@@ -41,15 +42,15 @@ impl KeySet {
     /// Adds the key; false if it was there.
     pub(super) fn insert(&mut self, key: u64) -> bool {
         debug_assert!(key != FREE);
-        if self.contains(key) {
-            return false;
-        }
         if (self.len + 1) * 3 > self.slots.len() * 2 {
+            if self.contains(key) {
+                return false;
+            }
             self.resize((self.slots.len() * 2).max(SMALLEST));
         }
-        self.put(key);
-        self.len += 1;
-        true
+        let added = self.put(key);
+        self.len += usize::from(added);
+        added
     }
 
     /// Removes the key; false if it was not there.
@@ -105,13 +106,18 @@ impl KeySet {
         keys
     }
 
-    fn put(&mut self, key: u64) {
+    /// Puts a key where there is room for it; false if it was there.
+    fn put(&mut self, key: u64) -> bool {
         let mask = self.slots.len() - 1;
         let mut at = home(key, mask);
         while self.slots[at] != FREE {
+            if self.slots[at] == key {
+                return false;
+            }
             at = (at + 1) & mask;
         }
         self.slots[at] = key;
+        true
     }
 
     fn resize(&mut self, slots: usize) {
@@ -122,9 +128,14 @@ impl KeySet {
     }
 }
 
+/// Keys of a line, by their last bits.
+const LINE: u64 = 8;
+
 #[inline]
 fn home(key: u64, mask: usize) -> usize {
-    (mix(key) >> 32) as usize & mask
+    // All bits of the hash count, so that keys whose last bits are the same spread over the places of the lines.
+    let line = mix(key / LINE) >> 32;
+    (line ^ (key % LINE)) as usize & mask
 }
 
 #[cfg(test)]

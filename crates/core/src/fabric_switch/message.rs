@@ -19,6 +19,7 @@ impl FabricSwitch {
     pub(super) fn frame(&mut self, now: Instant, port: u16, frame: Frame) {
         let leader = self.config.leader(port);
         if !self.isls.contains_key(&leader) {
+            self.refresh_fabric_info(now, &frame);
             self.services.handle(now, switch::Input::Frame { port, frame });
             return;
         }

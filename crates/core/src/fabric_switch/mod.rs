@@ -23,13 +23,14 @@
 mod config;
 mod message;
 mod status;
+mod topology;
 mod wiring;
 
 pub use config::{FabricSwitchConfig, IslConfig};
 pub use status::{IslState, IslStatus};
 
 use crate::domain::{self, DomainManager};
-use crate::eport::{self, EPort};
+use crate::eport::{self, EPort, Neighbour};
 use crate::fabric::{FibDelta, Leg};
 use crate::fspf::{self, Fspf};
 use crate::ils::{Due, Exchanges, Outcome, Peer};
@@ -62,6 +63,14 @@ pub enum Input {
         port: u16,
         /// The message, whole.
         frame: Frame,
+    },
+    /// Something happened to the link of a port that those who registered for link incidents are to hear of. One that takes the
+    /// link down comes before its [`PortDown`](Input::PortDown), while the switch knows who was there.
+    Incident {
+        /// The port.
+        port: u16,
+        /// What happened (see [`link_incident::code`](sanloom_wire::els::link_incident::code)).
+        code: u8,
     },
     /// The operator wants the zones of the fabric changed.
     ChangeZones {
@@ -153,6 +162,13 @@ enum Asker {
     Names,
 }
 
+/// Who asked for a change of zones, with the tag that it gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Requester {
+    Operator(u32),
+    NPort(u32),
+}
+
 /// The machines of one switch. See the [module](self).
 #[derive(Debug)]
 pub struct FabricSwitch {
@@ -168,8 +184,13 @@ pub struct FabricSwitch {
     legs: BTreeMap<u8, Vec<Leg>>,
     /// A port elsewhere whose name the next own object has.
     superseded: Option<FcId>,
+    /// Changes of zones that have not ended, by the tag that the zone server knows.
+    changes: BTreeMap<u32, Requester>,
+    next_change: u32,
     principal: Option<Wwnn>,
     members: Vec<(u8, Wwnn)>,
+    /// The fabric configuration server does not know the latest of the other switches.
+    info_is_old: bool,
     outputs: VecDeque<Output>,
     /// Messages of other switches that nobody took.
     discarded: u64,
@@ -182,7 +203,7 @@ struct Isl {
     /// Its ports that have light.
     members: BTreeSet<u16>,
     machine: EPort,
-    neighbour: Option<Wwnn>,
+    neighbour: Option<Neighbour>,
     /// Frames of others may pass.
     open: bool,
     /// The zone server had it isolated, and still talks to the neighbour about the reason.
@@ -202,13 +223,18 @@ impl FabricSwitch {
             exchanges: Exchanges::new(config.services.e_d_tov),
             legs: BTreeMap::new(),
             superseded: None,
+            changes: BTreeMap::new(),
+            next_change: 0,
             principal: None,
             members: Vec::new(),
+            info_is_old: true,
             outputs: VecDeque::new(),
             discarded: 0,
             next_notice: 0,
             config,
         };
+        let database = switch.config.zones.supported.then(|| switch.zones.database().clone());
+        switch.services.handle(now, switch::Input::ZoneDatabase(database));
         switch.settle(now);
         switch
     }
@@ -226,7 +252,8 @@ impl FabricSwitch {
                 self.services.handle(now, switch::Input::PortDown { port });
             }
             Input::Frame { port, frame } => self.frame(now, port, frame),
-            Input::ChangeZones { tag, change } => self.zones.handle(now, server::Input::Change { tag, change }),
+            Input::Incident { port, code } => self.services.handle(now, switch::Input::Incident { port, code }),
+            Input::ChangeZones { tag, change } => self.change_zones(now, Requester::Operator(tag), change),
             Input::Retry { port } => {
                 let leader = self.config.leader(port);
                 if let Some(isl) = self.isls.get_mut(&leader) {
@@ -299,6 +326,22 @@ impl FabricSwitch {
             Asker::Zones => self.zones.handle(now, server::Input::Outcome { tag, outcome }),
             Asker::Paths => {}
             Asker::Names => self.names.handle(now, names::Input::Outcome { tag, outcome }),
+        }
+    }
+
+    fn change_zones(&mut self, now: Instant, requester: Requester, change: ZoneChange) {
+        let tag = self.next_change;
+        self.next_change = tag.wrapping_add(1);
+        self.changes.insert(tag, requester);
+        self.zones.handle(now, server::Input::Change { tag, change });
+    }
+
+    /// A change of zones has ended: told to who asked.
+    fn zones_changed(&mut self, now: Instant, tag: u32, result: Result<(), Vec<ChangeFailure>>) {
+        match self.changes.remove(&tag) {
+            Some(Requester::Operator(tag)) => self.event(Event::ZonesChanged { tag, result }),
+            Some(Requester::NPort(tag)) => self.services.handle(now, switch::Input::ZonesChanged { tag, result }),
+            None => {}
         }
     }
 

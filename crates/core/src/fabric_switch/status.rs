@@ -77,7 +77,7 @@ impl FabricSwitch {
                 _ if isl.open => IslState::Up,
                 _ => IslState::Initialising,
             },
-            neighbour: isl.neighbour,
+            neighbour: isl.neighbour.map(|neighbour| neighbour.switch_name),
             cost: self.cost(port),
         })
     }

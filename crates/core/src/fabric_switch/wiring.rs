@@ -1,6 +1,6 @@
 //! What each machine of a switch says, carried to the next one.
 
-use super::{Asker, Event, FabricSwitch, Output};
+use super::{Asker, Event, FabricSwitch, Output, Requester};
 use crate::domain;
 use crate::eport;
 use crate::fabric::{Leg, ZoneSet};
@@ -17,13 +17,11 @@ impl FabricSwitch {
     /// Carries outputs until no machine has any.
     pub(super) fn settle(&mut self, now: Instant) {
         loop {
-            let moved = self.settle_ports(now)
-                | self.settle_domains(now)
-                | self.settle_zones(now)
-                | self.settle_paths(now)
-                | self.settle_names(now)
-                | self.settle_services(now);
-            if !moved {
+            let others =
+                self.settle_ports(now) | self.settle_domains(now) | self.settle_paths(now) | self.settle_names(now);
+            self.info_is_old |= others;
+            let own = self.settle_zones(now) | self.settle_services(now);
+            if !others && !own {
                 return;
             }
         }
@@ -45,7 +43,6 @@ impl FabricSwitch {
         match output {
             eport::Output::Send(send) => self.send(now, Asker::EPort(port), send),
             eport::Output::Up(neighbour) => {
-                let neighbour = neighbour.switch_name;
                 if let Some(isl) = self.isls.get_mut(&port) {
                     isl.neighbour = Some(neighbour);
                     if std::mem::take(&mut isl.zones_differ) {
@@ -53,6 +50,7 @@ impl FabricSwitch {
                         self.zones.handle(now, server::Input::LinkDown { port });
                     }
                 }
+                let neighbour = neighbour.switch_name;
                 self.domains.handle(now, domain::Input::LinkUp { port, neighbour });
             }
             eport::Output::Down => {
@@ -89,7 +87,7 @@ impl FabricSwitch {
                     self.tell_zones(now);
                 }
                 domain::Output::LinkReady { port } => {
-                    if let Some(neighbour) = self.isls.get(&port).and_then(|isl| isl.neighbour) {
+                    if let Some(neighbour) = self.neighbour_name(port) {
                         self.zones.handle(now, server::Input::LinkUp { port, neighbour });
                     }
                 }
@@ -100,6 +98,10 @@ impl FabricSwitch {
         moved
     }
 
+    fn neighbour_name(&self, port: u16) -> Option<Wwnn> {
+        self.isls.get(&port)?.neighbour.map(|neighbour| neighbour.switch_name)
+    }
+
     fn settle_zones(&mut self, now: Instant) -> bool {
         let mut moved = false;
         while let Some(output) = self.zones.poll_output() {
@@ -107,6 +109,7 @@ impl FabricSwitch {
             match output {
                 server::Output::Send(send) => self.send(now, Asker::Zones, send),
                 server::Output::Changed { database, effective } => {
+                    self.services.handle(now, switch::Input::ZoneDatabase(Some(database.clone())));
                     if effective {
                         let zones = Arc::new(ZoneSet::new(&database.zoning()));
                         self.services.handle(now, switch::Input::Zoning(zones));
@@ -119,7 +122,7 @@ impl FabricSwitch {
                     }
                     self.isolate(now, port, Isolation::ZoneMerge { conflict: failure.to_string() });
                 }
-                server::Output::ChangeDone { tag, result } => self.event(Event::ZonesChanged { tag, result }),
+                server::Output::ChangeDone { tag, result } => self.zones_changed(now, tag, result),
             }
         }
         moved
@@ -128,7 +131,7 @@ impl FabricSwitch {
     /// The link may carry traffic: paths over it are looked for.
     fn open(&mut self, now: Instant, port: u16) {
         let Some(isl) = self.isls.get_mut(&port) else { return };
-        let Some(neighbour) = isl.neighbour else { return };
+        let Some(neighbour) = isl.neighbour.map(|neighbour| neighbour.switch_name) else { return };
         let first = !std::mem::replace(&mut isl.open, true);
         if first {
             self.use_ports(now, port, PortKind::E);
@@ -216,6 +219,9 @@ impl FabricSwitch {
                     self.outputs.push_back(Output::Persist { port_name, port_id });
                 }
                 switch::Output::Peer(update) => self.tell_names(now, update),
+                switch::Output::ChangeZones { tag, change } => {
+                    self.change_zones(now, Requester::NPort(tag), change);
+                }
             }
         }
         moved

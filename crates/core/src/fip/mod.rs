@@ -19,6 +19,7 @@
 //! | [`fcf::Fcf`] | the controller of a switch's Ethernet port in one VLAN: virtual F_Ports and E_Ports |
 //! | [`enode::Enode`] | the controller of a host's Ethernet port in one VLAN: finds an FCF and logs in to it |
 //! | [`vlan::VlanResponder`] | what answers VLAN requests where a port has no FCF in the untagged frames |
+//! | [`vn2vn::Vn2vn`] | a station of a segment without FCF |
 //!
 //! None of them sees a data frame: drivers ask [`Bindings`] for each and count what it refuses.
 
@@ -29,6 +30,7 @@ pub mod enode;
 pub mod fcf;
 mod jitter;
 pub mod vlan;
+pub mod vn2vn;
 
 pub use advertisement::Advertisement;
 pub use bindings::{BindingChange, Bindings, Ingress};

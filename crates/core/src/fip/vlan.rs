@@ -1,4 +1,4 @@
-//! VLAN discovery at the FCF's end: [`VlanResponder`].
+//! VLAN discovery at the end that knows: [`VlanResponder`].
 
 use sanloom_wire::ether::{MAX_VLAN, MacAddr};
 use sanloom_wire::fip::{Descriptor, Fip, FipFrame, Operation, flag};
@@ -9,25 +9,36 @@ use sanloom_wire::fip::{Descriptor, Fip, FipFrame, Operation, flag};
 pub struct VlanResponder {
     mac: MacAddr,
     vlans: Vec<u16>,
+    /// Whom requests go to, and what answers them.
+    group: MacAddr,
+    notification: Operation,
+    flags: u16,
 }
 
 impl VlanResponder {
     /// Names these VLANs, 1 to 4094 each, in this order; without any it stays silent.
     pub fn new(mac: MacAddr, vlans: Vec<u16>) -> VlanResponder {
         debug_assert!(vlans.iter().all(|vlan| (1..=MAX_VLAN).contains(vlan)));
-        VlanResponder { mac, vlans }
+        let (group, notification) = (MacAddr::ALL_FCFS, Operation::VLAN_NOTIFICATION);
+        VlanResponder { mac, vlans, group, notification, flags: flag::FCF }
+    }
+
+    /// For a station of a segment without FCF: names the VLANs that carry VN2VN.
+    pub fn vn2vn(mac: MacAddr, vlans: Vec<u16>) -> VlanResponder {
+        let (group, notification) = (MacAddr::ALL_VN2VN_ENODES, Operation::VN2VN_VLAN_NOTIFICATION);
+        VlanResponder { group, notification, flags: 0, ..VlanResponder::new(mac, vlans) }
     }
 
     /// The answer to a packet, if it is a VLAN request of an ENode that says where the answer goes.
     pub fn answer(&self, to: MacAddr, packet: &Fip) -> Option<FipFrame> {
-        let for_us = to == MacAddr::ALL_FCFS || to == self.mac;
+        let for_us = to == self.group || to == self.mac;
         if packet.operation != Operation::VLAN_REQUEST || packet.has(flag::FCF) || !for_us || self.vlans.is_empty() {
             return None;
         }
         let asker = packet.mac().filter(|mac| mac.is_station())?;
         let vlans = self.vlans.iter().map(|vlan| Descriptor::Vlan(*vlan));
         let descriptors = std::iter::once(Descriptor::Mac(self.mac)).chain(vlans).collect();
-        let packet = Fip { operation: Operation::VLAN_NOTIFICATION, flags: flag::FCF, descriptors };
+        let packet = Fip { operation: self.notification, flags: self.flags, descriptors };
         Some(FipFrame { to: asker, from: self.mac, padded_bytes: 0, packet })
     }
 }

@@ -216,7 +216,7 @@ pub struct Fspf {
     incarnation: Option<Incarnation>,
     announcements: Bucket,
     announced_at: Option<Instant>,
-    routes: Vec<Vec<Leg>>,
+    routes: BTreeMap<u8, Vec<Leg>>,
     alarms: Alarms<Alarm>,
     outputs: VecDeque<Output>,
     counters: FspfCounters,
@@ -236,7 +236,7 @@ impl Fspf {
             incarnation: Some(Incarnation::FIRST),
             announcements: Bucket::full(ANNOUNCEMENTS),
             announced_at: None,
-            routes: vec![Vec::new(); usize::from(u8::MAX) + 1],
+            routes: BTreeMap::new(),
             alarms: Alarms::new(),
             outputs: VecDeque::new(),
             counters: FspfCounters::default(),
@@ -292,7 +292,7 @@ impl Fspf {
 
     /// The reachable domains and their legs, sorted by domain: the sum of all [`Output::Routes`].
     pub fn routes(&self) -> impl Iterator<Item = (u8, &[Leg])> {
-        (0..=u8::MAX).zip(&self.routes).filter(|(_, legs)| !legs.is_empty()).map(|(domain, legs)| (domain, &legs[..]))
+        self.routes.iter().map(|(domain, legs)| (*domain, &legs[..]))
     }
 
     fn set_domain(&mut self, now: Instant, domain: Option<u8>) {
@@ -314,7 +314,7 @@ impl Fspf {
         self.incarnation = Some(Incarnation::FIRST);
         self.announcements = Bucket::full(ANNOUNCEMENTS);
         self.announced_at = None;
-        self.take_routes(vec![Vec::new(); self.routes.len()]);
+        self.take_routes(vec![Vec::new(); usize::from(u8::MAX) + 1]);
         self.domain = domain;
         self.announce(now);
         ports.into_iter().for_each(|port| self.send_hello(now, port));
@@ -514,9 +514,15 @@ impl Fspf {
     }
 
     fn take_routes(&mut self, routes: Vec<Vec<Leg>>) {
-        let old = std::mem::replace(&mut self.routes, routes);
-        let changed = (0..=u8::MAX).zip(&self.routes).zip(old).filter(|((_, new), old)| *new != old);
-        let changed: Vec<_> = changed.map(|((domain, legs), _)| (domain, legs.clone())).collect();
+        let before = |domain: &u8| self.routes.get(domain).map_or(&[][..], |legs| &legs[..]);
+        let changed = (0..=u8::MAX).zip(routes).filter(|(domain, legs)| before(domain) != legs);
+        let changed: Vec<(u8, Vec<Leg>)> = changed.collect();
+        for (domain, legs) in &changed {
+            match legs.is_empty() {
+                true => self.routes.remove(domain),
+                false => self.routes.insert(*domain, legs.clone()),
+            };
+        }
         if !changed.is_empty() {
             self.outputs.push_back(Output::Routes(changed));
         }

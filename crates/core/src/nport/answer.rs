@@ -56,6 +56,10 @@ impl NPort {
                 self.on_rscn(now, &rscn);
                 Ok(LsAcc::Empty)
             }
+            Els::Rlir(_) if port_id == FcId::MANAGEMENT_SERVER => {
+                self.counters.incident_reports += 1;
+                Ok(LsAcc::Empty)
+            }
             Els::Logo(_) => {
                 self.on_logo(now, port_id);
                 Ok(LsAcc::Empty)
@@ -196,6 +200,7 @@ impl NPort {
 
     fn on_logo(&mut self, now: Instant, port_id: FcId) {
         match port_id {
+            _ if self.mesh && port_id.is_well_known() => {}
             _ if self.state == FabricState::Logo && port_id != FcId::F_PORT => {}
             FcId::F_PORT if self.state == FabricState::Logo => self.go_offline(),
             FcId::F_PORT => self.start_over(now),

@@ -241,8 +241,12 @@ impl NPort {
     /// A port that we said goodbye to has answered, or will not: after the last, the fabric's turn has come. Were it before,
     /// the answers could not reach us any more.
     pub(super) fn farewell_over(&mut self, now: Instant) {
-        if self.state == FabricState::Logo && self.flights.is_empty() {
-            self.enter(now, FabricState::Logo);
+        if self.state != FabricState::Logo || !self.flights.is_empty() {
+            return;
+        }
+        match self.mesh {
+            true => self.go_offline(),
+            false => self.enter(now, FabricState::Logo),
         }
     }
 

@@ -35,6 +35,7 @@ mod errors;
 mod fabric;
 mod flight;
 mod login;
+mod mesh;
 mod remote;
 mod rscn;
 
@@ -89,6 +90,23 @@ pub enum Input {
     /// Log out: LOGO to every remote port and to the F_Port; offline when the fabric has answered or has been asked three
     /// times. [`Input::LinkUp`] starts again.
     LogOut,
+    /// The segment has no fabric, and this is our address ([`crate::fip::vn2vn`]); in place of `LinkUp`.
+    Joined {
+        /// Our address.
+        port_id: FcId,
+    },
+    /// Another port of a segment without a fabric.
+    Neighbour {
+        /// Its address.
+        port_id: FcId,
+        /// Its name.
+        wwpn: Wwpn,
+    },
+    /// It is gone.
+    NeighbourGone {
+        /// Its address.
+        port_id: FcId,
+    },
     /// An ELS or CT message for us.
     Frame(Frame),
     /// Time has passed.
@@ -146,6 +164,8 @@ pub struct Counters {
     pub discoveries: u64,
     /// RSCN received.
     pub rscns: u64,
+    /// RLIR received: reports of incidents on links.
+    pub incident_reports: u64,
     /// Requests that nobody answered in time.
     pub timeouts: u64,
     /// Requests of ours that were rejected.
@@ -168,6 +188,8 @@ pub struct NPort {
     config: NPortConfig,
     state: FabricState,
     port_id: FcId,
+    /// The segment has no fabric.
+    mesh: bool,
     /// Largest data field that the fabric takes.
     fabric_receive_size_bytes: u16,
     /// The step of `state` is tried again then; nothing while its request is open.
@@ -192,6 +214,7 @@ impl NPort {
         NPort {
             state: FabricState::Offline,
             port_id: FcId::ZERO,
+            mesh: false,
             fabric_receive_size_bytes: config.receive_size_bytes,
             fabric_retry_at: None,
             fabric_tries: 0,
@@ -216,6 +239,9 @@ impl NPort {
             Input::LinkUp => {}
             Input::LinkDown => self.go_offline(),
             Input::LogOut => self.log_out_of_fabric(now),
+            Input::Joined { port_id } => self.join(port_id),
+            Input::Neighbour { port_id, wwpn } => self.meet(now, port_id, wwpn),
+            Input::NeighbourGone { port_id } => self.forget(port_id),
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Timeout => self.on_timeout(now),
         }
@@ -347,6 +373,7 @@ impl NPort {
     /// Every login is gone, without a word to anybody.
     fn lose_fabric(&mut self) {
         self.lose_remotes();
+        self.mesh = false;
         if self.port_id != FcId::ZERO {
             self.port_id = FcId::ZERO;
             self.outputs.push_back(Output::FabricDown);

@@ -11,6 +11,10 @@ impl NPort {
     /// are verified after the answer; an initiator that logged in to us is verified at once.
     pub(super) fn on_rscn(&mut self, now: Instant, rscn: &Rscn) {
         self.counters.rscns += 1;
+        if self.mesh {
+            // Nobody could say more.
+            return;
+        }
         for page in &rscn.pages {
             let (first, last) = scope(page.format, page.address);
             for remote in self.remotes.range_mut(first, last) {

@@ -44,8 +44,8 @@ impl AddressPool {
         let mut pool = AddressPool {
             addressing: policy.addressing,
             domain: None,
-            free: IdSet::default(),
-            open: IdSet::default(),
+            free: IdSet::full(),
+            open: IdSet::full(),
             kept_for: BTreeMap::new(),
             kept: BTreeMap::new(),
             learn: policy.learn_addresses,
@@ -59,10 +59,7 @@ impl AddressPool {
     /// All addresses of another domain, none of them taken.
     pub(super) fn set_domain(&mut self, domain: Option<u8>) {
         self.domain = domain;
-        (self.free, self.open) = match domain {
-            Some(_) => (IdSet::full(), IdSet::full()),
-            None => (IdSet::default(), IdSet::default()),
-        };
+        (self.free, self.open) = (IdSet::full(), IdSet::full());
         for id in self.kept.keys().filter(|id| Some(id.domain()) == domain) {
             self.open.remove(low(*id));
         }
@@ -132,38 +129,47 @@ fn low(id: FcId) -> u16 {
     u16::from_be_bytes([id.area(), id.port()])
 }
 
-/// A set of 16-bit numbers: a bit for each, and a bit for each word that has one.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// A set of 16-bit numbers that lacks few of them: a bit for each that it lacks, up to the highest, and a bit for each word
+/// of 64 numbers of which it has one.
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct IdSet {
-    /// Empty, or 1,024 words.
-    words: Box<[u64]>,
+    /// As many words as there are up to the highest number that is missing.
+    missing: Vec<u64>,
     summary: [u64; 16],
 }
 
 impl IdSet {
     fn full() -> IdSet {
-        IdSet { words: vec![u64::MAX; 1 << 10].into(), summary: [u64::MAX; 16] }
+        IdSet { missing: Vec::new(), summary: [u64::MAX; 16] }
+    }
+
+    /// The numbers of a word that are in the set.
+    fn present(&self, word: usize) -> u64 {
+        !self.missing.get(word).copied().unwrap_or(0)
     }
 
     fn contains(&self, number: u16) -> bool {
-        self.words.get(usize::from(number >> 6)).is_some_and(|word| word >> (number & 63) & 1 != 0)
+        self.present(usize::from(number >> 6)) >> (number & 63) & 1 != 0
     }
 
     fn insert(&mut self, number: u16) {
         let word = usize::from(number >> 6);
-        if let Some(bits) = self.words.get_mut(word) {
-            *bits |= 1 << (number & 63);
+        if let Some(bits) = self.missing.get_mut(word) {
+            *bits &= !(1 << (number & 63));
             self.summary[word >> 6] |= 1 << (word & 63);
         }
+        let used = self.missing.iter().rposition(|bits| *bits != 0).map_or(0, |last| last + 1);
+        self.missing.truncate(used);
     }
 
     fn remove(&mut self, number: u16) {
         let word = usize::from(number >> 6);
-        if let Some(bits) = self.words.get_mut(word) {
-            *bits &= !(1 << (number & 63));
-            if *bits == 0 {
-                self.summary[word >> 6] &= !(1 << (word & 63));
-            }
+        if word >= self.missing.len() {
+            self.missing.resize(word + 1, 0);
+        }
+        self.missing[word] |= 1 << (number & 63);
+        if self.missing[word] == u64::MAX {
+            self.summary[word >> 6] &= !(1 << (word & 63));
         }
     }
 
@@ -171,18 +177,17 @@ impl IdSet {
     fn first(&self, range: RangeInclusive<u16>) -> Option<u16> {
         let (from, to) = (*range.start(), *range.end());
         let word = usize::from(from >> 6);
-        let here = self.words.get(word)? & u64::MAX << (from & 63);
-        let number = match here {
+        let number = match self.present(word) & u64::MAX << (from & 63) {
             0 => {
                 let word = self.next_word(word + 1)?;
-                (word << 6) as u32 + self.words[word].trailing_zeros()
+                (word << 6) as u32 + self.present(word).trailing_zeros()
             }
             bits => (word << 6) as u32 + bits.trailing_zeros(),
         };
         u16::try_from(number).ok().filter(|found| *found <= to)
     }
 
-    /// The first word from `from` on that has a bit.
+    /// The first word from `from` on that has a number.
     fn next_word(&self, from: usize) -> Option<usize> {
         let masked = |(place, bits): (usize, u64)| match place == from >> 6 {
             true => (place, bits & u64::MAX << (from & 63)),

@@ -1,6 +1,6 @@
 //! What the name server knows of one port: [`NsEntry`].
 
-use super::login::extended_number;
+use super::login::port_number;
 use crate::fabric::PortIdentity;
 use crate::time::Instant;
 use sanloom_wire::ns::{
@@ -80,7 +80,7 @@ impl NsEntry {
             port_name: self.port_name,
             node_name: self.node_name,
             domain: self.port_id.domain(),
-            port: extended_number(self.fabric_port_name).unwrap_or(PortIdentity::NO_PORT),
+            port: port_number(self.fabric_port_name).unwrap_or(PortIdentity::NO_PORT),
         }
     }
 

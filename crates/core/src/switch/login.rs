@@ -267,7 +267,7 @@ impl Switch {
         })
     }
 
-    /// Name of an F_Port: the name of the switch as an extended name, with the port in its twelve vendor bits.
+    /// Name of an F_Port, see [`port_name`].
     pub(super) fn f_port_name(&self, port: u16) -> Wwpn {
         port_name(self.config.name, port)
     }
@@ -283,15 +283,32 @@ pub(super) fn extended_name(name: u64, number: u16) -> Wwpn {
     Wwpn(0x2 << 60 | u64::from(number & 0xfff) << 48 | name & 0xffff_ffff_ffff)
 }
 
-/// Name of a port of a switch: the name of the switch as an extended name, with the port in its twelve vendor bits.
+/// Name of a port of a switch, of which no two have the same: its number is in it, and comes out again in
+/// [`port_number`].
+///
+/// Ports up to 3,839 are extended names (format 2) of the switch, with the number in the twelve vendor bits; the numbers
+/// from F00h on are those of its services. Higher ports are EUI-64 mapped names (FC-FS, name identifier formats C to F):
+/// 22 bits of the company, and 40 bits that are the 24 of the switch and 16 of the port.
 pub fn port_name(switch: Wwnn, port: u16) -> Wwpn {
-    extended_name(switch.0, port)
+    if port < FIRST_SERVICE {
+        return extended_name(switch.0, port);
+    }
+    let (company, of_company) = (switch.0 >> 24 & 0xff_ffff, switch.0 & 0xff_ffff);
+    let mapped_company = company >> 18 << 16 | company & 0xffff;
+    Wwpn(0b11 << 62 | mapped_company << 40 | of_company << 16 | u64::from(port))
 }
 
-/// The twelve bits of [`extended_name`], nothing for a name of another format.
-pub(super) fn extended_number(name: Wwpn) -> Option<u16> {
-    (name.0 >> 60 == 0x2).then_some((name.0 >> 48 & 0xfff) as u16)
+/// The number in a [`port_name`], nothing for a name of another format.
+pub(super) fn port_number(name: Wwpn) -> Option<u16> {
+    match name.0 >> 60 {
+        0x2 => Some((name.0 >> 48 & 0xfff) as u16),
+        0xc..=0xf => Some(name.0 as u16),
+        _ => None,
+    }
 }
+
+/// The lowest number of an extended name that may be that of a service; theirs are the last three digits of their addresses.
+const FIRST_SERVICE: u16 = 0xf00;
 
 pub(super) fn milliseconds(span: Span) -> u32 {
     u32::try_from(span.as_ms()).unwrap_or(u32::MAX)

@@ -55,6 +55,8 @@ pub use policy::{Addressing, DuplicateNames, HardZoning, LoginLimits, NameLookup
 
 use crate::fabric::{FibDelta, Leg, PortMode, ZoneSet};
 use crate::time::{Instant, Span};
+use crate::zoning::ZoneDatabase;
+use crate::zoning::server::{ChangeFailure, ZoneChange};
 use addresses::AddressPool;
 use database::Database;
 use domain::Held;
@@ -146,6 +148,16 @@ pub enum Input {
     Domain(Option<u8>),
     /// These are the effective zones from now on.
     Zoning(Arc<ZoneSet>),
+    /// What the zone server answers queries from, from now on; nothing: the switch knows no zoning. [`Zoning`](Input::Zoning)
+    /// says what of it is enforced.
+    ZoneDatabase(Option<ZoneDatabase>),
+    /// How a change ended that [`Output::ChangeZones`] asked for.
+    ZonesChanged {
+        /// From the output.
+        tag: u32,
+        /// In force everywhere, or everything that was in the way.
+        result: Result<(), Vec<ChangeFailure>>,
+    },
     /// The time that [`Switch::poll_timeout`] named has come; too early is harmless.
     Timeout,
 }
@@ -170,6 +182,13 @@ pub enum Output {
         port_name: Wwpn,
         /// Its address.
         port_id: FcId,
+    },
+    /// An N_Port wants the zones of the fabric changed: answered with [`Input::ZonesChanged`], exactly once.
+    ChangeZones {
+        /// Comes back with the answer.
+        tag: u32,
+        /// The change.
+        change: ZoneChange,
     },
 }
 
@@ -286,6 +305,8 @@ impl Switch {
             Input::Domain(domain) => self.set_domain(now, domain),
             Input::FabricName(name) => self.config.fabric_name = name,
             Input::Zoning(zones) => self.set_zoning(now, zones),
+            Input::ZoneDatabase(database) => self.set_zone_database(database),
+            Input::ZonesChanged { tag, result } => self.zones_changed(tag, &result),
             Input::Incident { port, code } => self.link_incident(now, port, code),
             Input::FabricInfo(info) => self.management.set_fabric_info(info),
             Input::Timeout => {

@@ -76,12 +76,23 @@ impl Switch {
                 answer.map(|(accept, residual_words)| (CtBody::NsAccept(accept), residual_words))
             }
             (FcId::MANAGEMENT_SERVER, _, _) if !logged_in => Err(LOGIN_REQUIRED),
-            (FcId::MANAGEMENT_SERVER, _, request) => {
-                let answer = self.management_request(header.s_id, request);
+            (FcId::MANAGEMENT_SERVER, _, _) => {
+                let Some(answer) = self.management_request(port, header, &ct) else { return };
                 answer.and_then(|accept| fits(&ct, accept)).map(|accept| (accept, 0))
             }
             _ => Err(UNSUPPORTED),
         };
+        self.answer_transport(port, header, &ct, answer);
+    }
+
+    /// Answers a CT request with an accept and the words of it that there was no room for, or a reject.
+    pub(super) fn answer_transport(
+        &mut self,
+        port: u16,
+        header: &Header,
+        ct: &Ct,
+        answer: Result<(CtBody, u16), CtReject>,
+    ) {
         let reply = match answer {
             Ok((accept, residual_words)) => {
                 self.counters.ct_accepted += 1;
@@ -96,13 +107,14 @@ impl Switch {
         self.reply(port, header, header.s_id, RCtl::SOLICITED_CONTROL, message);
     }
 
-    /// Every request is answered at once, so the exchange that an ABTS names is over: the whole of it is accepted as
-    /// aborted.
+    /// A request to the zone server may wait for the fabric; every other is answered at once. So the exchange that an ABTS
+    /// names is over: the whole of it is accepted as aborted.
     pub(super) fn basic_link_service(&mut self, port: u16, header: &Header, bls: Bls) {
         if bls != Bls::Abts || !self.knows(port, header.s_id) {
             self.counters.frames_discarded += 1;
             return;
         }
+        self.zone_request_aborted(header.s_id, header.ox_id);
         let accept =
             BaAcc { seq_id: None, ox_id: header.ox_id, rx_id: header.rx_id, low_seq_cnt: 0, high_seq_cnt: u16::MAX };
         let message = Message::Bls(Bls::BaAcc(accept));

@@ -1,6 +1,7 @@
 //! Hosts and switches of ours against each other, in good weather and in bad.
 
-use crate::net::{Net, Weather, fcf_config, host_mac, switch_config};
+use crate::host::host_mac;
+use crate::net::{Net, Weather, fcf_config, switch_config};
 use sanloom_core::fip::fcf::Input;
 use sanloom_core::nport::{self, FabricState};
 use sanloom_core::time::Span;

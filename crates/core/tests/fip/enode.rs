@@ -1,7 +1,7 @@
 //! An ENode and the rules by which Linux hosts take and leave what FCFs tell them.
 
 use crate::fcf::unhex;
-use crate::net::host_mac;
+use crate::host::host_mac;
 use sanloom_core::fip::enode::{Enode, EnodeConfig, Input, Output};
 use sanloom_core::fip::{Advertisement, Discard};
 use sanloom_core::time::{Instant, Span};
@@ -13,40 +13,40 @@ use sanloom_wire::{FcId, Frame, Message, Payload, Wwnn, Wwpn};
 
 const HOST: MacAddr = MacAddr([0x02, 0xfc, 0, 0, 0, 1]);
 const NODE: Wwnn = Wwnn(0x1000_02fc_0000_0001);
-const PORT: Wwpn = Wwpn(0x2000_02fc_0000_0001);
-const FCF: MacAddr = MacAddr([0x02, 0xfc, 0xf0, 0, 0, 1]);
-const ID: FcId = FcId::from_parts(1, 2, 0);
+pub const PORT: Wwpn = Wwpn(0x2000_02fc_0000_0001);
+pub const FCF: MacAddr = MacAddr([0x02, 0xfc, 0xf0, 0, 0, 1]);
+pub const ID: FcId = FcId::from_parts(1, 2, 0);
 
 /// An ENode whose link is up, and what it wants done.
-struct Bed {
-    enode: Enode,
+pub struct Bed {
+    pub enode: Enode,
     now: Instant,
 }
 
 impl Bed {
-    fn new() -> (Bed, Vec<Output>) {
+    pub fn new() -> (Bed, Vec<Output>) {
         let mut bed = Bed { enode: Enode::new(EnodeConfig::new(HOST, NODE)), now: Instant::ZERO };
         let outputs = bed.input(Input::LinkUp);
         (bed, outputs)
     }
 
-    fn input(&mut self, input: Input) -> Vec<Output> {
+    pub fn input(&mut self, input: Input) -> Vec<Output> {
         self.enode.handle(self.now, input);
         std::iter::from_fn(|| self.enode.poll_output()).collect()
     }
 
-    fn fip_to(&mut self, to: MacAddr, from: MacAddr, packet: &Fip) -> Vec<Output> {
+    pub fn fip_to(&mut self, to: MacAddr, from: MacAddr, packet: &Fip) -> Vec<Output> {
         let mut pdu = Vec::new();
         packet.emit(&mut pdu);
         self.input(Input::Fip { to, from, pdu: pdu.into() })
     }
 
-    fn fip(&mut self, packet: &Fip) -> Vec<Output> {
+    pub fn fip(&mut self, packet: &Fip) -> Vec<Output> {
         self.fip_to(HOST, FCF, packet)
     }
 
     /// Time passes, with all timers.
-    fn ms(&mut self, ms: u64) -> Vec<Output> {
+    pub fn ms(&mut self, ms: u64) -> Vec<Output> {
         let end = self.now + Span::from_ms(ms);
         let mut outputs = Vec::new();
         while let Some(at) = self.enode.poll_timeout().filter(|at| *at <= end) {
@@ -62,7 +62,7 @@ impl Bed {
     }
 
     /// An FCF is chosen.
-    fn chosen() -> Bed {
+    pub fn chosen() -> Bed {
         let (mut bed, _) = Bed::new();
         bed.fip(&said().packet());
         let outputs = bed.ms(2_000);
@@ -71,7 +71,7 @@ impl Bed {
     }
 
     /// An FCF is chosen, and its accept of FLOGI has come.
-    fn logged_in() -> Bed {
+    pub fn logged_in() -> Bed {
         let mut bed = Bed::chosen();
         bed.input(Input::Send(flogi(1)));
         let outputs = bed.fip(&accept(LinkService::Flogi, 1, ID));
@@ -92,7 +92,7 @@ impl Bed {
 const VIRTUAL: Wwpn = Wwpn(77);
 const VIRTUAL_ID: FcId = FcId::from_parts(1, 2, 1);
 
-fn said() -> Advertisement {
+pub fn said() -> Advertisement {
     Advertisement {
         mac: FCF,
         switch_name: Wwnn(0x1000_0000_c0ff_ee02),
@@ -133,7 +133,7 @@ fn request(els: Els, s_id: FcId, ox_id: u16) -> Frame {
     Frame { header: message.header(s_id, FcId::F_PORT, ox_id, 0xffff), payload: Payload::Typed(message) }
 }
 
-fn flogi(ox_id: u16) -> Frame {
+pub fn flogi(ox_id: u16) -> Frame {
     request(Els::Flogi(login(PORT)), FcId::ZERO, ox_id)
 }
 
@@ -146,17 +146,17 @@ fn answer(service: LinkService, els: Els, ox_id: u16, d_id: FcId, rest: Vec<Desc
     Fip { operation: Operation::LINK_SERVICE_REPLY, flags: flag::FPMA | flag::FCF, descriptors }
 }
 
-fn accept(service: LinkService, ox_id: u16, id: FcId) -> Fip {
+pub fn accept(service: LinkService, ox_id: u16, id: FcId) -> Fip {
     let mac = Descriptor::Mac(MacAddr::fpma(FcMap::DEFAULT, id));
     answer(service, Els::LsAcc(LsAcc::Login(login(Wwpn(1)))), ox_id, id, vec![mac])
 }
 
-fn reject(ox_id: u16) -> Fip {
+pub fn reject(ox_id: u16) -> Fip {
     let reject = LsRjt::new(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES);
     answer(LinkService::Flogi, Els::LsRjt(reject), ox_id, FcId::ZERO, vec![])
 }
 
-fn clear(vx_ports: &[(FcId, Wwpn)]) -> Fip {
+pub fn clear(vx_ports: &[(FcId, Wwpn)]) -> Fip {
     let vx_port = |(id, name): &(FcId, Wwpn)| Descriptor::VxPort {
         mac: MacAddr::fpma(FcMap::DEFAULT, *id),
         port_id: *id,

@@ -10,11 +10,11 @@ use sanloom_wire::fip::{Descriptor, Fip, FipFrame, LinkService, Operation, flag}
 use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
 use sanloom_wire::{FcId, Frame, Message, Payload, Wwnn, Wwpn};
 
-const HOST: MacAddr = MacAddr([0x02, 0xfc, 0, 0, 0, 1]);
-const HOST_NODE: Wwnn = Wwnn(0x1000_02fc_0000_0001);
-const HOST_PORT: Wwpn = Wwpn(0x2000_02fc_0000_0001);
+pub const HOST: MacAddr = MacAddr([0x02, 0xfc, 0, 0, 0, 1]);
+pub const HOST_NODE: Wwnn = Wwnn(0x1000_02fc_0000_0001);
+pub const HOST_PORT: Wwpn = Wwpn(0x2000_02fc_0000_0001);
 /// FIP bodies of a Linux 6.1 host.
-const SOLICITATION: &str = "10000001000100068000020202fc0000000104030000100002fc000000010601086e";
+pub const SOLICITATION: &str = "10000001000100068000020202fc0000000104030000100002fc000000010601086e";
 const FLOGI: &str = "100000020001002680000724000022fffffe0000000001290000000000000001ffff00000000040000002020000a80000840\
     0000000000000000200002fc00000001100002fc0000000100000000000000000000000000000000000000000000000000000000000000008800\
     000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000202000000000000";
@@ -84,7 +84,7 @@ impl Bed {
     }
 }
 
-fn login(name: Wwpn) -> Login {
+pub fn login(name: Wwpn) -> Login {
     let class_3 = ClassParameters { flags: ClassParameters::VALID, ..ClassParameters::default() };
     Login {
         common: CommonParameters { receive_size_bytes: 2112, ..CommonParameters::default() },
@@ -96,7 +96,7 @@ fn login(name: Wwpn) -> Login {
     }
 }
 
-fn request(service: LinkService, els: Els, s_id: FcId, ox_id: u16, flags: u16) -> Fip {
+pub fn request(service: LinkService, els: Els, s_id: FcId, ox_id: u16, flags: u16) -> Fip {
     let message = Message::from(els);
     let header = message.header(s_id, FcId::F_PORT, ox_id, 0xffff);
     let frame = Box::new(Frame { header, payload: Payload::Typed(message) });
@@ -104,19 +104,19 @@ fn request(service: LinkService, els: Els, s_id: FcId, ox_id: u16, flags: u16) -
     Fip { operation: Operation::LINK_SERVICE_REQUEST, flags, descriptors }
 }
 
-fn flogi(name: Wwpn, ox_id: u16, flags: u16) -> Fip {
+pub fn flogi(name: Wwpn, ox_id: u16, flags: u16) -> Fip {
     request(LinkService::Flogi, Els::Flogi(login(name)), FcId::ZERO, ox_id, flags)
 }
 
-fn fdisc(name: Wwpn, ox_id: u16) -> Fip {
+pub fn fdisc(name: Wwpn, ox_id: u16) -> Fip {
     request(LinkService::Fdisc, Els::Fdisc(login(name)), FcId::ZERO, ox_id, flag::FPMA)
 }
 
-fn logo(port_id: FcId, port_name: Wwpn, ox_id: u16) -> Fip {
+pub fn logo(port_id: FcId, port_name: Wwpn, ox_id: u16) -> Fip {
     request(LinkService::Logo, Els::Logo(Logo { port_id, port_name }), port_id, ox_id, flag::FPMA)
 }
 
-fn keep_alive(mac: MacAddr, vx_port: Option<(MacAddr, FcId, Wwpn)>) -> Fip {
+pub fn keep_alive(mac: MacAddr, vx_port: Option<(MacAddr, FcId, Wwpn)>) -> Fip {
     let vx_port = vx_port.map(|(mac, port_id, port_name)| Descriptor::VxPort { mac, port_id, port_name });
     let descriptors = [Descriptor::Mac(mac)].into_iter().chain(vx_port).collect();
     Fip { operation: Operation::KEEP_ALIVE, flags: flag::FPMA, descriptors }

@@ -3,5 +3,10 @@
 mod conversation;
 mod enode;
 mod fcf;
+mod host;
+mod hostile;
 mod net;
+mod peer;
+mod states;
 mod switches;
+mod vn2vn;

@@ -357,7 +357,7 @@ impl World {
                     self.send_to_node(usize::from(port), Packet::Message(frame, None));
                 }
                 switch::Output::Fib(delta) => self.fib.apply(&delta),
-                switch::Output::Peer(_) | switch::Output::Persist { .. } => {}
+                switch::Output::Peer(_) | switch::Output::Persist { .. } | switch::Output::ChangeZones { .. } => {}
             }
         }
     }

@@ -151,6 +151,7 @@ impl Rig {
                 Output::Fib(delta) => self.fib.apply(&delta),
                 Output::Peer(update) => self.peers.push(update),
                 Output::Persist { port_name, port_id } => self.persisted.push((port_name, port_id)),
+                Output::ChangeZones { .. } => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Where;
 use super::nodes::Names;
-use super::ports::{self, End, Ports};
+use super::ports::{self, End, Ports, Supply};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{self, Budget, Document};
 use crate::element::Element;
@@ -10,7 +10,7 @@ use crate::pattern;
 use crate::schema::{self, Spread};
 use crate::units;
 use crate::value::Value;
-use sanloom_core::config::{Lab, LineRate, Link, LinkEnd, MAX_LINKS, Node};
+use sanloom_core::config::{Lab, LineRate, Link, LinkEnd, MAX_LINKS, Node, Switch};
 use std::rc::Rc;
 
 /// Code of ranges whose lengths do not fit.
@@ -64,7 +64,7 @@ pub(super) fn build<'d>(
         isl_number += usize::from(draft.is_isl);
         let assigned = [0, 1].map(|i| {
             let end = draft.ends[i];
-            ports.assign(end, port_count(lab, end.node), &draft.origins[i])
+            ports.assign(end, supply(lab, end.node), &draft.origins[i])
         });
         let [Some(a), Some(b)] = assigned else {
             continue;
@@ -214,12 +214,15 @@ pub(super) fn share(n: usize, count: usize, offset: usize, spread: Spread) -> Op
     count.is_multiple_of(n).then(|| vec![if blocks { offset / (count / n) } else { offset % n }])
 }
 
-/// `None`: the switch gets as many as needed.
-fn port_count(lab: &Lab, node: Node) -> Option<u16> {
+fn supply(lab: &Lab, node: Node) -> Supply<'_> {
     match node {
-        Node::Switch(i) => Some(lab.switches[usize::from(i)].ports).filter(|&ports| ports > 0),
-        Node::Host(i) => Some(lab.hosts[usize::from(i)].hbas.len() as u16),
-        Node::Storage(i) => Some(lab.storage[usize::from(i)].ports.len() as u16),
+        Node::Switch(i) => match &lab.switches[usize::from(i)] {
+            Switch { virtual_fabric: Some(fabric), .. } => Supply::These(&fabric.ports),
+            Switch { ports: 0, .. } => Supply::Any,
+            switch => Supply::Count(switch.ports),
+        },
+        Node::Host(i) => Supply::Count(lab.hosts[usize::from(i)].hbas.len() as u16),
+        Node::Storage(i) => Supply::Count(lab.storage[usize::from(i)].ports.len() as u16),
     }
 }
 

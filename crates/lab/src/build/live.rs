@@ -44,7 +44,11 @@ pub(super) fn build<'d>(
         control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
         ethernet: ethernet(lab, links, budget, sink),
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
-        media: storage.iter().zip(&lab.storage).map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink)).collect(),
+        media: storage
+            .iter()
+            .zip(&lab.storage)
+            .map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink))
+            .collect(),
         masks: masks(document, lab, names, budget, sink),
     }
 }
@@ -64,7 +68,6 @@ fn fcoe(element: &Element<'_>, sink: &mut Sink) -> Fcoe {
         priority: element.integer("fcoe.priority").unwrap_or(default.priority),
         keep_alive,
         fc_map: element.integer("fcoe.fc_map").unwrap_or(default.fc_map),
-        virtual_fabric: element.integer("fcoe.virtual_fabric").unwrap_or(default.virtual_fabric),
     }
 }
 
@@ -120,7 +123,9 @@ fn ethernet(lab: &Lab, links: &[Where<'_>], budget: &mut Budget, sink: &mut Sink
         let mut of = |key| {
             let (text, origin) = element.patterns(key).first()?;
             let all = budget.expand(text, origin, sink)?;
-            if all.len() != total && all.len() != 1 || all.len() == 1 && total > 1 && element.integer::<u16>("ethernet.vlan").is_none() {
+            if all.len() != total && all.len() != 1
+                || all.len() == 1 && total > 1 && element.integer::<u16>("ethernet.vlan").is_none()
+            {
                 if position == 0 {
                     let reason = format!("{} addresses cannot serve {total} links", all.len());
                     sink.error(RANGE_MISMATCH, origin, reason, "give as many addresses as links, or leave the key out");

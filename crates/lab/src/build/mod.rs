@@ -83,6 +83,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         zoning: Zoning { zones: Vec::new(), default: ZoneDefault::Open },
         zone_database: ZoneDatabase::default(),
         zone_policy: Default::default(),
+        zone_fabrics: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
         expectations: Vec::new(),

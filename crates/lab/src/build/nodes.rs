@@ -1,6 +1,7 @@
 //! Switches, hosts and storage, and their names.
 
 use super::Where;
+use super::ports::BAD_PORT;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
@@ -11,6 +12,7 @@ use crate::{overrides, pattern, suggest, value};
 use sanloom_core::config::{
     Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lab, Lun, MAX_NODES,
     Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
+    VirtualFabric,
 };
 use sanloom_core::switch::{LoginLimits, Policy};
 use sanloom_wire::{Wwnn, Wwpn};
@@ -114,11 +116,13 @@ pub(super) fn switches<'d>(
             Some(_) => explicit(element).unwrap_or(u8::MAX),
             None => free.next().unwrap_or(239),
         };
+        let virtual_fabric = virtual_fabric(element, budget, sink);
+        let highest = virtual_fabric.as_ref().and_then(|fabric| fabric.ports.last());
         switches.push(Switch {
             name: element.name.clone(),
             domain,
             // 0: as many as links need, filled in when they are known.
-            ports: element.integer("ports").unwrap_or(0),
+            ports: highest.map_or_else(|| element.integer("ports").unwrap_or(0), |last| last.saturating_add(1)),
             forwarding: element.choice("forwarding", schema::FORWARDINGS).unwrap_or(Forwarding::CutThrough),
             queueing: element.choice("queueing", schema::QUEUEINGS).unwrap_or(Queueing::Fifo),
             arbitration: element.choice("arbitration", schema::ARBITRATIONS).unwrap_or(Arbitration::RoundRobin),
@@ -126,6 +130,7 @@ pub(super) fn switches<'d>(
             isl_choice: element.choice("isl_choice", schema::ISL_CHOICES).unwrap_or(IslChoice::Exchange),
             policy: policy(element),
             joining: joining(element),
+            virtual_fabric,
             processor: has_table(element, "processor").then(|| Processor {
                 sharing: element
                     .choice("processor.sharing", schema::PROCESSOR_SHARINGS)
@@ -138,6 +143,39 @@ pub(super) fn switches<'d>(
         });
     }
     (switches, elements.into_iter().map(Where::new).collect())
+}
+
+/// The virtual fabric of a switch, and its ports of the chassis.
+fn virtual_fabric(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> Option<VirtualFabric> {
+    if !has_table(element, "virtual_fabric") {
+        return None;
+    }
+    let keys = ["virtual_fabric.chassis", "virtual_fabric.id", "virtual_fabric.ports"];
+    let missing = keys.into_iter().filter_map(|key| element.def.key(key)).filter(|key| !element.is_given(key.path));
+    missing.for_each(|key| element.require(key, sink));
+    let mut ports = BTreeSet::new();
+    for (text, origin) in element.patterns("virtual_fabric.ports") {
+        for number in budget.expand(text, origin, sink)?.iter() {
+            match number.parse::<u16>() {
+                Ok(port) if port < u16::MAX => _ = ports.insert(port),
+                _ => {
+                    sink.error(
+                        BAD_PORT,
+                        origin,
+                        format!("`{}` is no port number", value::cut(number)),
+                        "write numbers and ranges, such as [\"{0..15}\", \"20\"]",
+                    );
+                    return None;
+                }
+            }
+        }
+    }
+    Some(VirtualFabric {
+        chassis: element.text("virtual_fabric.chassis").unwrap_or("").to_owned(),
+        // A VF_ID that the file does not give has its own diagnosis.
+        id: element.integer("virtual_fabric.id").unwrap_or(1),
+        ports: ports.into_iter().collect(),
+    })
 }
 
 fn joining(element: &Element<'_>) -> Joining {

@@ -12,6 +12,9 @@ pub(crate) const BAD_PORT: &str = "bad-port";
 /// Code of a node without a free port.
 pub(crate) const NO_FREE_PORT: &str = "no-free-port";
 
+/// Key of the ports that a virtual fabric has of its chassis.
+const VF_PORTS: &str = "virtual_fabric.ports";
+
 /// One end of a link as it is written: a node, perhaps with a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct End {
@@ -51,6 +54,27 @@ pub(super) fn end(
     Some(End { node, port })
 }
 
+/// The ports that a node has.
+#[derive(Clone, Copy)]
+pub(super) enum Supply<'l> {
+    /// As many as needed.
+    Any,
+    /// So many.
+    Count(u16),
+    /// These: a virtual fabric of a chassis.
+    These(&'l [u16]),
+}
+
+impl Supply<'_> {
+    fn get(self, index: u16) -> Option<u16> {
+        match self {
+            Supply::Any => (index < u16::MAX).then_some(index),
+            Supply::Count(count) => (index < count).then_some(index),
+            Supply::These(ports) => ports.get(usize::from(index)).copied(),
+        }
+    }
+}
+
 /// Ports of all nodes: those taken by number first, then the next free ones.
 pub(super) struct Ports {
     taken: BTreeMap<Node, BTreeSet<u16>>,
@@ -71,23 +95,21 @@ impl Ports {
         Ports { taken, next: BTreeMap::new(), short: BTreeMap::new() }
     }
 
-    /// The port of an end: its own, or the next free one of a node that has `count` ports (`None`: as many as needed).
-    pub fn assign(&mut self, end: End, count: Option<u16>, origin: &Origin) -> Option<u16> {
+    /// The port of an end: its own, or the next free one of those that its node has.
+    pub fn assign(&mut self, end: End, supply: Supply<'_>, origin: &Origin) -> Option<u16> {
         if end.port.is_some() {
             return end.port;
         }
         let taken = self.taken.get(&end.node);
         let next = self.next.entry(end.node).or_insert(0);
-        while taken.is_some_and(|t| t.contains(next)) {
-            *next = next.checked_add(1)?;
+        while let Some(port) = supply.get(*next) {
+            *next += 1;
+            if !taken.is_some_and(|taken| taken.contains(&port)) {
+                return Some(port);
+            }
         }
-        if count.is_some_and(|count| *next >= count) || *next == u16::MAX {
-            self.short.entry(end.node).or_insert((origin.clone(), 0)).1 += 1;
-            return None;
-        }
-        let port = *next;
-        *next += 1;
-        Some(port)
+        self.short.entry(end.node).or_insert((origin.clone(), 0)).1 += 1;
+        None
     }
 
     /// Reports the nodes that had too few ports; `nodes`: places of switches, hosts and storage.
@@ -96,7 +118,10 @@ impl Ports {
             let (name, count, key, places, index) = match node {
                 Node::Switch(i) => {
                     let s = &lab.switches[usize::from(i)];
-                    (&s.name, usize::from(s.ports), "ports", nodes[0], i)
+                    match &s.virtual_fabric {
+                        Some(fabric) => (&s.name, fabric.ports.len(), VF_PORTS, nodes[0], i),
+                        None => (&s.name, usize::from(s.ports), "ports", nodes[0], i),
+                    }
                 }
                 Node::Host(i) => {
                     let h = &lab.hosts[usize::from(i)];
@@ -118,7 +143,10 @@ impl Ports {
                     NO_FREE_PORT,
                     origin,
                     format!("{} `{name}` has {count} {unit}{plural}, all in use by other links", noun(node)),
-                    format!("set `{key} = {}` for `{name}`, or remove links", count + missing),
+                    match key {
+                        VF_PORTS => format!("give `{name}` {missing} more in `{key}`, or remove links"),
+                        _ => format!("set `{key} = {}` for `{name}`, or remove links", count + missing),
+                    },
                 );
             }
         }

@@ -108,7 +108,13 @@ fn hosts(element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut S
     hosts
 }
 
-pub(super) fn targets(lab: &Lab, element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut Sink) -> Vec<Target> {
+pub(super) fn targets(
+    lab: &Lab,
+    element: &Element<'_>,
+    names: &Names,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<Target> {
     let mut targets: BTreeSet<Target> = BTreeSet::new();
     chosen(element, "targets", budget, sink, |text, origin, sink| {
         let (name, lun) = match text.split_once(':') {

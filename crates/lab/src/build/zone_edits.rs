@@ -10,8 +10,8 @@ use crate::element::Element;
 use crate::schema::{self, EditAction};
 use crate::value::{self, Places};
 use crate::{suggest, syntax};
-use sanloom_core::config::Lab;
-use sanloom_core::zoning::{MemberRef, ObjectKind, Transaction, ZoneDefinition, ZoneEdit, ZoneProblem};
+use sanloom_core::config::{Lab, ZoneMember};
+use sanloom_core::zoning::{AliasMembers, MemberRef, ObjectKind, Transaction, ZoneDefinition, ZoneEdit, ZoneProblem};
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
@@ -147,82 +147,16 @@ impl Editor<'_> {
             );
             return;
         };
+        let lists = Lists::of(kind);
+        if !self.lists_fit(action, kind, &lists, element) {
+            return;
+        }
         let Some((text, origin)) = element.patterns(key).first() else { return };
         let Some(names) = self.budget.expand(text, origin, self.sink) else { return };
-        let (aliases, defined) = match action {
-            EditAction::Create | EditAction::Add | EditAction::Remove => {
-                (self.transaction.defined().aliases.clone(), self.transaction.defined().clone())
-            }
-            _ => Default::default(),
+        let edits = match action {
+            EditAction::Create | EditAction::Add | EditAction::Remove => self.edits_of(action, kind, &names, element),
+            _ => names.iter().map(|name| whole(action, kind, name.clone(), element)).collect(),
         };
-        let (lists, other) = match kind {
-            ObjectKind::Config => (["zones", "zones"], ["members", "principals"]),
-            ObjectKind::Alias => (["members", "members"], ["principals", "zones"]),
-            ObjectKind::Zone => (["members", "principals"], ["zones", "zones"]),
-        };
-        let has_lists = matches!(action, EditAction::Create | EditAction::Add | EditAction::Remove);
-        if let Some(key) = other.into_iter().find(|key| has_lists && element.is_given(key)) {
-            let reason = format!("{} has no `{key}`", kind.with_article());
-            self.sink.error(BAD_EDIT, &element.origin(key), reason, format!("it has `{}`", lists[0]));
-            return;
-        }
-        if has_lists && !lists.iter().any(|key| element.is_given(key)) {
-            let reason = format!("`{}` is missing", lists[0]);
-            self.sink.error(check::MISSING_KEY, &element.header, reason, format!("say which {} are meant", lists[0]));
-            return;
-        }
-        let members = Members { lab: self.lab, names: &self.names, aliases: &aliases };
-        let count = names.len();
-        let (budget, sink) = (&mut self.budget, &mut *self.sink);
-        let plain = |text: &str, origin: &Origin, sink: &mut Sink| members.plain(text, origin, sink);
-        let named = |text: &str, origin: &Origin, sink: &mut Sink| members.with_aliases(text, origin, sink);
-        let zones = |text: &str, origin: &Origin, sink: &mut Sink| match action {
-            // A zone that is gone may still be taken out, and the transaction knows whether it is there.
-            EditAction::Remove => vec![text.to_owned()],
-            _ => zone_named(&defined, text, origin, sink),
-        };
-        let mut edits = Vec::with_capacity(count);
-        match kind {
-            ObjectKind::Alias => {
-                let lists = hand_out(element, "members", count, budget, sink, plain);
-                for (name, members) in names.iter().cloned().zip(lists.into_iter().map(once)) {
-                    edits.push(match action {
-                        EditAction::Create => ZoneEdit::CreateAlias { name, members },
-                        EditAction::Add => ZoneEdit::AddToAlias { name, members },
-                        EditAction::Remove => ZoneEdit::RemoveFromAlias { name, members },
-                        _ => whole(action, kind, name, element),
-                    });
-                }
-            }
-            ObjectKind::Zone => {
-                let members = hand_out(element, "members", count, budget, sink, named);
-                let principals = hand_out(element, "principals", count, budget, sink, named);
-                let zones = members.into_iter().zip(principals);
-                let zones = zones.map(|(members, principals): (Vec<MemberRef>, _)| ZoneDefinition {
-                    members: once(members),
-                    principals: once(principals),
-                });
-                for (name, zone) in names.iter().cloned().zip(zones) {
-                    edits.push(match action {
-                        EditAction::Create => ZoneEdit::CreateZone { name, zone },
-                        EditAction::Add => ZoneEdit::AddToZone { name, zone },
-                        EditAction::Remove => ZoneEdit::RemoveFromZone { name, zone },
-                        _ => whole(action, kind, name, element),
-                    });
-                }
-            }
-            ObjectKind::Config => {
-                let lists = hand_out(element, "zones", count, budget, sink, zones);
-                for (name, zones) in names.iter().cloned().zip(lists.into_iter().map(once)) {
-                    edits.push(match action {
-                        EditAction::Create => ZoneEdit::CreateConfig { name, zones },
-                        EditAction::Add => ZoneEdit::AddToConfig { name, zones },
-                        EditAction::Remove => ZoneEdit::RemoveFromConfig { name, zones },
-                        _ => whole(action, kind, name, element),
-                    });
-                }
-            }
-        }
         for (name, edit) in names.iter().zip(edits) {
             if matches!(edit, ZoneEdit::Enable(_)) {
                 self.apply_in_force(edit, element);
@@ -236,6 +170,85 @@ impl Editor<'_> {
                 self.touched.insert(to.to_owned(), element.header.clone());
             }
         }
+    }
+
+    /// An edit that takes lists gives one of its object's, and none of another object's.
+    fn lists_fit(&mut self, action: EditAction, kind: ObjectKind, lists: &Lists, element: &Element<'_>) -> bool {
+        if !matches!(action, EditAction::Create | EditAction::Add | EditAction::Remove) {
+            return true;
+        }
+        let first = lists.own[0];
+        if let Some(key) = lists.foreign.iter().find(|key| element.is_given(key)) {
+            let reason = format!("{} has no `{key}`", kind.with_article());
+            self.sink.error(BAD_EDIT, &element.origin(key), reason, format!("it has `{first}`"));
+            return false;
+        }
+        if !lists.own.iter().any(|key| element.is_given(key)) {
+            let reason = format!("`{first}` is missing");
+            self.sink.error(check::MISSING_KEY, &element.header, reason, format!("say which {first} are meant"));
+            return false;
+        }
+        true
+    }
+
+    /// One edit for each name, of what the lists of the element hand to it.
+    fn edits_of(
+        &mut self,
+        action: EditAction,
+        kind: ObjectKind,
+        names: &[String],
+        element: &Element<'_>,
+    ) -> Vec<ZoneEdit> {
+        let names = names.iter().cloned();
+        match kind {
+            ObjectKind::Alias => {
+                let lists = self.members(element, "members", names.len(), &BTreeMap::new());
+                let plain = |member| match member {
+                    MemberRef::Member(member) => Some(member),
+                    MemberRef::Alias(_) => None,
+                };
+                let lists = lists.into_iter().map(|list| list.into_iter().filter_map(plain).collect());
+                names.zip(lists).map(|(name, members)| alias_edit(action, name, members)).collect()
+            }
+            ObjectKind::Zone => {
+                let aliases = self.transaction.defined().aliases.clone();
+                let [members, principals] =
+                    ["members", "principals"].map(|key| self.members(element, key, names.len(), &aliases));
+                let zones = members.into_iter().zip(principals);
+                let zones = zones.map(|(members, principals)| ZoneDefinition { members, principals });
+                names.zip(zones).map(|(name, zone)| zone_edit(action, name, zone)).collect()
+            }
+            ObjectKind::Config => {
+                let lists = self.zones(action, element, names.len());
+                names.zip(lists).map(|(name, zones)| config_edit(action, name, zones)).collect()
+            }
+        }
+    }
+
+    /// The members that a key lists, handed to `count` objects; without aliases there are only plain ones.
+    fn members(
+        &mut self,
+        element: &Element<'_>,
+        key: &str,
+        count: usize,
+        aliases: &BTreeMap<String, AliasMembers>,
+    ) -> Vec<Vec<MemberRef>> {
+        let members = Members { lab: self.lab, names: &self.names, aliases };
+        let read = |text: &str, origin: &Origin, sink: &mut Sink| members.with_aliases(text, origin, sink);
+        let lists = hand_out(element, key, count, &mut self.budget, self.sink, read);
+        lists.into_iter().map(once).collect()
+    }
+
+    /// The zones that an edit of configurations lists, handed to `count` of them.
+    fn zones(&mut self, action: EditAction, element: &Element<'_>, count: usize) -> Vec<Vec<String>> {
+        let defined = self.transaction.defined().clone();
+        let read = |text: &str, origin: &Origin, sink: &mut Sink| match action {
+            // A zone that is gone may still be taken out, and the transaction knows whether it is there.
+            EditAction::Remove => vec![text.to_owned()],
+            _ => zone_named(&defined, text, origin, sink),
+        };
+        let lists = hand_out(element, "zones", count, &mut self.budget, self.sink, read);
+        lists.into_iter().map(once).collect()
     }
 
     fn apply_in_force(&mut self, edit: ZoneEdit, element: &Element<'_>) {
@@ -335,5 +348,47 @@ fn whole(action: EditAction, kind: ObjectKind, name: String, element: &Element<'
         EditAction::Rename => ZoneEdit::Rename { kind, from: name, to: element.text("to").unwrap_or("").to_owned() },
         EditAction::Enable => ZoneEdit::Enable(name),
         _ => ZoneEdit::Delete { kind, name },
+    }
+}
+
+/// Which keys list something for an object.
+struct Lists {
+    /// Its own, the one that it cannot do without first.
+    own: &'static [&'static str],
+    /// Those of other objects.
+    foreign: &'static [&'static str],
+}
+
+impl Lists {
+    const fn of(kind: ObjectKind) -> Lists {
+        match kind {
+            ObjectKind::Config => Lists { own: &["zones"], foreign: &["members", "principals"] },
+            ObjectKind::Alias => Lists { own: &["members"], foreign: &["principals", "zones"] },
+            ObjectKind::Zone => Lists { own: &["members", "principals"], foreign: &["zones"] },
+        }
+    }
+}
+
+fn alias_edit(action: EditAction, name: String, members: Vec<ZoneMember>) -> ZoneEdit {
+    match action {
+        EditAction::Create => ZoneEdit::CreateAlias { name, members },
+        EditAction::Add => ZoneEdit::AddToAlias { name, members },
+        _ => ZoneEdit::RemoveFromAlias { name, members },
+    }
+}
+
+fn zone_edit(action: EditAction, name: String, zone: ZoneDefinition) -> ZoneEdit {
+    match action {
+        EditAction::Create => ZoneEdit::CreateZone { name, zone },
+        EditAction::Add => ZoneEdit::AddToZone { name, zone },
+        _ => ZoneEdit::RemoveFromZone { name, zone },
+    }
+}
+
+fn config_edit(action: EditAction, name: String, zones: Vec<String>) -> ZoneEdit {
+    match action {
+        EditAction::Create => ZoneEdit::CreateConfig { name, zones },
+        EditAction::Add => ZoneEdit::AddToConfig { name, zones },
+        _ => ZoneEdit::RemoveFromConfig { name, zones },
     }
 }

@@ -50,6 +50,11 @@ pub(super) fn build<'d>(
     let order = builder.zones(document);
     builder.configs(document);
     let (written, mut defined) = (builder.written, builder.defined);
+    let of = |((kind, name), element): (&(ObjectKind, String), &Rc<Element<'_>>)| {
+        let id = element.integer("virtual_fabric").filter(|_| *kind == ObjectKind::Zone)?;
+        Some((name.clone(), id))
+    };
+    lab.zone_fabrics = written.iter().filter_map(of).collect();
     let implicit = document.list("zone_config").is_empty();
     if implicit && !order.is_empty() {
         defined.configs.insert(ALL_ZONES.to_owned(), order);

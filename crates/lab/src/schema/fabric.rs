@@ -246,6 +246,38 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             also: &["cost_rule", "fspf_cost"],
         },
         Key {
+            path: "virtual_fabric",
+            kind: Kind::Table,
+            fallback: Fallback::Absent("a box of its own"),
+            meaning: "The switch is a virtual fabric (virtual SAN, logical switch) of a chassis: it has some ports of the chassis, and a domain, zones, costs and a name server of its own. Links name it by its own name, with the port numbers of the chassis.",
+            example: "{ chassis = \"director\", id = 10, ports = \"{0..15}\" }",
+            also: &["vf", "vsan", "logical_switch", "fid"],
+        },
+        Key {
+            path: "virtual_fabric.chassis",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("it must be given with `virtual_fabric`"),
+            meaning: "Name of the chassis. Switches that name the same one are in it together.",
+            example: "\"director\"",
+            also: &["box", "device"],
+        },
+        Key {
+            path: "virtual_fabric.id",
+            kind: Kind::Integer { min: 1, max: 4_078 },
+            fallback: Fallback::Absent("it must be given with `virtual_fabric`"),
+            meaning: "Number of the virtual fabric (VF_ID). ISLs join switches of the same one only.",
+            example: "10",
+            also: &["vf_id", "vsan", "fid"],
+        },
+        Key {
+            path: "virtual_fabric.ports",
+            kind: Kind::Patterns,
+            fallback: Fallback::Absent("it must be given with `virtual_fabric`"),
+            meaning: "Its ports of the chassis, by number. A port is in one virtual fabric.",
+            example: "[\"{0..15}\", \"20\"]",
+            also: &["interfaces", "members"],
+        },
+        Key {
             path: "processor",
             kind: Kind::Table,
             fallback: Fallback::Absent("logins and requests to the services are answered at once"),
@@ -297,7 +329,6 @@ pub(super) const SWITCH: SectionDef = SectionDef {
         FCOE[1],
         FCOE[2],
         FCOE[3],
-        FCOE[4],
     ],
 };
 

@@ -53,7 +53,7 @@ pub(super) const MASK: SectionDef = SectionDef {
 };
 
 /// Keys of `[switch.NAME]`.
-pub(super) const FCOE: [Key; 5] = [
+pub(super) const FCOE: [Key; 4] = [
     Key {
         path: "fcoe",
         kind: Kind::Table,
@@ -86,14 +86,6 @@ pub(super) const FCOE: [Key; 5] = [
         example: "1",
         also: &["map"],
     },
-    Key {
-        path: "fcoe.virtual_fabric",
-        kind: Kind::Integer { min: 0, max: 4_095 },
-        fallback: Fallback::Value("0"),
-        meaning: "Number of the virtual fabric that it advertises.",
-        example: "100",
-        also: &["vfid", "vf_id", "vsan"],
-    },
 ];
 
 /// Keys of `[[link]]` and `[[isl]]`.
@@ -101,7 +93,9 @@ pub(super) const ETHERNET: [Key; 6] = [
     Key {
         path: "ethernet",
         kind: Kind::Table,
-        fallback: Fallback::Absent("`sanloom up` keeps the link inside its process, and a host at its end is not there"),
+        fallback: Fallback::Absent(
+            "`sanloom up` keeps the link inside its process, and a host at its end is not there",
+        ),
         meaning: "The link is Ethernet in `sanloom up`, and what is at its other end is a machine of its own. A simulation takes it for any other link.",
         example: "{ carrier = \"dgram\" }",
         also: &["eth", "fcoe"],

@@ -134,6 +134,14 @@ pub(super) const ZONE: SectionDef = SectionDef {
             example: "\"disk1\"",
             also: &["principal", "peers"],
         },
+        Key {
+            path: "virtual_fabric",
+            kind: Kind::Integer { min: 1, max: 4_078 },
+            fallback: Fallback::Absent("every fabric"),
+            meaning: "The virtual fabric (VF_ID) that alone has the zone.",
+            example: "10",
+            also: &["vf_id", "vsan", "fid"],
+        },
         SPREAD_KEY,
     ],
 };

@@ -3,8 +3,7 @@
 use petgraph::algo::dijkstra;
 use petgraph::graph::{NodeIndex, UnGraph};
 use petgraph::visit::EdgeRef;
-use sanloom_core::config::{Lab, Link, LinkEnd, Node};
-use sanloom_core::fabric::routes::cost_of;
+use sanloom_core::config::{Lab, LinkEnd, Node};
 use std::collections::BTreeMap;
 
 /// All ISLs between two switches.
@@ -13,12 +12,35 @@ pub(super) struct Group {
     pub switches: [u16; 2],
     /// Indices into the links of the lab.
     pub links: Vec<usize>,
+    /// From the first switch to the second, and back: each counts costs by its own rule.
+    ways: [Way; 2],
+}
+
+/// What routing makes of the links from one switch to another.
+#[derive(Clone, Copy)]
+struct Way {
     /// Cost of the cheapest of them, as FSPF counts.
-    pub cost: u32,
-    /// Ways that routing may choose from: the cheapest links, a bundle counting once.
-    pub legs: u32,
-    /// Bytes per second of the links that routing uses, one way.
-    pub bytes_per_s: u64,
+    cost: u32,
+    /// Legs that routing may choose from: the cheapest links, a bundle counting once.
+    legs: u32,
+    /// Bytes per second of the links that routing uses.
+    bytes_per_s: u64,
+}
+
+impl Group {
+    /// Bytes per second of the links that routing uses, one way, the slower one.
+    pub fn bytes_per_s(&self) -> u64 {
+        self.ways[0].bytes_per_s.min(self.ways[1].bytes_per_s)
+    }
+
+    /// 0: `switch` is the first of the two.
+    fn side(&self, switch: u16) -> usize {
+        usize::from(self.switches[0] != switch)
+    }
+
+    fn way_from(&self, switch: u16) -> Way {
+        self.ways[self.side(switch)]
+    }
 }
 
 /// A port of a host or storage system and where it is linked to.
@@ -41,7 +63,7 @@ pub(super) struct Network {
     pub graph: UnGraph<(), usize, u32>,
     /// For each switch the number of its fabric: the smallest switch index in it.
     pub fabric: Vec<u16>,
-    /// Cost of the cheapest path between two switches; `None` between fabrics.
+    /// For each switch, the cost of the cheapest path to it from each; `None` between fabrics.
     distance: Vec<Vec<Option<u32>>>,
 }
 
@@ -58,8 +80,11 @@ impl Network {
         }
         let distance: Vec<Vec<Option<u32>>> = graph
             .node_indices()
-            .map(|from| {
-                let costs = dijkstra(&graph, from, None, |e| groups[*e.weight()].cost);
+            .map(|target| {
+                // Backwards from the target: who sends over an edge is at its far end.
+                let costs = dijkstra(&graph, target, None, |edge| {
+                    groups[*edge.weight()].way_from(edge.target().index() as u16).cost
+                });
                 graph.node_indices().map(|to| costs.get(&to).copied()).collect()
             })
             .collect();
@@ -110,7 +135,7 @@ impl Network {
         self.graph.edges(NodeIndex::new(usize::from(switch))).filter_map(move |edge| {
             let group = *edge.weight();
             let next = if edge.source().index() == usize::from(switch) { edge.target() } else { edge.source() };
-            let through = to_target[next.index()]?.checked_add(self.groups[group].cost)?;
+            let through = to_target[next.index()]?.checked_add(self.groups[group].way_from(switch).cost)?;
             (Some(through) == here).then_some((next.index() as u16, group))
         })
     }
@@ -128,7 +153,7 @@ impl Network {
             let mut hops = u32::MAX;
             for (next, group) in self.downhill(switch, target) {
                 let (ways, next_hops) = routes[usize::from(next)];
-                total = total.saturating_add(ways.saturating_mul(self.groups[group].legs.into()));
+                total = total.saturating_add(ways.saturating_mul(self.groups[group].way_from(switch).legs.into()));
                 hops = hops.min(next_hops.saturating_add(1));
             }
             routes[usize::from(switch)] = (total, hops);
@@ -147,10 +172,11 @@ impl Network {
             if switch == target {
                 continue;
             }
-            let legs: u32 = self.downhill(switch, target).map(|(_, g)| self.groups[g].legs).sum();
+            let legs_of = |group: usize| self.groups[group].way_from(switch).legs;
+            let legs: u32 = self.downhill(switch, target).map(|(_, group)| legs_of(group)).sum();
             for (next, group) in self.downhill(switch, target) {
-                let part = share * f64::from(self.groups[group].legs) / f64::from(legs.max(1));
-                let side = usize::from(self.groups[group].switches[0] != switch);
+                let part = share * f64::from(legs_of(group)) / f64::from(legs.max(1));
+                let side = self.groups[group].side(switch);
                 crossed.push((group, side, part));
                 let key = (std::cmp::Reverse(to_target[usize::from(next)]), next);
                 *open.entry(key).or_insert(0.0) += part;
@@ -169,19 +195,27 @@ fn groups(lab: &Lab) -> Vec<Group> {
             by_pair.entry([a.min(b), a.max(b)]).or_default().push(index);
         }
     }
-    let cost = |link: &Link| cost_of(link.rate.bytes_per_s());
-    by_pair
-        .into_iter()
-        .map(|(switches, links)| {
-            let of = |i: &usize| &lab.links[*i];
-            let cheapest = links.iter().map(|i| cost(of(i))).min().unwrap_or(1);
-            let used: Vec<&Link> = links.iter().map(of).filter(|l| cost(l) == cheapest).collect();
-            let single = used.iter().filter(|l| l.bundle.is_none()).count();
-            let mut bundles: Vec<u16> = used.iter().filter_map(|l| l.bundle).collect();
-            bundles.sort_unstable();
-            bundles.dedup();
-            let bytes_per_s = used.iter().map(|l| l.rate.bytes_per_s()).sum();
-            Group { switches, links, cost: cheapest, legs: (single + bundles.len()) as u32, bytes_per_s }
-        })
-        .collect()
+    by_pair.into_iter().map(|(switches, links)| group(lab, switches, links)).collect()
+}
+
+fn group(lab: &Lab, switches: [u16; 2], links: Vec<usize>) -> Group {
+    let mut legs: BTreeMap<Leg, Vec<u64>> = BTreeMap::new();
+    for &link in &links {
+        let leg = lab.links[link].bundle.map_or(Leg::Link(link), Leg::Bundle);
+        legs.entry(leg).or_default().push(lab.links[link].rate.bytes_per_s());
+    }
+    let way = |switch: u16| {
+        let rule = lab.switches[usize::from(switch)].joining.cost_rule;
+        let cost = legs.values().map(|rates| rule.cost(rates)).min().unwrap_or(1);
+        let used = || legs.values().filter(|rates| rule.cost(rates) == cost);
+        Way { cost, legs: used().count() as u32, bytes_per_s: used().flatten().sum() }
+    };
+    Group { switches, links, ways: switches.map(way) }
+}
+
+/// What FSPF takes for one link.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Leg {
+    Link(usize),
+    Bundle(u16),
 }

@@ -190,9 +190,9 @@ fn isl_groups(lab: &Lab, network: &Network, classes: &Classes) -> Vec<IslGroup> 
             switches: group.switches.map(name),
             links: group.links.clone(),
             names: compress(group.links.iter().map(|&l| lab.links[l].name.as_str())),
-            bytes_per_s: group.bytes_per_s,
+            bytes_per_s: group.bytes_per_s(),
             behind_bytes_per_s: behind,
-            oversubscription: behind[0].min(behind[1]) / group.bytes_per_s as f64,
+            oversubscription: behind[0].min(behind[1]) / group.bytes_per_s() as f64,
         })
         .collect()
 }

@@ -12,7 +12,7 @@ mod client;
 pub mod local;
 
 use crate::poll::{Interest, Poller};
-use crate::ports::{PortError, claim_path};
+use crate::ports::{PortError, free_path};
 use client::Client;
 use sanloom_core::nbd::{Counters, Done, Export, Failure, Input, Io, Limits};
 use sanloom_core::time::Instant;
@@ -66,7 +66,7 @@ impl NbdServer {
     /// When the path is in use, or cannot be used.
     pub fn listen(path: &Path, exports: Vec<Export>, limits: Limits) -> Result<NbdServer, PortError> {
         let failed = |error| PortError::Socket { path: path.to_owned(), error };
-        claim_path(path, |path| UnixStream::connect(path).map(drop))?;
+        free_path(path, |path| UnixStream::connect(path).map(drop))?;
         let listener = UnixListener::bind(path).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let mut poller = Poller::new().map_err(failed)?;

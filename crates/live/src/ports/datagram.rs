@@ -1,6 +1,6 @@
 //! Ethernet over unix datagram sockets: one datagram is one frame. A full peer holds us back, and nothing is lost.
 
-use super::{PortError, Sending, claim_path};
+use super::{PortError, Sending, free_path};
 use crate::frame::FrameBuf;
 use crate::ports::egress::Queued;
 use crate::sys::{batch, interface};
@@ -39,7 +39,7 @@ impl Datagram {
     /// # Errors
     /// When the path is in use or cannot be written.
     pub fn bind(path: &Path, peer: &Path) -> Result<Datagram, PortError> {
-        claim_path(path, |path| UnixDatagram::unbound()?.connect(path))?;
+        free_path(path, |path| UnixDatagram::unbound()?.connect(path))?;
         let socket = UnixDatagram::bind(path).map_err(|error| PortError::socket(path, error))?;
         let peer = Peer::Path { path: peer.to_owned(), connected: None };
         Datagram::new(socket, Some(path.to_owned()), peer)

@@ -264,7 +264,7 @@ impl EthernetPort {
 }
 
 /// Makes way for a socket: removes one that nobody listens at any more.
-pub(crate) fn claim_path(path: &Path, connect: impl Fn(&Path) -> io::Result<()>) -> Result<(), PortError> {
+pub(crate) fn free_path(path: &Path, connect: impl Fn(&Path) -> io::Result<()>) -> Result<(), PortError> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
     if !meta.file_type().is_socket() {
         return Err(PortError::NotASocket { path: path.to_owned() });

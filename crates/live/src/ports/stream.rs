@@ -1,7 +1,7 @@
 //! Ethernet over unix stream sockets, as QEMU's `-netdev stream` has it: each frame behind its length in four bytes, the most
 //! significant first.
 
-use super::{PortError, Sending, claim_path};
+use super::{PortError, Sending, free_path};
 use crate::frame::{FrameBuf, MAX_FRAME_BYTES};
 use crate::ports::egress::Queued;
 use std::collections::VecDeque;
@@ -52,7 +52,7 @@ impl Stream {
     /// # Errors
     /// When the path is in use or cannot be written.
     pub fn listen(path: &Path) -> Result<Stream, PortError> {
-        claim_path(path, |path| UnixStream::connect(path).map(drop))?;
+        free_path(path, |path| UnixStream::connect(path).map(drop))?;
         let listener = UnixListener::bind(path).and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         let listener = listener.map_err(|error| PortError::socket(path, error))?;
         Ok(Stream { end: End::Listens(listener, path.to_owned()), connection: None })

@@ -7,7 +7,6 @@ use sanloom_core::fabric_switch::{self, Event};
 use sanloom_core::fip::fcf;
 use sanloom_core::switch::PortKind;
 use sanloom_core::time::Instant;
-use sanloom_wire::ether::MacAddr;
 
 impl Runtime {
     /// Something happened to a switch.
@@ -140,7 +139,7 @@ impl Runtime {
     }
 
     /// Storage has something to say: jobs go to their workers at once, frames leave in [`pump`](Runtime::pump).
-    pub(super) fn drain_storage(&mut self, _now: Instant, system: usize) {
+    pub(super) fn drain_storage(&mut self, system: usize) {
         if let Some(workers) = &self.workers {
             self.systems[system].jobs.drain(..).for_each(|job| workers.submit(job));
         }
@@ -162,7 +161,7 @@ impl Runtime {
                     let source = Source::Storage(system, port as u16);
                     match leaving {
                         Leaving::Message(frame) => {
-                            self.pass_inside(now, switch, switch_port, source, MacAddr::ZERO, frame);
+                            self.pass_inside(switch, switch_port, source, frame);
                         }
                         Leaving::Data(header, data) => {
                             let mut buffer = self.pool.take();

@@ -7,7 +7,7 @@ use super::Runtime;
 use super::switch::Attachment;
 use crate::frame::FrameBuf;
 use crate::sequence;
-use sanloom_core::fabric::Decision;
+use sanloom_core::fabric::{Decision, DropReason};
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::{Ingress, fcf};
 use sanloom_core::time::Instant;
@@ -145,24 +145,33 @@ impl Runtime {
                 let port = node.port_of(egress, ox_id);
                 node.forwarded += 1;
                 match port {
-                    Some(port) => self.leave(now, switch, port, source, frame, d_id),
-                    None => self.pool.give(frame),
+                    Some(port) => self.leave(now, (switch, port), source, frame, d_id),
+                    None => self.drop_in(switch, source, DropReason::NoRoute.name(), frame),
                 }
             }
             Decision::Local => {
-                self.local(now, switch, ingress, &frame);
-                self.pool.give(frame);
+                let whole = self.local(now, switch, ingress, &frame);
+                match whole {
+                    true => self.pool.give(frame),
+                    false => self.drop_in(switch, source, reason::BAD_CRC, frame),
+                }
             }
-            Decision::Drop(reason) => {
-                node.drops[reason as usize] += 1;
-                self.pool.give(frame);
-            }
+            Decision::Drop(reason) => self.drop_in(switch, source, reason.name(), frame),
         }
+    }
+
+    /// A frame ends in a switch: counted where it came in, or at the switch if that was inside the process.
+    fn drop_in(&mut self, switch: usize, source: Source, reason: &'static str, frame: FrameBuf) {
+        match source {
+            Source::Ethernet(port) => self.ports[port].ethernet.count(reason, 1),
+            Source::Storage(..) | Source::Machine => *self.switches[switch].drops.entry(reason).or_default() += 1,
+        }
+        self.pool.give(frame);
     }
 
     /// A frame leaves a switch through a port.
     #[inline]
-    fn leave(&mut self, now: Instant, switch: usize, port: u16, source: Source, mut frame: FrameBuf, d_id: FcId) {
+    fn leave(&mut self, now: Instant, (switch, port): (usize, u16), source: Source, mut frame: FrameBuf, d_id: FcId) {
         match self.switches[switch].attachment(port) {
             Attachment::Segment(number) => {
                 let segment = &self.segments[number];
@@ -171,17 +180,16 @@ impl Runtime {
                 let ethernet = segment.port;
                 self.ethernet_out(now, ethernet, source, frame);
             }
-            Attachment::Storage { system, port } => {
-                if let Some((header, field)) = open(&frame) {
+            Attachment::Storage { system, port } => match open(&frame) {
+                Some((header, field)) => {
                     self.systems[system].frame_in(now, port, header, field);
-                    self.drain_storage(now, system);
-                } else {
-                    self.bad_crc += 1;
+                    self.drain_storage(system);
+                    self.pool.give(frame);
                 }
-                self.pool.give(frame);
-            }
+                None => self.drop_in(switch, source, reason::BAD_CRC, frame),
+            },
             Attachment::Cable { switch, port } => self.inside.push_back(Entering { switch, port, source, frame }),
-            Attachment::Nothing => self.pool.give(frame),
+            Attachment::Nothing => self.drop_in(switch, source, DropReason::PortDown.name(), frame),
         }
     }
 
@@ -196,15 +204,13 @@ impl Runtime {
         }
     }
 
-    /// A frame for a service of a switch.
-    fn local(&mut self, now: Instant, switch: usize, port: u16, frame: &FrameBuf) {
-        let Some((header, field)) = open(frame) else {
-            self.bad_crc += 1;
-            return;
-        };
+    /// A frame for a service of a switch. False if its CRC is wrong.
+    fn local(&mut self, now: Instant, switch: usize, port: u16, frame: &FrameBuf) -> bool {
+        let Some((header, field)) = open(frame) else { return false };
         if let Some(frame) = self.switches[switch].reassembly.accept(now, header, field) {
             self.tell_switch(now, switch, fabric_switch::Input::Frame { port, frame });
         }
+        true
     }
 
     /// A switch sends a message of its own.
@@ -213,28 +219,20 @@ impl Runtime {
             Attachment::Segment(number) => self.tell_fcf(now, number, fcf::Input::Send { port, frame }),
             Attachment::Storage { system, port } => {
                 self.systems[system].message_in(now, port, frame);
-                self.drain_storage(now, system);
+                self.drain_storage(system);
             }
             Attachment::Cable { switch, port } => {
-                self.pass_inside(now, switch, port, Source::Machine, MacAddr::ZERO, frame);
+                self.pass_inside(switch, port, Source::Machine, frame);
             }
             Attachment::Nothing => {}
         }
     }
 
     /// A message goes into a switch through one of its inner ports, cut into frames.
-    pub(super) fn pass_inside(
-        &mut self,
-        _now: Instant,
-        switch: usize,
-        port: u16,
-        source: Source,
-        to: MacAddr,
-        frame: Frame,
-    ) {
+    pub(super) fn pass_inside(&mut self, switch: usize, port: u16, source: Source, frame: Frame) {
         for piece in sequence::cut(frame, MESSAGE_FRAME_BYTES) {
             let mut buffer = self.pool.take();
-            buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(to, MacAddr::ZERO, None, &piece, out));
+            buffer.compose(&mut self.scratch, |out| fcoe::encapsulate(MacAddr::ZERO, MacAddr::ZERO, None, &piece, out));
             self.inside.push_back(Entering { switch, port, source, frame: buffer });
         }
     }

@@ -12,6 +12,7 @@
 mod control;
 mod forward;
 mod hold;
+mod operate;
 pub mod plan;
 mod segment;
 mod switch;
@@ -134,8 +135,6 @@ pub struct Runtime {
     pub systems: Vec<StorageSystem>,
     /// Captures.
     pub captures: Captures,
-    /// Messages for this process whose CRC was wrong.
-    pub bad_crc: u64,
     poller: Poller,
     workers: Option<Workers>,
     pool: Pool,

@@ -1,7 +1,7 @@
 //! A switch while it runs: its machines, its forwarding table, and what its ports are attached to.
 
 use crate::sequence::Reassembly;
-use sanloom_core::fabric::{DropReason, Egress, Fib};
+use sanloom_core::fabric::{Egress, Fib, Leg};
 use sanloom_core::fabric_switch::FabricSwitch;
 use std::collections::BTreeMap;
 
@@ -41,8 +41,8 @@ pub struct LiveSwitch {
     pub attachments: Vec<Attachment>,
     /// Messages to its services that come in several frames.
     pub reassembly: Reassembly,
-    /// Frames that were dropped, by reason.
-    pub drops: [u64; DropReason::ALL.len()],
+    /// Frames from inside the process that were dropped, by reason; others are counted at their Ethernet port.
+    pub drops: BTreeMap<&'static str, u64>,
     /// Frames that were forwarded.
     pub forwarded: u64,
     /// Ports of each bundle.
@@ -66,7 +66,7 @@ impl LiveSwitch {
             fib,
             attachments,
             reassembly: Reassembly::default(),
-            drops: Default::default(),
+            drops: BTreeMap::new(),
             forwarded: 0,
             bundles,
             turn: 0,
@@ -91,8 +91,8 @@ impl LiveSwitch {
                 let legs = self.fib.spray_members(group);
                 let leg = *legs.get(self.turn % legs.len().max(1))?;
                 match leg {
-                    sanloom_core::fabric::Leg::Port(port) => Some(port),
-                    sanloom_core::fabric::Leg::Bundle(bundle) => self.port_of(Egress::Bundle(bundle), ox_id),
+                    Leg::Port(port) => Some(port),
+                    Leg::Bundle(bundle) => self.port_of(Egress::Bundle(bundle), ox_id),
                 }
             }
         }

@@ -33,26 +33,15 @@ impl Runtime {
     ) -> Result<(), UpError> {
         let failed = |error| UpError::System { what: "epoll", error };
         self.poller.set(BELL, bell, Interest { read: true, write: false }).map_err(failed)?;
-        let mut busy = false;
         while go_on(self) {
-            self.turn(busy).map_err(failed)?;
-            busy = self.act();
+            let more = self.act();
+            self.wait(more).map_err(failed)?;
         }
         Ok(())
     }
 
-    /// One turn without waiting for longer than until the next timer; for tests that drive the loop themselves.
-    ///
-    /// # Errors
-    /// When the system does not let us wait.
-    pub fn step(&mut self) -> io::Result<()> {
-        self.turn(false)?;
-        while self.act() {}
-        Ok(())
-    }
-
-    /// Waits until there is something to do.
-    fn turn(&mut self, busy: bool) -> io::Result<()> {
+    /// Waits until there is something to do, or only looks if something is left to do anyway.
+    fn wait(&mut self, busy: bool) -> io::Result<()> {
         for (number, port) in self.ports.iter().enumerate() {
             let token = 2 * number as u64;
             let write = port.ethernet.egress.blocked && !port.ethernet.egress.queue.is_empty();
@@ -97,7 +86,7 @@ impl Runtime {
             for done in workers.take_done() {
                 let system = done.job.system;
                 self.systems[system].done(now, done);
-                self.drain_storage(now, system);
+                self.drain_storage(system);
             }
         }
         self.timers(now);
@@ -162,7 +151,7 @@ impl Runtime {
         for system in 0..self.systems.len() {
             if due(self.systems[system].poll_timeout()) {
                 self.systems[system].timeout(now);
-                self.drain_storage(now, system);
+                self.drain_storage(system);
             }
         }
         if self.next_look <= now {

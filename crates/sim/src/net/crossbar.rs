@@ -3,6 +3,7 @@
 use super::NO_LANE;
 use super::flight::InFlight;
 use super::input::{Input, Slot};
+use super::lane::Sent;
 use sanloom_core::config::{Arbitration, Queueing};
 
 /// A crossbar with buffers at its inputs. Input and output numbers are port numbers; the last input is the switch's own
@@ -109,6 +110,19 @@ pub struct Buffered {
     pub lane: u32,
 }
 
+/// A frame that leaves a switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// The frame.
+    pub slot: Slot,
+    /// Its times.
+    pub sent: Sent,
+    /// Its input has more frames, and they must wait until it has left.
+    pub more_at_input: bool,
+    /// Other frames wait for its output.
+    pub more_at_output: bool,
+}
+
 impl Crossbar {
     /// For a switch with `ports` ports.
     pub fn new(ports: u16, queueing: Queueing, arbitration: Arbitration) -> Crossbar {
@@ -188,10 +202,9 @@ impl Crossbar {
         self.out[usize::from(output)].frames > 0
     }
 
-    /// The frame that leaves through `output` next, if any may leave now. It stays in its buffer until
-    /// [`Crossbar::take`].
+    /// The input of the frame that leaves through `output` next, if any may leave now.
     #[inline]
-    pub fn choose(&self, now: u64, output: u16) -> Option<u16> {
+    fn choose(&self, now: u64, output: u16) -> Option<u16> {
         let out = &self.out[usize::from(output)];
         let last = usize::from(out.last);
         let masks = self.mask(out, output);
@@ -240,31 +253,27 @@ impl Crossbar {
         }
     }
 
-    /// Takes the frame that was chosen out of its buffer.
+    /// Takes the next frame for `output` out of its buffer, if any may leave now; `send` says when it leaves.
     #[inline]
-    pub fn take(&mut self, input: u16, output: u16) -> Option<Slot> {
-        let (slot, another) = self.inputs[usize::from(input)].take(output)?;
-        let again = another && (self.queueing != Queueing::Fifo || input == self.processor());
-        if !again {
+    pub fn depart(&mut self, now: u64, output: u16, send: impl FnOnce(&Slot) -> Sent) -> Option<Departure> {
+        let input = self.choose(now, output)?;
+        let (queueing, is_processor) = (self.queueing, input == self.processor());
+        let buffer = &mut self.inputs[usize::from(input)];
+        let (slot, another) = buffer.take(output)?;
+        let sent = send(&slot);
+        buffer.count(&slot, sent.start_ps, sent.end_ps);
+        let mut more_at_input = false;
+        if queueing != Queueing::Any && !is_processor {
+            buffer.busy_until_ps = sent.end_ps;
+            more_at_input = buffer.frames() > 0;
+        }
+        if !another || (queueing == Queueing::Fifo && !is_processor) {
             self.clear(output, input);
         }
         let out = &mut self.out[usize::from(output)];
         out.frames -= 1;
         out.last = input;
-        Some(slot)
-    }
-
-    /// The frame that was taken leaves from `start` to `end`. Returns true if the input has more frames, which must wait
-    /// for `end`.
-    #[inline]
-    pub fn leaves(&mut self, input: u16, slot: &Slot, start: u64, end: u64) -> bool {
-        let serial = self.queueing != Queueing::Any && input != self.processor();
-        let buffer = &mut self.inputs[usize::from(input)];
-        buffer.count(slot, start, end);
-        if serial {
-            buffer.busy_until_ps = end;
-        }
-        serial && buffer.frames() > 0
+        Some(Departure { slot, sent, more_at_input, more_at_output: out.frames > 0 })
     }
 
     /// The input has sent its frame: its next one may leave. Calls `wake` with each output that it may want.
@@ -329,6 +338,11 @@ impl Crossbar {
     /// Restarts the counters of all inputs and outputs.
     pub fn restart_counts(&mut self, now: u64) {
         self.inputs.iter_mut().for_each(|input| input.restart_counts(now));
+    }
+
+    /// Gives back memory that no frame needs now.
+    pub fn trim(&mut self) {
+        self.inputs.iter_mut().for_each(Input::trim);
     }
 
     /// Frames in all buffers.

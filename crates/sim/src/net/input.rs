@@ -15,17 +15,26 @@ const ONES: u64 = 0x0001_0001_0001_0001;
 /// No output.
 const NONE: u64 = 0xffff;
 
-/// An input buffer. Frames stand in the order they came; a buffer holds few of them, so looking through it is cheaper than
-/// a queue for each output.
+/// Bits of a place, and all places in their order.
+const PLACE_BITS: usize = 2;
+const IN_ORDER: u8 = 0b11_10_01_00;
+
+/// An input buffer. A buffer holds few frames, so looking through it is cheaper than a queue for each output.
 ///
-/// What every frame changes is in the first cache line. The frames are in the next two, and those of an input with more
-/// than four behind them; the waiting times by length follow.
+/// What every frame changes is in the first cache line. The frames are in the next two and stay where they were put; a list
+/// of places says in which order they came. Those of an input with more than four are behind them; the waiting times by
+/// length follow.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Input {
     /// Outputs of the frames, from the lowest bits on; [`NONE`] where there is none.
     outputs: u64,
-    frames: u32,
+    /// Places of `near` in the order of `outputs`, those without a frame last: two bits each, from the lowest on.
+    places: u8,
+    /// Frames in `near`.
+    used: u8,
+    /// There are frames in `behind`; then all places of `near` are used.
+    overflows: bool,
     max_frames: u32,
     bytes: u64,
     held_ps: i64,
@@ -81,7 +90,9 @@ impl Default for Input {
         let empty = Slot { frame: FrameRef::NONE, at_ps: 0, tail_after_ps: 0, lane: super::NO_LANE };
         Input {
             outputs: ONES * NONE,
-            frames: 0,
+            places: IN_ORDER,
+            used: 0,
+            overflows: false,
             max_frames: 0,
             bytes: 0,
             held_ps: 0,
@@ -99,13 +110,24 @@ impl Input {
     /// Number of frames.
     #[inline]
     pub(super) fn frames(&self) -> u32 {
-        self.frames
+        u32::from(self.used) + if self.overflows { self.frames_behind() } else { 0 }
+    }
+
+    #[cold]
+    fn frames_behind(&self) -> u32 {
+        self.behind.as_ref().map_or(0, |behind| behind.0.len() as u32)
+    }
+
+    /// Where the frame is that came as the one of this number.
+    #[inline]
+    fn place(&self, number: usize) -> usize {
+        usize::from(self.places >> (PLACE_BITS * number)) % NEAR
     }
 
     /// The frames and their outputs, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
-        let outputs = (0..NEAR).map(|at| (self.outputs >> (BITS * at)) as u16);
-        let near = outputs.zip(&self.near).take(self.frames as usize);
+        let near = (0..usize::from(self.used))
+            .map(|number| ((self.outputs >> (BITS * number)) as u16, &self.near[self.place(number)]));
         near.chain(self.behind.iter().flat_map(|behind| behind.0.iter().map(|(output, slot)| (*output, slot))))
     }
 
@@ -117,38 +139,37 @@ impl Input {
     /// A frame that came behind all others.
     #[inline]
     pub(super) fn push(&mut self, output: u16, slot: Slot) {
-        let at = self.frames as usize;
-        if at < NEAR {
-            self.set_output(at, output);
-            self.near[at] = slot;
+        let number = usize::from(self.used);
+        if number < NEAR {
+            self.put(number, output, slot);
+            self.used += 1;
         } else {
             self.push_behind(output, slot);
         }
-        self.frames += 1;
-        self.max_frames = self.max_frames.max(self.frames);
+        self.max_frames = self.max_frames.max(self.frames());
     }
 
     #[cold]
     fn push_behind(&mut self, output: u16, slot: Slot) {
         self.behind.get_or_insert_default().0.push_back((output, slot));
+        self.overflows = true;
     }
 
     /// Takes the oldest frame for an output; also tells whether there is another one for it.
     #[inline]
     pub(super) fn take(&mut self, output: u16) -> Option<(Slot, bool)> {
-        let Some(at) = self.find(output) else { return self.take_behind(output) };
-        let slot = self.near[at];
-        for place in 1..NEAR {
-            if place > at {
-                self.near[place - 1] = self.near[place];
-            }
-        }
-        let before = (1 << (BITS * at)) - 1;
+        let Some(number) = self.find(output) else { return self.take_behind(output) };
+        let place = self.place(number);
+        let slot = self.near[place];
+        let before = (1 << (BITS * number)) - 1;
         self.outputs = self.outputs & before | self.outputs >> BITS & !before | NONE << (BITS * (NEAR - 1));
-        if self.frames as usize > NEAR {
+        let before = (1 << (PLACE_BITS * number)) - 1;
+        let last = (place as u8) << (PLACE_BITS * (NEAR - 1));
+        self.places = self.places & before | self.places >> PLACE_BITS & !before | last;
+        self.used -= 1;
+        if self.overflows {
             self.advance();
         }
-        self.frames -= 1;
         Some((slot, self.has(output)))
     }
 
@@ -157,27 +178,31 @@ impl Input {
         let behind = &mut self.behind.as_mut()?.0;
         let at = behind.iter().position(|&(other, _)| other == output)?;
         let (_, slot) = behind.remove(at)?;
-        self.frames -= 1;
+        self.overflows = !behind.is_empty();
         Some((slot, self.has(output)))
     }
 
     #[cold]
     fn advance(&mut self) {
-        if let Some((output, slot)) = self.behind.as_mut().and_then(|behind| behind.0.pop_front()) {
-            self.set_output(NEAR - 1, output);
-            self.near[NEAR - 1] = slot;
+        let Some(behind) = &mut self.behind else { return };
+        let next = behind.0.pop_front();
+        self.overflows = !behind.0.is_empty();
+        if let Some((output, slot)) = next {
+            self.put(NEAR - 1, output, slot);
+            self.used += 1;
         }
     }
 
     #[inline]
-    fn set_output(&mut self, at: usize, output: u16) {
-        self.outputs = self.outputs & !(NONE << (BITS * at)) | u64::from(output) << (BITS * at);
+    fn put(&mut self, number: usize, output: u16, slot: Slot) {
+        self.outputs = self.outputs & !(NONE << (BITS * number)) | u64::from(output) << (BITS * number);
+        self.near[self.place(number)] = slot;
     }
 
-    /// The first place whose output is this one.
+    /// The first frame whose output is this one.
     #[inline]
     fn find(&self, output: u16) -> Option<usize> {
-        // The lowest place without a difference is the lowest at which the subtraction borrows.
+        // The lowest one without a difference is the lowest at which the subtraction borrows.
         let differences = self.outputs ^ (ONES * u64::from(output));
         let equal = differences.wrapping_sub(ONES) & !differences & (ONES << (BITS - 1));
         (equal != 0).then(|| equal.trailing_zeros() as usize / BITS)
@@ -185,15 +210,13 @@ impl Input {
 
     #[inline]
     fn has(&self, output: u16) -> bool {
-        self.find(output).is_some()
-            || (self.frames as usize > NEAR && self.iter().skip(NEAR).any(|(other, _)| other == output))
+        self.find(output).is_some() || (self.overflows && self.iter().skip(NEAR).any(|(other, _)| other == output))
     }
 
     /// Takes all frames, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<(u16, Slot)> {
         let all = self.iter().map(|(output, slot)| (output, *slot)).collect();
-        self.outputs = ONES * NONE;
-        self.frames = 0;
+        (self.outputs, self.places, self.used, self.overflows) = (ONES * NONE, IN_ORDER, 0, false);
         self.behind = None;
         all
     }
@@ -209,6 +232,11 @@ impl Input {
         self.held_ps += end as i64 - slot.at_ps as i64;
     }
 
+    /// Gives back memory that no frame needs now.
+    pub(super) fn trim(&mut self) {
+        self.behind.take_if(|behind| behind.0.is_empty());
+    }
+
     /// The counters.
     pub(super) fn counted(&self) -> InputCount {
         let wait = WaitCount { sum_ps: self.wait_sum_ps, max_ps: self.wait_max_ps, buckets: self.wait_buckets };
@@ -222,7 +250,7 @@ impl Input {
 
     /// Restarts the counters.
     pub(super) fn restart_counts(&mut self, now: u64) {
-        (self.bytes, self.max_frames, self.held_ps) = (0, self.frames, -self.present_ps(now));
+        (self.bytes, self.max_frames, self.held_ps) = (0, self.frames(), -self.present_ps(now));
         (self.wait_sum_ps, self.wait_max_ps, self.wait_buckets) = (0, 0, [0; WAIT_BUCKETS]);
     }
 

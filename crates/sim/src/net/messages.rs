@@ -105,6 +105,13 @@ impl Messages {
         }
     }
 
+    /// Gives back memory, if no message is under way.
+    pub fn trim(&mut self) {
+        if self.is_empty() {
+            *self = Messages::default();
+        }
+    }
+
     /// Number of parts of the message.
     pub fn parts(&self, number: u32) -> u8 {
         self.slots[number as usize].parts

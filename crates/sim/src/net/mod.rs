@@ -405,6 +405,12 @@ impl Net {
         }
     }
 
+    /// Gives back memory that no frame needs now: logins fill buffers of switches as the run will not do again.
+    pub fn trim(&mut self) {
+        self.messages.trim();
+        self.switches.iter_mut().for_each(|switch| switch.crossbar.trim());
+    }
+
     /// Items that an N_Port still has to send.
     pub fn waiting(&self, nport: u16) -> usize {
         self.nports[usize::from(nport)].waiting.len()

@@ -1,6 +1,6 @@
 //! The events of the frame path: arrival, sending, and an input that is ready again.
 
-use super::crossbar::Buffered;
+use super::crossbar::{Buffered, Departure};
 use super::flight::InFlight;
 use super::frame_ref::FrameRef;
 use super::lane::End;
@@ -118,12 +118,22 @@ impl Net {
                 self.nports[usize::from(nport)].hold(self.now);
                 Some(NetEvent::Deliver { nport, frame })
             }
-            End::Switch { switch, port } => self.arrive_at_switch(number, switch, port, on_line),
+            End::Switch { switch, port } => {
+                let guarded = lane.guarded;
+                self.arrive_at_switch(number, switch, port, on_line, guarded)
+            }
         }
     }
 
     #[inline]
-    fn arrive_at_switch(&mut self, lane: u32, switch: u16, port: u16, on_line: InFlight) -> Option<NetEvent> {
+    fn arrive_at_switch(
+        &mut self,
+        lane: u32,
+        switch: u16,
+        port: u16,
+        on_line: InFlight,
+        guarded: bool,
+    ) -> Option<NetEvent> {
         let frame = on_line.frame;
         let plane = &mut self.switches[usize::from(switch)];
         if frame.is_corrupt() && plane.checks_crc {
@@ -163,6 +173,7 @@ impl Net {
             }
         };
         plane.crossbar.enqueue(self.now, Buffered { on_line, input: port, output, lane });
+        let served = plane.crossbar.served(output);
         let lanes = self.lanes.len() as u32;
         if plane.crossbar.serial_inputs() {
             let busy_until = plane.crossbar.input_busy_until(port);
@@ -170,11 +181,14 @@ impl Net {
                 self.queue.schedule(2 * lanes + lane, busy_until);
             }
         }
-        if !self.lanes[lane as usize].guarded {
+        if !guarded {
             self.lanes[lane as usize].guarded = true;
             self.queue.schedule_earlier(3 * lanes + lane, self.now + self.hold_time_ps);
         }
-        self.wake_output(switch, output);
+        match served {
+            Some(lane) => self.try_send_buffered(lane, switch),
+            None => self.wake_output(switch, output),
+        }
         None
     }
 
@@ -182,7 +196,7 @@ impl Net {
     #[inline]
     pub(super) fn wake_output(&mut self, switch: u16, output: u16) {
         if let Some(lane) = self.switches[usize::from(switch)].crossbar.served(output) {
-            self.try_send(lane);
+            self.try_send_buffered(lane, switch);
             return;
         }
         for i in 0..self.switches[usize::from(switch)].members[usize::from(output)].len() {
@@ -213,38 +227,76 @@ impl Net {
     /// the lane is woken when they do.
     #[inline]
     pub(super) fn try_send(&mut self, number: u32) {
+        match self.lanes.get(number as usize).map(|lane| lane.from) {
+            Some(End::Switch { switch, .. }) => self.try_send_buffered(number, switch),
+            Some(End::NPort(nport)) => self.try_send_own(number, nport),
+            None => {}
+        }
+    }
+
+    /// The same for a lane that begins at a switch, which is named.
+    fn try_send_buffered(&mut self, number: u32, switch: u16) {
         let now = self.now;
         let wake = self.wake_source(number);
-        let Some(lane) = self.lanes.get_mut(number as usize) else { return };
+        let lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
         }
-        match lane.from {
-            End::Switch { switch, .. } => {
-                let crossbar = &mut self.switches[usize::from(switch)].crossbar;
-                if !crossbar.waits(lane.output) {
-                    lane.fed(now);
-                } else if lane.free_at_ps > now {
-                    lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
-                } else if !lane.has_credit(now) {
-                    self.starve(number);
-                } else {
-                    self.send_buffered(number, switch);
-                }
+        let output = lane.output;
+        let crossbar = &mut self.switches[usize::from(switch)].crossbar;
+        if !crossbar.waits(output) {
+            lane.fed(now);
+            return;
+        }
+        if lane.free_at_ps > now {
+            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
+            return;
+        }
+        if !lane.has_credit(now) {
+            self.starve(number);
+            return;
+        }
+        let departure = crossbar.depart(now, output, |slot| {
+            lane.fed(now);
+            lane.send(now, slot.tail_ps(), &slot.frame)
+        });
+        let Some(Departure { slot, sent, more_at_input, more_at_output }) = departure else { return };
+        if more_at_output {
+            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
+        }
+        if lane.special {
+            self.put_on_special_line(number, slot.frame, sent);
+        } else if lane.flight.push(InFlight::new(slot.frame, sent.at_ps, sent.tail_ps)) {
+            self.queue.add(number, sent.at_ps);
+        }
+        let upstream = slot.lane;
+        if upstream != super::NO_LANE {
+            self.return_credit(upstream, sent.end_ps);
+            if more_at_input {
+                self.queue.schedule(2 * self.lanes.len() as u32 + upstream, sent.end_ps);
             }
-            End::NPort(nport) => {
-                let plane = &self.nports[usize::from(nport)];
-                let free = lane.free_at_ps.max(plane.not_before_ps);
-                if plane.waiting.is_empty() {
-                    lane.fed(now);
-                } else if free > now {
-                    lane.wake_at(&mut self.queue, wake, free);
-                } else if !lane.has_credit(now) {
-                    self.starve(number);
-                } else {
-                    self.send_own(number, nport);
-                }
-            }
+        }
+    }
+
+    /// The same for a lane that begins at an N_Port, which is named.
+    #[inline]
+    fn try_send_own(&mut self, number: u32, nport: u16) {
+        let now = self.now;
+        let wake = self.wake_source(number);
+        let lane = &mut self.lanes[number as usize];
+        if !lane.up {
+            return;
+        }
+        let plane = &self.nports[usize::from(nport)];
+        let free = lane.free_at_ps.max(plane.not_before_ps);
+        if plane.waiting.is_empty() {
+            lane.fed(now);
+        } else if free > now {
+            lane.wake_at(&mut self.queue, wake, free);
+        } else if !lane.has_credit(now) {
+            self.starve(number);
+        } else {
+            self.send_own(number, nport);
         }
     }
 
@@ -261,36 +313,6 @@ impl Net {
         let next = lane.next_credit();
         if next != NEVER {
             lane.wake_at(&mut self.queue, wake, next);
-        }
-    }
-
-    /// Sends a frame out of an input buffer of a switch.
-    #[inline]
-    fn send_buffered(&mut self, number: u32, switch: u16) {
-        let now = self.now;
-        let wake = self.wake_source(number);
-        let lane = &mut self.lanes[number as usize];
-        let output = lane.output;
-        let crossbar = &mut self.switches[usize::from(switch)].crossbar;
-        let Some(input) = crossbar.choose(now, output) else { return };
-        let Some(slot) = crossbar.take(input, output) else { return };
-        lane.fed(now);
-        let sent = lane.send(now, slot.tail_ps(), &slot.frame);
-        let more_at_input = crossbar.leaves(input, &slot, sent.start_ps, sent.end_ps);
-        if crossbar.waits(output) {
-            lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
-        }
-        if lane.special {
-            self.put_on_special_line(number, slot.frame, sent);
-        } else if lane.flight.push(InFlight::new(slot.frame, sent.at_ps, sent.tail_ps)) {
-            self.queue.add(number, sent.at_ps);
-        }
-        let upstream = slot.lane;
-        if upstream != super::NO_LANE {
-            self.return_credit(upstream, sent.end_ps);
-            if more_at_input {
-                self.queue.schedule(2 * self.lanes.len() as u32 + upstream, sent.end_ps);
-            }
         }
     }
 
@@ -368,19 +390,19 @@ impl Net {
     /// A receive buffer at the end of a lane is free at `at_ps`; its R_RDY goes back.
     #[inline]
     pub(super) fn return_credit(&mut self, number: u32, at_ps: u64) {
-        let lane = &mut self.lanes[number as usize];
+        let wake = self.wake_source(number);
+        let mut ready = at_ps;
+        let mut lane = &mut self.lanes[number as usize];
         if !lane.up {
             return;
         }
-        let mut ready = at_ps;
         if lane.special {
             match self.delay_credit(number, at_ps) {
                 Some(time) => ready = time,
                 None => return,
             }
+            lane = &mut self.lanes[number as usize];
         }
-        let wake = self.wake_source(number);
-        let lane = &mut self.lanes[number as usize];
         lane.credit_returns(ready);
         if lane.starving_since_ps != NEVER {
             let time = lane.next_credit().max(self.now);

@@ -157,6 +157,7 @@ impl Kinds {
             processor: None,
             policy: Default::default(),
             joining: Default::default(),
+            virtual_fabric: None,
         });
         number
     }

@@ -95,6 +95,7 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
                 logins: counted.logins,
                 name_server_requests: counted.name_server_requests,
                 rscns_sent: counted.rscns_sent,
+                incident_reports_sent: counted.incident_reports_sent,
                 isolated_ports: isolated_ports(node),
                 discards: view.lost_at(&places),
             }

@@ -1,7 +1,7 @@
 //! Values over time.
 
 use super::view::View;
-use crate::stats::Step;
+use crate::stats::{Counts, Step};
 use crate::world::LaneStep;
 use sanloom_api::results::measure::{mean_level, mean_us, per_s, ratio, s_of_ps};
 use sanloom_api::results::{HostSeries, LinkSeries, Series, StorageSeries, TotalSeries};
@@ -68,10 +68,10 @@ fn lane_steps(view: &View<'_>, interval_ps: u64, steps: usize) -> Vec<LaneStep> 
     let nothing = LaneStep {
         end_ps: 0,
         length_ps: 0,
-        line_bytes: vec![0; world.net.lanes().len()],
-        credit_wait_ps: vec![0; world.net.lanes().len()],
+        line_bytes: Counts::zeros(world.net.lanes().len()),
+        credit_wait_ps: Counts::zeros(world.net.lanes().len()),
         dropped: 0,
-        storage_bytes: vec![0; world.storage.len()],
+        storage_bytes: Counts::zeros(world.storage.len()),
         storage_area: vec![0; world.storage.len()],
     };
     let mut joined = vec![nothing; steps];
@@ -90,8 +90,9 @@ fn links(view: &View<'_>, steps: &[LaneStep]) -> Vec<LinkSeries> {
         .map(|(lane, number)| {
             let at = number as usize;
             // A frame is counted when it starts, so a step may hold a little more than fits.
-            let busy = |step: &LaneStep| ratio(lane.time_of(step.line_bytes[at]).min(step.length_ps), step.length_ps);
-            let wait = |step: &LaneStep| ratio(step.credit_wait_ps[at].min(step.length_ps), step.length_ps);
+            let busy =
+                |step: &LaneStep| ratio(lane.time_of(step.line_bytes.get(at)).min(step.length_ps), step.length_ps);
+            let wait = |step: &LaneStep| ratio(step.credit_wait_ps.get(at).min(step.length_ps), step.length_ps);
             LinkSeries {
                 name: view.names.lane(number),
                 from: view.names.port(view.names.from(number)),
@@ -108,7 +109,7 @@ fn storage(view: &View<'_>, steps: &[LaneStep]) -> Vec<StorageSeries> {
     storage
         .map(|(at, config)| StorageSeries {
             name: config.name.clone(),
-            throughput_bytes_per_s: steps.iter().map(|s| per_s(s.storage_bytes[at], s.length_ps)).collect(),
+            throughput_bytes_per_s: steps.iter().map(|s| per_s(s.storage_bytes.get(at), s.length_ps)).collect(),
             queue_mean: steps.iter().map(|s| mean_level(s.storage_area[at], s.length_ps)).collect(),
         })
         .collect()

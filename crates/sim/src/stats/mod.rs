@@ -1,6 +1,7 @@
 //! Measurement: what a run keeps of what it saw. Sums are integers, so the order of additions changes nothing.
 
 mod confidence;
+mod counts;
 mod fairness;
 mod histogram;
 mod series;
@@ -8,6 +9,7 @@ mod summary;
 mod time_weighted;
 
 pub use confidence::{BatchMeans, ConfidenceInterval, student_t_975};
+pub use counts::Counts;
 pub use fairness::jain_index;
 pub use histogram::{HistogramBucket, LatencyHistogram};
 pub use series::{Series, Step};

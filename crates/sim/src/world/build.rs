@@ -26,7 +26,7 @@ use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::Zones;
 use sanloom_core::zoning::server::ZoneServerConfig;
 use sanloom_wire::FcId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Exchanges that a port keeps at once, beyond what its queue may have outstanding.
@@ -45,7 +45,6 @@ impl World {
         let timers = timers(&lab, nports);
         let physical = owners.len() - virtual_owners(&lab).count();
         let net = Net::new(net_plan(&lab, &owners[..physical], timers.all));
-        let zones = Arc::new(ZoneSet::new(&lab.zoning));
         let mut world = World {
             nodes: Vec::new(),
             switches: Vec::new(),
@@ -63,9 +62,9 @@ impl World {
             ended: Default::default(),
             follow: Vec::new(),
             control_frames: 0,
+            incidents_reported: 0,
             baseline: Default::default(),
-            zones,
-            zone_database: Zones::new(lab.zone_database.clone()),
+            zones: zones(&lab),
             net,
             lab,
         };
@@ -167,8 +166,8 @@ impl World {
 
     /// Configuration of a switch's machines.
     pub(super) fn switch_config(&self, switch: u16) -> FabricSwitchConfig {
-        let config =
-            FabricSwitchConfig::of_lab(&self.lab, switch, self.zones.clone(), self.zone_database.clone());
+        let (zoning, database) = self.zones[&zone_key(&self.lab, switch)].clone();
+        let config = FabricSwitchConfig::of_lab(&self.lab, switch, zoning, database);
         FabricSwitchConfig {
             zones: ZoneServerConfig { retry: Span::from_ms(20), ..config.zones },
             fspf: FspfConfig { min_ls_interval: Span::ZERO, ..config.fspf },
@@ -242,6 +241,23 @@ impl World {
 
 /// Significant digits of the histograms of so many nodes: percentiles are right to 0.1 %, 0.8 % or 6 %, and a thousand
 /// nodes still fit into a few megabytes.
+/// Which zones a switch begins with.
+fn zone_key(lab: &Lab, switch: u16) -> Option<u16> {
+    lab.vf_id(switch).filter(|_| !lab.zone_fabrics.is_empty())
+}
+
+/// The zones that switches begin with, each database once, however many have it.
+fn zones(lab: &Lab) -> BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)> {
+    let mut zones = BTreeMap::new();
+    for switch in 0..lab.switches.len() as u16 {
+        zones.entry(zone_key(lab, switch)).or_insert_with(|| {
+            let database = lab.zone_database_at(switch);
+            (Arc::new(ZoneSet::new(&database.zoning())), Zones::new(database))
+        });
+    }
+    zones
+}
+
 fn digits(nodes: usize) -> u8 {
     match nodes {
         0..=64 => 3,

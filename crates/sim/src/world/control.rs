@@ -4,11 +4,13 @@ use super::World;
 use super::ledger::NoteKind;
 use super::node::ps_of;
 use super::processor::{Held, SwitchProcessor, is_request};
+use crate::net::{End, Incident};
 use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric_switch::{self, Event, FabricSwitch, IslState};
 use sanloom_core::switch::{PortKind, Work};
 use sanloom_core::time::Instant;
 use sanloom_wire::Frame;
+use sanloom_wire::els::link_incident::code;
 
 /// The machine of one switch.
 pub struct SwitchNode {
@@ -31,6 +33,8 @@ pub struct SwitchCount {
     pub name_server_requests: u64,
     /// RSCNs sent.
     pub rscns_sent: u64,
+    /// RLIRs sent: reports of incidents on links.
+    pub incident_reports_sent: u64,
 }
 
 impl SwitchNode {
@@ -41,6 +45,7 @@ impl SwitchNode {
             logins: before.logins + now.fabric_logins + now.virtual_logins,
             name_server_requests: before.name_server_requests + now.ct_accepted + now.ct_rejected,
             rscns_sent: before.rscns_sent + now.rscn_sent,
+            incident_reports_sent: before.incident_reports_sent + now.incident_reports_sent,
         }
     }
 }
@@ -92,10 +97,32 @@ impl World {
     /// A port of a switch went up or down.
     pub(super) fn switch_port(&mut self, switch: u16, port: u16, up: bool) {
         let now = Instant::from_ns(self.net.now() / 1_000);
-        let kind = self.port_kind(switch, port);
-        let input =
-            if up { fabric_switch::Input::PortUp { port, kind } } else { fabric_switch::Input::PortDown { port } };
-        self.switch_input(switch, now, input);
+        if up {
+            let kind = self.port_kind(switch, port);
+            return self.switch_input(switch, now, fabric_switch::Input::PortUp { port, kind });
+        }
+        let code = code::LOSS_OF_SIGNAL;
+        self.switch_input(switch, now, fabric_switch::Input::Incident { port, code });
+        self.switch_input(switch, now, fabric_switch::Input::PortDown { port });
+    }
+
+    /// Tells the switches at both ends of links that were reset for want of credit: whoever registered for link incidents
+    /// hears of it.
+    pub(super) fn report_incidents(&mut self) {
+        while let Some(incident) = self.net.incidents().get(self.incidents_reported) {
+            self.incidents_reported += 1;
+            let Incident::LinkReset { lane, .. } = *incident else { continue };
+            let lane = &self.net.lanes()[lane as usize];
+            let now = Instant::from_ns(self.net.now() / 1_000);
+            for end in [lane.from, lane.to] {
+                if let End::Switch { switch, port } = end
+                    && self.switches[usize::from(switch)].up
+                {
+                    let code = code::IMPLICIT;
+                    self.switch_input(switch, now, fabric_switch::Input::Incident { port, code });
+                }
+            }
+        }
     }
 
     fn switch_input(&mut self, switch: u16, now: Instant, input: fabric_switch::Input) {
@@ -147,7 +174,7 @@ impl World {
 
     fn port_kind(&self, switch: u16, port: u16) -> PortKind {
         match self.net.switch(switch).tx_lane(port).map(|lane| self.net.lanes()[lane as usize].to) {
-            Some(crate::net::End::Switch { .. }) => PortKind::E,
+            Some(End::Switch { .. }) => PortKind::E,
             _ => PortKind::F,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::host::PathState;
-use crate::stats::{LatencyHistogram, Series, Summary};
+use crate::stats::{Counts, LatencyHistogram, Series, Summary};
 use sanloom_core::isolation::Isolation;
 
 /// Requests of the whole run, login and warm-up included.
@@ -207,13 +207,13 @@ pub struct LaneStep {
     /// Its length in ps.
     pub length_ps: u64,
     /// Bytes on each lane, gaps included.
-    pub line_bytes: Vec<u64>,
+    pub line_bytes: Counts,
     /// Time with a frame and without credit of each lane, in ps.
-    pub credit_wait_ps: Vec<u64>,
+    pub credit_wait_ps: Counts,
     /// Frames dropped.
     pub dropped: u64,
     /// Data of the commands that each storage system ended, in bytes.
-    pub storage_bytes: Vec<u64>,
+    pub storage_bytes: Counts,
     /// Commands in each storage system times ps.
     pub storage_area: Vec<u128>,
 }
@@ -224,26 +224,13 @@ impl LaneStep {
         self.end_ps = next.end_ps;
         self.length_ps += next.length_ps;
         self.dropped += next.dropped;
-        add(&mut self.line_bytes, &next.line_bytes);
-        add(&mut self.credit_wait_ps, &next.credit_wait_ps);
-        add(&mut self.storage_bytes, &next.storage_bytes);
+        self.line_bytes.add(&next.line_bytes);
+        self.credit_wait_ps.add(&next.credit_wait_ps);
+        self.storage_bytes.add(&next.storage_bytes);
         for (mine, theirs) in self.storage_area.iter_mut().zip(&next.storage_area) {
             *mine += theirs;
         }
     }
-}
-
-fn add(mine: &mut [u64], theirs: &[u64]) {
-    for (mine, theirs) in mine.iter_mut().zip(theirs) {
-        *mine += theirs;
-    }
-}
-
-fn less(mut now: Vec<u64>, before: &[u64]) -> Vec<u64> {
-    for (now, before) in now.iter_mut().zip(before) {
-        *now = now.saturating_sub(*before);
-    }
-    now
 }
 
 impl Ledger {
@@ -322,9 +309,9 @@ impl World {
             length_ps,
             dropped: now.dropped - last.dropped,
             storage_area: storage_area.collect(),
-            line_bytes: less(now.line_bytes, &last.line_bytes),
-            credit_wait_ps: less(now.credit_wait_ps, &last.credit_wait_ps),
-            storage_bytes: less(now.storage_bytes, &last.storage_bytes),
+            line_bytes: Counts::since(&now.line_bytes, &last.line_bytes),
+            credit_wait_ps: Counts::since(&now.credit_wait_ps, &last.credit_wait_ps),
+            storage_bytes: Counts::since(&now.storage_bytes, &last.storage_bytes),
         })
     }
 

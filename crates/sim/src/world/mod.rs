@@ -98,8 +98,8 @@ pub struct World {
     pub start_ps: u64,
     timers: Timers,
     path_table: PathTable,
-    zones: Arc<ZoneSet>,
-    zone_database: Zones,
+    /// What the switches of each virtual fabric begin with; a lab whose zones count everywhere has one entry.
+    zones: BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)>,
     faults: faults::Schedule,
     dma: FramePool,
     /// Requests to the services of switches and how they were answered, if somebody wants to know.
@@ -107,6 +107,8 @@ pub struct World {
     ended: VecDeque<(u16, u16, u64, Outcome)>,
     follow: Vec<(u64, u32)>,
     control_frames: u64,
+    /// Incidents of the frame path that the switches have heard of.
+    incidents_reported: usize,
     /// Counters at the end of the warm-up.
     baseline: Baseline,
 }
@@ -123,7 +125,9 @@ impl World {
             if !self.ended.is_empty() {
                 self.settle();
             }
+            self.report_incidents();
         }
+        self.report_incidents();
     }
 
     fn timer(&mut self, timer: u32) {
@@ -162,6 +166,7 @@ impl World {
                 break;
             }
         }
+        self.net.trim();
     }
 
     /// Some port waits for an answer, or for its next try to log in.

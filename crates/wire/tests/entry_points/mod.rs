@@ -3,7 +3,11 @@
 
 use sanloom_wire::cdb::{CDB_BYTES, Cdb};
 use sanloom_wire::ct::Service;
+use sanloom_wire::ether::EtherHeader;
+use sanloom_wire::fcoe::Fcoe;
+use sanloom_wire::fip::Fip;
 use sanloom_wire::header::{HEADER_BYTES, Header};
+use sanloom_wire::lldp::Lldpdu;
 use sanloom_wire::nbd::{Chunk, ClientOption, Greeting, OptionHeader, OptionReply, Request, SimpleReply};
 use sanloom_wire::sense::Sense;
 use sanloom_wire::{FCtl, FcType, Frame, Message, RCtl, ReplyTo, lun};
@@ -21,6 +25,9 @@ pub const ALL: &[EntryPoint] = &[
     ("link_service", link_service),
     ("scsi", scsi),
     ("sw_ils", sw_ils),
+    ("fcoe", fcoe),
+    ("fip", fip),
+    ("lldp", lldp),
     ("nbd", nbd),
 ];
 
@@ -145,6 +152,49 @@ pub fn nbd(data: &[u8]) {
         let mut bytes = Vec::new();
         chunk.emit(&mut bytes);
         assert_eq!(bytes, data[..used]);
+    }
+}
+
+/// An Ethernet frame, taken for FCoE.
+pub fn fcoe(data: &[u8]) {
+    let Ok((header, pdu)) = EtherHeader::parse(data) else {
+        return;
+    };
+    let mut again = Vec::new();
+    header.emit(&mut again);
+    assert_eq!(again.len(), header.encoded_len());
+    assert_eq!(EtherHeader::parse(&again).map(|(again, _)| again), Ok(header));
+    if let Ok(fcoe) = Fcoe::parse(pdu) {
+        let _ = (fcoe.sof(), fcoe.eof(), fcoe.crc_is_right(), Frame::parse(fcoe.frame, None));
+        let mut again = Vec::new();
+        fcoe.emit(&mut again);
+        assert_eq!(again.len(), pdu.len());
+        assert_eq!(Fcoe::parse(&again), Ok(fcoe));
+    }
+}
+
+/// A FIP packet.
+pub fn fip(data: &[u8]) {
+    let Ok(packet) = Fip::parse(data) else {
+        return;
+    };
+    let _ = (packet.operation.to_string(), packet.unknown_critical(), packet.vx_ports().count());
+    let mut bytes = Vec::new();
+    packet.emit(&mut bytes);
+    assert_eq!(bytes.len(), packet.encoded_len());
+    // A frame that was not a whole number of words gets filled, and then says so.
+    let again = Fip::parse(&bytes).expect("what was emitted parses");
+    let mut twice = Vec::new();
+    again.emit(&mut twice);
+    assert_eq!(twice, bytes);
+}
+
+/// An LLDPDU.
+pub fn lldp(data: &[u8]) {
+    if let Ok(pdu) = Lldpdu::parse(data) {
+        let mut bytes = Vec::new();
+        pdu.emit(&mut bytes);
+        assert_eq!(Lldpdu::parse(&bytes), Ok(pdu));
     }
 }
 

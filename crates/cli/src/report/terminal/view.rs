@@ -30,8 +30,11 @@ pub fn render(view: &View, width: usize) -> String {
 }
 
 fn switches(out: &mut String, table: &SwitchView, width: usize) {
-    let mut grid = Grid::new(vec![
-        Column::left("switch"),
+    let virtual_fabrics = table.switches.iter().any(|row| row.vf_id.is_some());
+    let place = if virtual_fabrics { vec![Column::left("chassis"), Column::right("VF_ID")] } else { Vec::new() };
+    let mut columns = vec![Column::left("switch")];
+    columns.extend(place);
+    columns.extend([
         Column::right("domain"),
         Column::left("principal").rank(2),
         Column::left("name").rank(4),
@@ -46,9 +49,14 @@ fn switches(out: &mut String, table: &SwitchView, width: usize) {
         Column::right("RSCNs").rank(3),
         Column::right("permissions").rank(4),
     ]);
+    let mut grid = Grid::new(columns);
     for row in &table.switches {
-        grid.row(vec![
-            clean(&row.switch),
+        let mut cells = vec![clean(&row.switch)];
+        if virtual_fabrics {
+            cells.push(row.chassis.as_deref().map(clean).unwrap_or_default());
+            cells.push(row.vf_id.map(|id| id.to_string()).unwrap_or_default());
+        }
+        cells.extend([
             row.domain.map_or(if row.up { "none" } else { "down" }.to_owned(), |domain| domain.to_string()),
             if row.principal { "yes".to_owned() } else { String::new() },
             row.switch_name.clone(),
@@ -63,6 +71,7 @@ fn switches(out: &mut String, table: &SwitchView, width: usize) {
             unless_zero(row.rscns_sent),
             unless_zero(row.permissions),
         ]);
+        grid.row(cells);
     }
     out.push_str(&grid.render(width));
 }

@@ -197,6 +197,12 @@ fn validate_link(lab: &Lab, link: &Link, place: Place, problems: &mut Problems) 
 }
 
 fn validate_end(lab: &Lab, end: &LinkEnd, place: Place, problems: &mut Problems) {
+    if let Node::Switch(i) = end.node
+        && lab.vf_id(i).is_some()
+    {
+        // The ports of a virtual fabric are those that it has of its chassis.
+        return;
+    }
     let ports = match end.node {
         Node::Switch(i) => lab.switches.get(usize::from(i)).map(|s| usize::from(s.ports)),
         Node::Host(i) => lab.hosts.get(usize::from(i)).map(|h| h.hbas.len()),

@@ -6,6 +6,7 @@ mod reach;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod virtual_fabrics;
 
 use super::{Lab, Picos, Place, Problem, ProblemKind, Section};
 
@@ -28,6 +29,7 @@ impl Lab {
         self.validate_run(&mut problems);
         nodes::validate(self, &mut problems);
         fabric::validate(self, &mut problems);
+        virtual_fabrics::validate(self, &mut problems);
         // Reachability of a graph with impossible links would report consequences, not causes.
         let sound = !problems.list.iter().any(|p| {
             matches!(

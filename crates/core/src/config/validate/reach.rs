@@ -42,7 +42,7 @@ impl Keys {
             hosts: vec![Access::default(); lab.hosts.len()],
             storage: vec![Access::default(); lab.storage.len()],
         };
-        for AttachedPort { node, fabric, identity, .. } in lab.attached_ports() {
+        for AttachedPort { node, fabric, switch, identity, .. } in lab.attached_ports() {
             let (access, is_host) = match node {
                 Node::Host(i) => (keys.hosts.get_mut(usize::from(i)), true),
                 Node::Storage(i) => (keys.storage.get_mut(usize::from(i)), false),
@@ -52,6 +52,10 @@ impl Keys {
             access.fabrics.push(fabric);
             let place = zones.place(&identity);
             for ZoneRole { zone, principal, member } in zones.roles(&place) {
+                let name = lab.zoning.zones.get(zone as usize).map_or("", |zone| &zone.name);
+                if !lab.zone_counts_at(name, switch) {
+                    continue;
+                }
                 let halves = if is_host { [principal, member] } else { [member, principal] };
                 let halves = halves.into_iter().zip([2 * zone, 2 * zone + 1]);
                 access.keys.extend(halves.filter(|(inside, _)| *inside).map(|(_, half)| (fabric, half)));

@@ -17,6 +17,7 @@ fn lab() -> Lab {
         processor: None,
         policy: Default::default(),
         joining: Default::default(),
+        virtual_fabric: None,
     };
     let link = |name: &str, a: (Node, u16), b: (Node, u16), bundle| Link {
         name: name.into(),
@@ -79,6 +80,7 @@ fn lab() -> Lab {
         zoning: Zoning { zones: vec![], default: ZoneDefault::Open },
         zone_database: Default::default(),
         zone_policy: Default::default(),
+        zone_fabrics: Default::default(),
         workloads: vec![Workload {
             name: "reads".into(),
             hosts: vec![0],

@@ -1,6 +1,7 @@
 //! The fabric configuration server: what the switches of the fabric are, and what is attached to their ports.
 
 use super::super::Switch;
+use super::super::login::port_number;
 use super::{ElementInfo, PortInfo, unable};
 use crate::fabric::PortMode;
 use sanloom_wire::ct::CtReject;
@@ -44,7 +45,7 @@ impl Switch {
             },
             FcsRequest::Gieil { element } => {
                 let (_, info) = self.element(element)?;
-                let info = info.ok_or(unable(ELEMENT_INFORMATION))?;
+                let info = info.filter(|info| !info.vendor.is_empty()).ok_or(unable(ELEMENT_INFORMATION))?;
                 FcsAccept::Information([&info.vendor, &info.model, &info.release].map(text).into())
             }
             FcsRequest::Gpl { element } => {
@@ -87,7 +88,7 @@ impl Switch {
 
     /// Zero while there is none; nobody is logged in to ask then.
     fn own_domain(&self) -> u8 {
-        self.config.domain.unwrap_or(0)
+        self.domain.unwrap_or(0)
     }
 
     fn other_elements(&self) -> impl Iterator<Item = (u8, &ElementInfo)> {
@@ -136,7 +137,8 @@ impl Switch {
     }
 
     fn port_named(&self, name: Wwpn) -> Result<PortInfo, CtReject> {
-        if let Some(port) = (0..self.config.ports).find(|port| self.f_port_name(*port) == name) {
+        let own = port_number(name).filter(|port| *port < self.config.ports && self.f_port_name(*port) == name);
+        if let Some(port) = own {
             return Ok(self.own_port(port));
         }
         let mut others = self.other_elements().flat_map(|(_, element)| &element.ports);

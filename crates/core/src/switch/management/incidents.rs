@@ -9,8 +9,12 @@
 //!
 //! # Who is told
 //!
+//! A registration needs a session with the management server and lasts until it is cleared or its port logs out of the
+//! fabric: document 000 (NPIV) has virtual ports end the session as soon as they are registered.
+//!
 //! The standards do not zone link incidents. Here a port hears of incidents at its own F_Port and at those where a port is
-//! logged in that it may talk to; of an E_Port, and of an F_Port without logins, every registered port hears. Of these, the
+//! logged in that it may talk to; of an E_Port, and of an F_Port without logins, every registered port hears. A link that
+//! works no longer cannot bring the word of it. Of these, the
 //! ports that registered to receive always are told, and if there are none, the one with the lowest address among those
 //! that registered conditionally.
 
@@ -184,7 +188,11 @@ impl Switch {
             return;
         };
         let at_port = &state.ids;
+        let cut_off = severity(code) == qualifier::NOT_OPERATIONAL;
         let told = self.management.incidents.told(|id| {
+            if cut_off && at_port.contains(&id) {
+                return false;
+            }
             let viewer = self.database.get(id);
             let sees = |other: &FcId| {
                 let known = viewer.zip(self.database.get(*other));
@@ -210,7 +218,7 @@ impl Switch {
             time: 0,
             qualifier: qualifier::SWITCH | if is_e_port { qualifier::E_PORT } else { 0 } | severity(code),
             code,
-            isl_port: if is_e_port { u16::from(self.config.domain.unwrap_or(0)) << 8 | port & 0xff } else { 0 },
+            isl_port: if is_e_port { u16::from(self.domain.unwrap_or(0)) << 8 | port & 0xff } else { 0 },
         };
         self.counters.link_incidents += 1;
         for id in told {

@@ -1,5 +1,5 @@
-//! The management server, FFFFFA: link incidents, host bus adapters, and the configuration of the fabric (FC-GS, management
-//! service).
+//! The management server, FFFFFA: link incidents, host bus adapters, the configuration of the fabric, and its zones (FC-GS,
+//! management service).
 //!
 //! A port logs in with it first (PLOGI). What it asks is not zoned, because whoever manages a fabric must see all of it;
 //! link incidents are, because they come unasked.
@@ -10,6 +10,7 @@ mod configuration;
 mod fabric_info;
 mod fdmi;
 mod incidents;
+mod zone_server;
 
 pub use fabric_info::{ElementInfo, FabricInfo, PortInfo};
 
@@ -17,10 +18,11 @@ use super::Switch;
 use crate::time::{Instant, Span};
 use fdmi::Fdmi;
 use incidents::IncidentQueue;
-use sanloom_wire::FcId;
-use sanloom_wire::ct::{CtBody, CtReason, CtReject, Service};
+use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
 use sanloom_wire::fdmi::{command, explanation};
+use sanloom_wire::{FcId, Header};
 use std::sync::Arc;
+use zone_server::ZoneRequests;
 
 type Answer = Result<CtBody, CtReject>;
 
@@ -30,22 +32,30 @@ pub(super) struct Management {
     incidents: IncidentQueue,
     fdmi: Fdmi,
     info: Arc<FabricInfo>,
+    zones: ZoneRequests,
 }
 
 impl Management {
     pub(super) fn new(e_d_tov: Span) -> Management {
-        Management { incidents: IncidentQueue::new(e_d_tov), fdmi: Fdmi::default(), info: Arc::default() }
+        Management {
+            incidents: IncidentQueue::new(e_d_tov),
+            fdmi: Fdmi::default(),
+            info: Arc::default(),
+            zones: ZoneRequests::default(),
+        }
     }
 
     /// Forgets what a port that leaves registered.
     pub(super) fn forget(&mut self, id: FcId) {
         self.incidents.forget(id);
+        self.zones.forget(id);
         self.fdmi.forget(id);
     }
 
-    /// Forgets what lasts as long as the login with the management server.
+    /// Forgets what lasts as long as the login with the management server: who waits for an answer. A registration for link
+    /// incidents lasts longer, because document 000 (NPIV) has virtual ports register in a session that they end at once.
     pub(super) fn end_session(&mut self, id: FcId) {
-        self.incidents.forget(id);
+        self.zones.forget(id);
     }
 
     pub(super) fn set_fabric_info(&mut self, info: Arc<FabricInfo>) {
@@ -62,13 +72,14 @@ impl Management {
 }
 
 impl Switch {
-    /// Answers a request of the port `id`, which is logged in with the management server.
-    pub(super) fn management_request(&mut self, id: FcId, request: &CtBody) -> Answer {
-        match request {
-            CtBody::Fdmi(request) => self.fdmi_request(id, request).map(CtBody::FdmiAccept),
+    /// Answers a request of a port that is logged in with the management server. Nothing: the answer comes later.
+    pub(super) fn management_request(&mut self, port: u16, header: &Header, ct: &Ct) -> Option<Answer> {
+        Some(match &ct.body {
+            CtBody::Fdmi(request) => self.fdmi_request(header.s_id, request).map(CtBody::FdmiAccept),
             CtBody::Fcs(request) => self.configuration_request(request).map(CtBody::FcsAccept),
+            CtBody::Fzs(request) => return self.zone_request(port, header, ct, request),
             _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 }),
-        }
+        })
     }
 }
 

@@ -94,7 +94,6 @@ impl Runtime {
             switches: Vec::new(),
             systems: Vec::new(),
             captures: Captures::default(),
-            bad_crc: 0,
             poller: Poller::new().map_err(system("epoll"))?,
             workers: None,
             spare: (0..BATCH).map(|_| pool.take()).collect(),

@@ -30,11 +30,11 @@ struct End<'l> {
 impl Runtime {
     pub(super) fn make_switches(&mut self, places: &Places) -> Result<(), UpError> {
         let lab = self.lab.clone();
-        let zones = Arc::new(ZoneSet::new(&lab.zoning));
-        let database = Zones::new(lab.zone_database.clone());
         for number in self.lab_switches.clone() {
             let config = &lab.switches[usize::from(number)];
-            let mut machine = FabricSwitchConfig::of_lab(&lab, number, zones.clone(), database.clone());
+            let database = lab.zone_database_at(number);
+            let zones = Arc::new(ZoneSet::new(&database.zoning()));
+            let mut machine = FabricSwitchConfig::of_lab(&lab, number, zones, Zones::new(database));
             let mut attachments = vec![Attachment::Nothing; usize::from(config.ports)];
             let mut bundles: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
             for end in ends_of(&lab, number) {
@@ -106,7 +106,7 @@ impl Runtime {
         let timers = &lab.timers;
         let config = FcfConfig {
             fc_map: FcMap([0x0e, 0xfc, fcoe.fc_map]),
-            vf_id: fcoe.virtual_fabric,
+            vf_id: lab.vf_id(end.switch).unwrap_or(0),
             priority: fcoe.priority,
             period: fcoe.keep_alive.to_span(),
             enodes: !between_switches,

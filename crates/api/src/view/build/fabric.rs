@@ -1,28 +1,29 @@
 //! Switches, domains, ISLs and paths.
 
-use super::Shown;
-use sanloom_api::view::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
+use super::{Shown, SwitchSeen};
+use crate::view::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
 use sanloom_core::config::Node;
 use sanloom_core::fabric::{Leg, PortMode};
 use sanloom_core::fabric_switch::{IslState, IslStatus};
 use std::collections::BTreeMap;
 
 pub(super) fn switches(shown: &Shown<'_>) -> SwitchView {
-    SwitchView { switches: shown.switches().map(|switch| row(shown, switch)).collect() }
+    SwitchView { switches: shown.switches().map(|seen| row(shown, seen)).collect() }
 }
 
-fn row(shown: &Shown<'_>, switch: u16) -> SwitchRow {
-    let config = &shown.world.lab.switches[usize::from(switch)];
-    let node = &shown.world.switches[usize::from(switch)];
-    let (machine, counters) = (&node.machine, node.machine.counters());
+fn row(shown: &Shown<'_>, node: &SwitchSeen<'_>) -> SwitchRow {
+    let config = &shown.lab.switches[usize::from(node.number)];
+    let (machine, counters) = (node.machine, node.machine.counters());
     let count = |mode| (0..config.ports).filter(|port| machine.port_mode(*port) == mode).count() as u32;
     SwitchRow {
         switch: config.name.clone(),
+        chassis: config.virtual_fabric.as_ref().map(|fabric| fabric.chassis.clone()),
+        vf_id: config.virtual_fabric.as_ref().map(|fabric| fabric.id),
         switch_name: machine.name().to_string(),
         up: node.up,
         domain: machine.domain(),
         principal: machine.domain().is_some() && machine.principal() == Some(machine.name()),
-        ports: config.ports.into(),
+        ports: config.virtual_fabric.as_ref().map_or(config.ports.into(), |fabric| fabric.ports.len() as u32),
         f_ports: count(PortMode::F),
         e_ports: count(PortMode::E),
         isolated_ports: count(PortMode::Isolated),
@@ -32,14 +33,14 @@ fn row(shown: &Shown<'_>, switch: u16) -> SwitchRow {
         requests_accepted: counters.els_accepted + counters.ct_accepted,
         requests_rejected: counters.els_rejected + counters.ct_rejected,
         rscns_sent: counters.rscn_sent,
-        permissions: shown.world.net.switch(switch).fib.permissions() as u64,
+        permissions: node.fib.permissions() as u64,
     }
 }
 
 pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {
-    let switches = shown.switches().map(|switch| {
-        let config = &shown.world.lab.switches[usize::from(switch)];
-        let machine = &shown.world.switches[usize::from(switch)].machine;
+    let switches = shown.switches().map(|seen| {
+        let config = &shown.lab.switches[usize::from(seen.number)];
+        let machine = seen.machine;
         FabricSwitch {
             switch: config.name.clone(),
             switch_name: machine.name().to_string(),
@@ -47,21 +48,21 @@ pub(super) fn fabric(shown: &Shown<'_>) -> FabricView {
             principal: machine.principal().map(|name| name.to_string()),
             fabric_name: machine.principal().map(|name| name.to_string()),
             domains: machine.members().iter().map(|(domain, _)| *domain).collect(),
-            isls: isls(shown, switch),
+            isls: isls(shown, seen),
         }
     });
     FabricView { switches: switches.collect() }
 }
 
-fn isls(shown: &Shown<'_>, switch: u16) -> Vec<IslEnd> {
-    let statuses: Vec<IslStatus> = shown.world.switches[usize::from(switch)].machine.isls().collect();
+fn isls(shown: &Shown<'_>, seen: &SwitchSeen<'_>) -> Vec<IslEnd> {
+    let statuses: Vec<IslStatus> = seen.machine.isls().collect();
     let known: BTreeMap<u16, &IslStatus> =
         statuses.iter().flat_map(|isl| isl.members.iter().map(move |port| (*port, isl))).collect();
     let mut ends = Vec::new();
-    for link in &shown.world.lab.links {
+    for link in &shown.lab.links {
         let both_switches = link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
         for (end, other) in [(0, 1), (1, 0)].map(|(a, b)| (&link.ends[a], &link.ends[b])) {
-            if !both_switches || end.node != Node::Switch(switch) {
+            if !both_switches || end.node != Node::Switch(seen.number) {
                 continue;
             }
             let (state, reason) = match known.get(&end.port).map(|isl| &isl.state) {
@@ -71,8 +72,8 @@ fn isls(shown: &Shown<'_>, switch: u16) -> Vec<IslEnd> {
                 Some(IslState::Isolated(reason)) => ("isolated", Some(reason.to_string())),
             };
             let isl = IslEnd {
-                port: shown.names.port(end),
-                neighbour: shown.names.port(other),
+                port: shown.port(end),
+                neighbour: shown.port(other),
                 state: state.to_owned(),
                 reason,
                 rate: link.rate.to_string(),
@@ -88,18 +89,22 @@ fn isls(shown: &Shown<'_>, switch: u16) -> Vec<IslEnd> {
 
 pub(super) fn routes(shown: &Shown<'_>) -> RoutesView {
     let mut routes = Vec::new();
-    for switch in shown.switches() {
-        let config = &shown.world.lab.switches[usize::from(switch)];
-        let fib = &shown.world.net.switch(switch).fib;
-        for to in shown.world.switches.iter().zip(&shown.world.lab.switches) {
-            let (machine, other) = to;
-            let Some(domain) = machine.machine.domain().filter(|_| other.name != config.name) else { continue };
-            routes.push(RouteRow {
-                switch: config.name.clone(),
-                domain,
-                to: other.name.clone(),
-                legs: fib.legs(domain).iter().map(|leg| name(shown, switch, *leg)).collect(),
-            });
+    for seen in shown.switches() {
+        let config = &shown.lab.switches[usize::from(seen.number)];
+        let mut route = |domain: u8, to: String| {
+            let legs = seen.fib.legs(domain).iter().map(|leg| name(shown, seen.number, *leg)).collect();
+            routes.push(RouteRow { switch: config.name.clone(), domain, to, legs });
+        };
+        for other in shown.seen.iter().filter(|other| other.number != seen.number) {
+            if let Some(domain) = other.machine.domain() {
+                route(domain, shown.lab.switches[usize::from(other.number)].name.clone());
+            }
+        }
+        // Switches of other processes are known by their names only.
+        for (domain, switch_name) in seen.machine.members() {
+            if shown.seen.iter().all(|other| other.machine.name() != *switch_name) {
+                route(*domain, switch_name.to_string());
+            }
         }
     }
     RoutesView { routes }
@@ -107,11 +112,11 @@ pub(super) fn routes(shown: &Shown<'_>) -> RoutesView {
 
 /// `core:1`, or `bundle 3 (core:1, core:2)`.
 fn name(shown: &Shown<'_>, switch: u16, leg: Leg) -> String {
-    let switch_name = &shown.world.lab.switches[usize::from(switch)].name;
+    let switch_name = &shown.lab.switches[usize::from(switch)].name;
     match leg {
         Leg::Port(port) => format!("{switch_name}:{port}"),
         Leg::Bundle(bundle) => {
-            let of_bundle = shown.world.lab.links.iter().filter(|link| link.bundle == Some(bundle));
+            let of_bundle = shown.lab.links.iter().filter(|link| link.bundle == Some(bundle));
             let ends = of_bundle.flat_map(|link| &link.ends).filter(|end| end.node == Node::Switch(switch));
             let mut ports: Vec<u16> = ends.map(|end| end.port).collect();
             ports.sort_unstable();

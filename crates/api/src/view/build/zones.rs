@@ -1,17 +1,17 @@
 //! The effective zones and who of their members is there.
 
 use super::Shown;
-use sanloom_api::view::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
+use crate::view::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 use sanloom_core::config::{self, Zone, ZoneMember};
 use sanloom_core::switch::NsEntry;
 use std::collections::BTreeMap;
 
 pub(super) fn zones(shown: &Shown<'_>) -> ZoneView {
-    let Some(switch) = shown.database() else { return ZoneView::default() };
-    let database = shown.world.switches[usize::from(switch)].machine.zone_database();
+    let Some(seen) = shown.database() else { return ZoneView::default() };
+    let database = seen.machine.zone_database();
     let zoning = database.zoning();
     let mut online: BTreeMap<ZoneMember, Vec<&NsEntry>> = BTreeMap::new();
-    for entry in shown.world.switches[usize::from(switch)].machine.services().name_server() {
+    for entry in seen.machine.services().name_server() {
         for key in entry.identity().keys() {
             online.entry(key).or_default().push(entry);
         }

@@ -1,0 +1,41 @@
+//! `sanloom capture`: what passes an Ethernet port of a running lab.
+
+use crate::exit::Failure;
+use crate::input::{self, LabFile};
+use crate::instance;
+use crate::output;
+use sanloom_api::control::{Answer, Request};
+use std::path::PathBuf;
+
+/// Options of `sanloom capture`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Link of the lab, for example server1-sw1
+    #[arg(value_name = "LINK")]
+    link: String,
+    #[command(flatten)]
+    file: LabFile,
+    /// Begin a capture, written to this file (pcapng) by the instance; without: end the one that runs
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Ask the instance that runs this switch alone
+    #[arg(long, value_name = "NAME")]
+    switch: Option<String>,
+}
+
+/// Begins or ends a capture.
+///
+/// # Errors
+/// When the lab is wrong, no instance of it runs, or the file cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let lab = input::load(&args.file, &[])?.lab;
+    // The instance has another working folder than we.
+    let absolute = args.to.as_ref().map(std::path::absolute).transpose();
+    let file = absolute.map_err(|error| Failure::environment(format_args!("cannot name the file: {error}")))?;
+    let file = file.map(|path| path.display().to_string());
+    let request = Request::Capture { link: args.link.clone(), file };
+    match instance::command(&lab, args.switch.as_deref(), &request)? {
+        Answer::Captured { frames } => output::print(&format!("{frames} frames\n")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,33 @@
+//! Speaking to a running instance (`sanloom up`) through its control socket.
+
+use crate::exit::Failure;
+use sanloom_api::control::{Answer, Request};
+use sanloom_core::config::Lab;
+use sanloom_live::control;
+use sanloom_live::runtime::plan::Places;
+
+/// Asks the instance of a lab: the one that runs all of it, else the one that runs this switch alone.
+///
+/// # Errors
+/// When none is running, or it says no word that we know.
+pub fn ask(lab: &Lab, switch: Option<&str>, request: &Request) -> Result<Answer, Failure> {
+    let places = Places::of(lab);
+    let whole = places.control(None);
+    let alone = switch.map(|name| places.control(Some(name))).filter(|path| path.exists());
+    let path = alone.unwrap_or(whole);
+    control::ask(&path, request).map_err(|error| {
+        let path = path.display();
+        Failure::environment(format_args!("no instance answers at {path}: {error}; start it with `sanloom up`"))
+    })
+}
+
+/// Asks, and takes nothing but success for an answer.
+///
+/// # Errors
+/// As [`ask`], and when the instance refuses.
+pub fn command(lab: &Lab, switch: Option<&str>, request: &Request) -> Result<Answer, Failure> {
+    match ask(lab, switch, request)? {
+        Answer::Failed { reason } => Err(Failure::usage(reason)),
+        answer => Ok(answer),
+    }
+}

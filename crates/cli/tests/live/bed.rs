@@ -1,0 +1,235 @@
+//! What every test with a guest needs: [`Bed`] with a running `sanloom up`, [`Guest`], and [`check_capture`].
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A guest, all of it, takes no longer; a busy machine is three or four times slower than a quiet one.
+const GUEST_SECONDS: u32 = 150;
+/// `sanloom up` is ready after this time, or never.
+const READY: Duration = Duration::from_secs(30);
+
+/// The folder with the guest, or nothing where it cannot be made: then the test says so and ends. In CI that is a failure.
+pub fn guest() -> Option<PathBuf> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = std::env::var_os("SANLOOM_GUEST").map_or_else(|| root().join("target/guest"), PathBuf::from);
+        let built = Command::new(root().join("tests/guest/build.sh")).arg(&folder).output();
+        match built {
+            Ok(output) if output.status.success() => Ok(folder),
+            Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    match folder {
+        Ok(folder) => Some(folder.clone()),
+        Err(reason) => {
+            let required = std::env::var("SANLOOM_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+            assert!(!required, "no guest: {reason}");
+            println!("skipped: no guest: {reason}");
+            None
+        }
+    }
+}
+
+/// Emulated machines side by side only make each other slow.
+pub fn alone() -> impl Drop {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A folder of a test, with a running `sanloom up` in it.
+pub struct Bed {
+    pub folder: PathBuf,
+    up: Option<Child>,
+}
+
+impl Bed {
+    /// Starts a lab. `{folder}` in its text is the folder of the test. The port of each link of `captures` is captured.
+    pub fn start(name: &str, lab: &str, captures: &[&str]) -> Bed {
+        let folder = std::env::temp_dir().join(format!("sanloom-live-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("lab.toml"), lab.replace("{folder}", &folder.display().to_string())).unwrap();
+        let mut bed = Bed { folder, up: None };
+        bed.start_again(captures);
+        bed
+    }
+
+    /// Starts the lab of the bed, after its end.
+    pub fn start_again(&mut self, captures: &[&str]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+        command.arg("up").arg(self.folder.join("lab.toml")).args(["--ready-fd", "1"]);
+        for link in captures {
+            command.arg("--capture").arg(format!("{link}={}", self.capture(link).display()));
+        }
+        let log = fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let begun = Instant::now();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        self.up = Some(child);
+        assert!(line == "ready\n" && begun.elapsed() < READY, "not ready:\n{}", self.log());
+    }
+
+    /// The capture of the port of a link.
+    pub fn capture(&self, link: &str) -> PathBuf {
+        self.folder.join(format!("{link}.pcapng"))
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// A table of the running lab.
+    pub fn show(&self, table: &str) -> String {
+        self.command(&["show", table, "--live"])
+    }
+
+    /// Waits until a host is logged in, or is not any more.
+    pub fn wait_for_login(&self, host: &str, logged_in: bool) {
+        let begun = Instant::now();
+        while self.show("flogi").contains(host) != logged_in {
+            assert!(begun.elapsed() < Duration::from_secs(40), "{host} logged in: {}\n{}", !logged_in, self.log());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// A command of the tool about the running lab; what it prints.
+    pub fn command(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+        let output = command.args(arguments).arg(self.folder.join("lab.toml")).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Ends it as a crash does.
+    pub fn kill(&mut self) {
+        let mut up = self.up.take().unwrap();
+        up.kill().unwrap();
+        up.wait().unwrap();
+    }
+
+    /// Ends it as an administrator does, and checks that it ends well.
+    pub fn stop(&mut self) {
+        let mut up = self.up.take().unwrap();
+        let asked = Command::new("kill").args(["-TERM", &up.id().to_string()]).status().unwrap();
+        assert!(asked.success());
+        let code = up.wait().unwrap().code();
+        assert_eq!(code, Some(0), "{}", self.log());
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if let Some(mut up) = self.up.take() {
+            let _ = up.kill();
+            let _ = up.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// A running guest.
+pub struct Guest {
+    child: Child,
+    monitor: PathBuf,
+}
+
+/// What a guest has said, and how its script ended.
+pub struct Said {
+    pub console: String,
+    pub code: i32,
+}
+
+impl Guest {
+    /// Starts a guest at the port of a link of the bed. Its port name is 20:00 and `mac`.
+    pub fn start(guest: &Path, bed: &Bed, link: &str, mac: &str, script: &str) -> Guest {
+        let file = bed.folder.join(format!("{link}.sh"));
+        fs::write(&file, script).unwrap();
+        let at = |ending: &str| bed.folder.join(format!("{link}.{ending}")).display().to_string();
+        let monitor = bed.folder.join(format!("{link}.monitor"));
+        let netdev =
+            format!("dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}", at("peer.sock"), at("sock"));
+        let mut command = Command::new(root().join("tests/guest/run.sh"));
+        command.arg(guest).arg(file).args([mac, &netdev, &GUEST_SECONDS.to_string()]).arg(&monitor);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Guest { child, monitor }
+    }
+
+    /// Waits until it says a line that begins like this.
+    pub fn hear(&mut self, beginning: &str) -> String {
+        let mut heard = String::new();
+        let output = self.child.stdout.as_mut().unwrap();
+        let mut byte = [0];
+        loop {
+            let line = heard.rsplit('\n').next().unwrap_or_default().to_owned();
+            assert_eq!(output.read(&mut byte).unwrap(), 1, "the guest ended before it said {beginning}:\n{heard}");
+            heard.push(char::from(byte[0]));
+            if byte[0] == b'\n' && line.starts_with(beginning) {
+                return heard;
+            }
+        }
+    }
+
+    /// Pulls the cable of its card, or puts it back.
+    pub fn link(&self, up: bool) {
+        use std::io::Write;
+        let mut monitor = UnixStream::connect(&self.monitor).unwrap();
+        monitor.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        writeln!(monitor, "set_link n0 {}", if up { "on" } else { "off" }).unwrap();
+        // The monitor echoes the command and comes back with its prompt twice: greeting, then when it is done.
+        let mut said = String::new();
+        let mut buffer = [0; 1024];
+        while said.matches("(qemu)").count() < 2 {
+            let got = monitor.read(&mut buffer).unwrap();
+            said.push_str(&String::from_utf8_lossy(&buffer[..got]));
+        }
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Said {
+        let mut console = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut console).unwrap();
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        Said { console, code }
+    }
+}
+
+impl Said {
+    /// Checks that its script ended well.
+    pub fn good(self) -> String {
+        assert_eq!(self.code, 0, "{}", self.console);
+        self.console
+    }
+}
+
+/// tshark finds nothing malformed in a capture, and every FCoE frame has a good CRC; at least `frames` of them are there.
+pub fn check_capture(path: &Path, frames: usize) {
+    let fields = |filter: &str, field: &str| {
+        let mut command = Command::new("tshark");
+        command.arg("-r").arg(path).args(["-Y", filter, "-T", "fields", "-e", field]);
+        match command.output() {
+            Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+            other => panic!("tshark: {other:?}"),
+        }
+    };
+    let bad = fields("_ws.malformed || fcoe.crc.status == 0", "frame.number");
+    assert_eq!(bad, "", "frames that tshark calls malformed, or whose CRC is wrong");
+    let good = fields("fcoe.crc.status == 1", "frame.number").lines().count();
+    assert!(good >= frames, "{good} FCoE frames in {}, {frames} expected", path.display());
+}

@@ -1,0 +1,73 @@
+//! The kernel's initiator at a switch and storage of ours.
+
+use crate::bed::{Bed, Guest, alone, check_capture, guest};
+
+const LAB: &str = r#"
+[live]
+folder = "{folder}"
+
+# A machine that is busy with something else may leave an emulated one alone for seconds.
+[timers]
+hold_time = "5s"
+
+[switch.sw1]
+fcoe = { keep_alive = "1s" }
+
+[host.server1]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.ram]
+luns = 2
+lun_size = "256MiB"
+
+[storage.files]
+lun_size = "64MiB"
+medium = "file"
+
+[[link]]
+from = "server1"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "{ram,files}"
+to = "sw1"
+
+[[mask]]
+hosts = "server1"
+targets = ["ram:lun1", "files"]
+"#;
+
+/// Disks appear; what is written is read back, through small and large requests, from memory and from a file; a unit that is
+/// reset goes on.
+#[test]
+fn the_kernel_finds_its_disks_and_keeps_its_data() {
+    let Some(guest) = guest() else { return };
+    let _alone = alone();
+    let mut bed = Bed::start("disks", LAB, &["server1-sw1"]);
+    let script = r#"
+fcoe-up eth0
+fcoe-wait 30 || exit 1
+disk-wait 30 2 || exit 2
+dd if=/dev/urandom of=/tmp/data bs=1M count=8 2>/dev/null
+for disk in sda sdb; do
+    dd if=/tmp/data of=/dev/$disk bs=1M oflag=direct 2>/dev/null || exit 3
+    dd if=/dev/$disk of=/tmp/back bs=4k count=2048 iflag=direct 2>/dev/null || exit 4
+    cmp /tmp/data /tmp/back || exit 5
+    dd if=/tmp/data of=/dev/$disk bs=4k count=512 seek=4096 oflag=direct 2>/dev/null || exit 6
+    sg_reset -d /dev/$disk || exit 7
+    dd if=/dev/$disk of=/tmp/back bs=1M skip=16 count=2 iflag=direct 2>/dev/null || exit 8
+    cmp -n 2097152 /tmp/data /tmp/back || exit 9
+    echo "disk $disk $(cat /sys/block/$disk/size)"
+done
+sg_luns /dev/sda
+echo "errors $(dmesg | grep -c 'I/O error')"
+"#;
+    let said = Guest::start(&guest, &bed, "server1-sw1", "52:54:00:00:00:01", script).end().good();
+    for expected in ["disk sda", "disk sdb", "524288", "131072", "errors 0"] {
+        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+    }
+    bed.stop();
+    // At least the data: twice 8 MiB and 2 MiB each way, in frames of 2048 bytes.
+    check_capture(&bed.capture("server1-sw1"), 2 * 2 * (8 + 2) * 512);
+}

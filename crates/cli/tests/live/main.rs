@@ -1,0 +1,7 @@
+//! `sanloom up` with peers that nobody here wrote: the Linux kernel's FCoE initiator in a virtual machine (see `tests/guest`),
+//! its captures read by tshark.
+
+mod bed;
+mod initiator;
+mod recovery;
+mod virtual_ports;

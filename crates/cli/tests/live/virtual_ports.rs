@@ -1,0 +1,93 @@
+//! Forty virtual ports that the kernel makes (NPIV), each zoned to storage of its own.
+
+use crate::bed::{Bed, Guest, alone, check_capture, guest};
+
+const LAB: &str = r#"
+[live]
+folder = "{folder}"
+
+# A machine that is busy with something else may leave an emulated one alone for seconds.
+[timers]
+hold_time = "5s"
+
+[switch.sw1]
+addressing = "flat"
+
+[host.server1]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[host."vm{1..40}"]
+on = "server1"
+wwpn = "25:00:00:00:00:00:01:01"
+
+[storage."disk{1..40}"]
+lun_size = "16MiB"
+
+[zoning]
+default = "closed"
+
+[[zone]]
+name = "z{1..40}"
+members = ["vm{1..40}", "disk{1..40}"]
+
+[[link]]
+from = "server1"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "disk{1..40}"
+to = "sw1"
+"#;
+
+/// Each sees its own disk only; when all are deleted, nothing is left at the switch.
+#[test]
+fn forty_virtual_ports_each_see_their_own_disk_only() {
+    let Some(guest) = guest() else { return };
+    let _alone = alone();
+    let mut bed = Bed::start("vports", LAB, &["server1-sw1"]);
+    let script = r#"
+fcoe-up eth0
+fcoe-wait 30 || exit 1
+base=$(ls /sys/class/fc_host)
+n=1
+while [ $n -le 40 ]; do
+    printf '250000000000%04x:100000000000%04x' $((256 + n)) $((256 + n)) >/sys/class/fc_host/$base/vport_create || exit 2
+    n=$((n + 1))
+done
+disk-wait 60 40 >/dev/null || exit 3
+sleep 1
+disks=$(ls /sys/block | grep -c ^sd)
+hosts=0
+for host in /sys/class/scsi_host/host*; do
+    seen=$(ls -d $host/device/rport-*/target*/*:*:*:*/block/* 2>/dev/null | wc -l)
+    [ $seen = 1 ] && hosts=$((hosts + 1))
+done
+echo "disks $disks, hosts with one disk $hosts"
+echo ready-to-look
+sleep 4
+n=1
+while [ $n -le 40 ]; do
+    printf '250000000000%04x:100000000000%04x' $((256 + n)) $((256 + n)) >/sys/class/fc_host/$base/vport_delete || exit 4
+    n=$((n + 1))
+done
+n=0
+while [ $n -lt 600 ] && [ $(ls /sys/class/fc_host | wc -l) != 1 ]; do usleep 50000; n=$((n + 1)); done
+echo "left $(ls /sys/class/fc_host | wc -l), disks $(ls /sys/block | grep -c ^sd)"
+echo deleted
+sleep 4
+"#;
+    let mut running = Guest::start(&guest, &bed, "server1-sw1", "52:54:00:00:00:01", script);
+    let mut console = running.hear("ready-to-look");
+    // The host itself, its virtual ports, and the storage.
+    assert_eq!(bed.show("flogi").matches("vm").count(), 40, "{}", bed.show("flogi"));
+    console += &running.hear("deleted");
+    let after = bed.show("flogi");
+    assert!(!after.contains("vm") && after.contains("server1"), "{after}");
+    console += &running.end().good();
+    for expected in ["disks 40, hosts with one disk 40", "left 1, disks 0"] {
+        assert!(console.contains(expected), "{expected} is missing in:\n{console}");
+    }
+    bed.stop();
+    check_capture(&bed.capture("server1-sw1"), 40 * 20);
+}

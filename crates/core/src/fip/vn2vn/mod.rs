@@ -1,0 +1,392 @@
+//! A station of a segment without FCF: [`Vn2vn`] (FC-BB-6, VN2VN), as libfcoe does it.
+//!
+//! ```text
+//!              up to 100 ms       100 ms         400 ms         400 ms
+//!   LinkUp ──▶ start ──── probe ──▶ probe1 ── probe ──▶ probe2 ── claim ──▶ claim ── beacon ──▶ up ⟲ beacon, 8 s
+//!                ▲                    │                   │                  │                │
+//!                └── another address ─┴── somebody has it, or wants it and has the greater name ──┘
+//! ```
+//!
+//! A claim is answered by claim responses, as long as the longest frame, so both know each other. Whoever then hears the
+//! other's beacon sends FLOGI; what follows, PLOGI by the greater name and PRLI, is the N_Port's ([`crate::nport`]). Who sends
+//! no beacon for 2.5 periods is gone.
+//!
+//! Sources: FC-BB-6 (VN2VN), and what Linux hosts do where that leaves a choice.
+
+mod config;
+mod neighbours;
+
+pub use config::{Input, Output, State, Vn2vnConfig};
+
+use super::jitter::Jitter;
+use super::{Discard, Discards};
+use crate::time::{Instant, Span};
+use neighbours::Neighbour;
+use sanloom_wire::ether::{FcMap, MacAddr};
+use sanloom_wire::fip::{Descriptor, Fip, FipFrame, Operation, flag};
+use sanloom_wire::{FcId, FcType, Wwpn};
+use std::collections::{BTreeMap, VecDeque};
+
+const PROBE_WAIT: Span = Span::from_ms(100);
+const ANNOUNCE_WAIT: Span = Span::from_ms(400);
+const BEACON_INTERVAL: Span = Span::from_ms(8_000);
+const BEACON_JITTER: Span = Span::from_ms(100);
+/// After so many addresses in a row that others have, a new one is tried only now and then.
+const QUICK_TRIES: u32 = 10;
+const SLOW_WAIT: Span = Span::from_secs(10);
+
+/// A station of a VN2VN segment. See the [module](self).
+#[derive(Debug)]
+pub struct Vn2vn {
+    config: Vn2vnConfig,
+    state: State,
+    port_id: FcId,
+    /// Addresses tried since the last one that was good.
+    tries: u32,
+    /// When the state does its next step.
+    step_at: Option<Instant>,
+    claimed_at: Instant,
+    neighbours: BTreeMap<FcId, Neighbour>,
+    next_ox_id: u16,
+    jitter: Jitter,
+    outputs: VecDeque<Output>,
+    discards: Discards,
+    conflicts: u64,
+}
+
+/// What probes, claims and beacons say of their sender.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    mac: MacAddr,
+    port_id: FcId,
+    port_name: Wwpn,
+    /// The address is one that it remembers from before, or it wants a point-to-point link.
+    recorded: bool,
+    max_fcoe_bytes: u16,
+}
+
+impl Vn2vn {
+    /// A station without a link.
+    pub fn new(config: Vn2vnConfig) -> Vn2vn {
+        Vn2vn {
+            state: State::Down,
+            port_id: FcId::ZERO,
+            tries: 0,
+            step_at: None,
+            claimed_at: Instant::ZERO,
+            neighbours: BTreeMap::new(),
+            next_ox_id: 0,
+            jitter: Jitter::new(config.seed),
+            outputs: VecDeque::new(),
+            discards: Discards::default(),
+            conflicts: 0,
+            config,
+        }
+    }
+
+    /// One thing happened at `now`, which never decreases. Never panics and never blocks, whatever a peer sent.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::LinkUp => {
+                self.stop();
+                self.tries = 0;
+                self.port_id = first_id(self.config.port_name);
+                self.start(now);
+            }
+            Input::LinkDown => self.stop(),
+            Input::Fip { to, from, pdu } => {
+                if let Err(reason) = self.received(now, to, from, &pdu) {
+                    self.discards.count(reason);
+                }
+            }
+            Input::Send(frame) => match self.path(frame.header.d_id) {
+                Some((to, from)) => self.outputs.push_back(Output::Fcoe { to, from, frame }),
+                None => self.discards.count(Discard::NotLoggedIn),
+            },
+            Input::Timeout => {
+                if self.step_at.is_some_and(|at| at <= now) {
+                    self.step(now);
+                }
+                self.neighbours_due(now);
+            }
+        }
+    }
+
+    /// What is to be done next; drained until `None` after every [`handle`](Vn2vn::handle).
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to come back with [`Input::Timeout`] if nothing happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.step_at.into_iter().chain(self.neighbours_deadline()).min()
+    }
+
+    /// Where the station stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Our address, from the first probe on.
+    pub fn port_id(&self) -> FcId {
+        self.port_id
+    }
+
+    /// Destination and source of FCoE frames to this D_ID; nothing without a login.
+    pub fn path(&self, d_id: FcId) -> Option<(MacAddr, MacAddr)> {
+        let known = self.neighbours.get(&d_id).is_some_and(Neighbour::is_up);
+        known.then(|| (vn_mac(d_id), vn_mac(self.port_id)))
+    }
+
+    /// Judges a received FCoE frame by its addresses: it has to come from a neighbour that we have a login with.
+    pub fn ingress(&self, to: MacAddr, from: MacAddr, s_id: FcId, d_id: FcId) -> Result<(), Discard> {
+        if d_id != self.port_id || to != vn_mac(d_id) {
+            return Err(Discard::NotForUs);
+        }
+        match self.neighbours.get(&s_id).is_some_and(Neighbour::is_up) {
+            false => Err(Discard::NotLoggedIn),
+            true if from != vn_mac(s_id) => Err(Discard::Spoofed),
+            true => Ok(()),
+        }
+    }
+
+    /// The other stations: address, Ethernet address, name, and whether there is a login.
+    pub fn neighbours(&self) -> impl Iterator<Item = (FcId, MacAddr, Wwpn, bool)> + '_ {
+        self.neighbours.iter().map(|(id, known)| (*id, known.mac, known.port_name, known.is_up()))
+    }
+
+    /// How often another station had our address.
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts
+    }
+
+    /// FIP frames that were not acted on, by reason.
+    pub fn discards(&self) -> &Discards {
+        &self.discards
+    }
+
+    /// Begins to look whether the address is free.
+    fn start(&mut self, now: Instant) {
+        self.tries += 1;
+        let wait = if self.tries > QUICK_TRIES { SLOW_WAIT } else { self.jitter.up_to(PROBE_WAIT) };
+        self.state = State::Start;
+        self.step_at = Some(now + wait);
+    }
+
+    /// The address is somebody else's: tries another one.
+    fn give_way(&mut self, now: Instant) {
+        self.conflicts += 1;
+        self.stop();
+        self.port_id = self.random_id();
+        self.start(now);
+    }
+
+    fn random_id(&mut self) -> FcId {
+        loop {
+            let id = (self.jitter.next() & 0xffff) as u32;
+            if is_assignable(id) && FcId::new(id) != self.port_id {
+                return FcId::new(id);
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        let was_up = self.state == State::Up;
+        self.state = State::Down;
+        self.step_at = None;
+        self.neighbours.clear();
+        if was_up {
+            self.outputs.push_back(Output::Down);
+        }
+    }
+
+    /// The time of a state is over.
+    fn step(&mut self, now: Instant) {
+        let (next, wait) = match self.state {
+            State::Down => return self.step_at = None,
+            State::Start => (State::Probe1, PROBE_WAIT),
+            State::Probe1 => (State::Probe2, ANNOUNCE_WAIT),
+            State::Probe2 => (State::Claim, ANNOUNCE_WAIT),
+            State::Claim | State::Up => (State::Up, BEACON_INTERVAL + self.jitter.up_to(BEACON_JITTER)),
+        };
+        let first = self.state != next;
+        self.state = next;
+        self.step_at = Some(now + wait);
+        match next {
+            State::Probe1 | State::Probe2 => self.tell_all(Operation::PROBE_REQUEST),
+            State::Claim => self.claim(now),
+            _ => {
+                if first {
+                    self.tries = 0;
+                    self.outputs.push_back(Output::Up { port_id: self.port_id });
+                }
+                self.tell_all(Operation::BEACON);
+                self.log_in_to_all(now);
+            }
+        }
+    }
+
+    fn claim(&mut self, now: Instant) {
+        self.claimed_at = now;
+        self.tell_all(Operation::CLAIM_NOTIFICATION);
+    }
+
+    fn tell_all(&mut self, operation: Operation) {
+        self.tell(MacAddr::ALL_VN2VN_ENODES, 0, operation);
+    }
+
+    /// Says who we are. Beacons come from the address of the VN_Port, everything else from that of the Ethernet port.
+    fn tell(&mut self, to: MacAddr, padded_bytes: u16, operation: Operation) {
+        let (mac, port_id, port_name) = (vn_mac(self.port_id), self.port_id, self.config.port_name);
+        let mut descriptors = vec![
+            Descriptor::Mac(self.config.mac),
+            Descriptor::Name(self.config.node_name),
+            Descriptor::VxPort { mac, port_id, port_name },
+        ];
+        if matches!(operation, Operation::CLAIM_NOTIFICATION | Operation::CLAIM_RESPONSE) {
+            descriptors.extend([self.fc4_attributes(), Descriptor::MaxFcoeBytes(self.config.max_fcoe_bytes)]);
+        }
+        let from = if operation == Operation::BEACON { mac } else { self.config.mac };
+        let packet = Fip { operation, flags: 0, descriptors };
+        self.outputs.push_back(Output::Fip(FipFrame { to, from, padded_bytes, packet }));
+    }
+
+    fn fc4_attributes(&self) -> Descriptor {
+        const FCP_TARGET: u32 = 1;
+        const FCP_INITIATOR: u32 = 2;
+        let word = |fc4_type: FcType| usize::from(fc4_type.0) / 32;
+        let mut types = [0; 8];
+        for fc4_type in [FcType::FCP, FcType::CT] {
+            types[word(fc4_type)] |= 1 << (fc4_type.0 % 32);
+        }
+        let target = if self.config.target { FCP_TARGET } else { 0 };
+        let initiator = if self.config.initiator { FCP_INITIATOR } else { 0 };
+        let mut features = Box::new([0; 32]);
+        features[usize::from(FcType::FCP.0) / 8] = (target | initiator) << (4 * (FcType::FCP.0 % 8));
+        Descriptor::Fc4Attributes { types, features }
+    }
+
+    fn received(&mut self, now: Instant, to: MacAddr, from: MacAddr, pdu: &[u8]) -> Result<(), Discard> {
+        if to.is_group() && to != MacAddr::ALL_VN2VN_ENODES {
+            return Ok(());
+        }
+        let ours = [self.config.mac, MacAddr::ALL_VN2VN_ENODES, vn_mac(self.port_id)];
+        if self.state == State::Down || !ours.contains(&to) || from == self.config.mac {
+            return Err(Discard::NotForUs);
+        }
+        let packet = Fip::parse(pdu).map_err(|_| Discard::Malformed)?;
+        if packet.unknown_critical().is_some() {
+            return Err(Discard::UnknownCritical);
+        }
+        match packet.operation {
+            Operation::LINK_SERVICE_REQUEST => return self.flogi(now, from, packet),
+            Operation::LINK_SERVICE_REPLY => return self.flogi_answered(now, from, packet),
+            _ => {}
+        }
+        if !(Operation::PROBE_REQUEST..=Operation::BEACON).contains(&packet.operation) {
+            return Err(Discard::UnexpectedOperation);
+        }
+        let sender = sender(&packet)?;
+        if sender.port_name == self.config.port_name {
+            return Err(Discard::Spoofed);
+        }
+        match packet.operation {
+            Operation::PROBE_REQUEST => self.probed(now, sender),
+            Operation::PROBE_REPLY => self.probe_answered(now, sender),
+            Operation::CLAIM_NOTIFICATION => return self.claimed(now, sender),
+            Operation::CLAIM_RESPONSE if self.state >= State::Claim => return self.meet(now, sender),
+            Operation::CLAIM_RESPONSE => {}
+            _ => self.beacon(now, sender),
+        }
+        Ok(())
+    }
+
+    /// Somebody wants to know whether an address is free.
+    fn probed(&mut self, now: Instant, sender: Sender) {
+        if sender.port_id != self.port_id {
+            return;
+        }
+        match self.state {
+            State::Claim | State::Up => self.tell(sender.mac, 0, Operation::PROBE_REPLY),
+            State::Probe1 | State::Probe2 if self.config.port_name > sender.port_name && !sender.recorded => {
+                self.tell(sender.mac, 0, Operation::PROBE_REPLY);
+            }
+            _ => self.give_way(now),
+        }
+    }
+
+    /// Somebody says that an address is not free.
+    fn probe_answered(&mut self, now: Instant, sender: Sender) {
+        match self.state {
+            _ if sender.port_id != self.port_id => {}
+            State::Up => self.claim(now),
+            _ => self.give_way(now),
+        }
+    }
+
+    /// Somebody says that an address is its own.
+    fn claimed(&mut self, now: Instant, sender: Sender) -> Result<(), Discard> {
+        if sender.recorded {
+            self.tell_all(Operation::PROBE_REQUEST);
+            return Ok(());
+        }
+        let same = sender.port_id == self.port_id;
+        match self.state {
+            State::Claim | State::Up if same && sender.port_name > self.config.port_name => self.give_way(now),
+            State::Claim | State::Up if same => self.claim(now),
+            State::Claim | State::Up => {
+                self.meet(now, sender)?;
+                let bytes = sender.max_fcoe_bytes.min(self.config.max_fcoe_bytes);
+                self.tell(sender.mac, bytes, Operation::CLAIM_RESPONSE);
+            }
+            _ if same => self.give_way(now),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What a probe, claim or beacon says of its sender: exactly one address, name and VN_Port, and with a claim its attributes.
+fn sender(packet: &Fip) -> Result<Sender, Discard> {
+    let (mut mac, mut name, mut vx_port, mut attributes, mut bytes) = (None, None, None, false, None);
+    for descriptor in &packet.descriptors {
+        let twice = match descriptor {
+            Descriptor::Mac(value) => mac.replace(*value).is_some(),
+            Descriptor::Name(value) => name.replace(*value).is_some(),
+            Descriptor::VxPort { mac, port_id, port_name } => vx_port.replace((*mac, *port_id, *port_name)).is_some(),
+            Descriptor::Fc4Attributes { .. } => std::mem::replace(&mut attributes, true),
+            Descriptor::MaxFcoeBytes(value) => bytes.replace(*value).is_some(),
+            Descriptor::Other { .. } => false,
+            _ => true,
+        };
+        if twice {
+            return Err(Discard::Descriptors);
+        }
+    }
+    let (Some(mac), Some(_), Some((port_mac, port_id, port_name))) = (mac, name, vx_port) else {
+        return Err(Discard::Descriptors);
+    };
+    let sound = mac.is_station() && port_mac == vn_mac(port_id) && is_assignable(port_id.to_u32()) && port_name.0 != 0;
+    let is_claim = matches!(packet.operation, Operation::CLAIM_NOTIFICATION | Operation::CLAIM_RESPONSE);
+    if !sound || is_claim && !(attributes && bytes.is_some()) {
+        return Err(Discard::Descriptors);
+    }
+    let recorded = packet.has(flag::RECORDED);
+    Ok(Sender { mac, port_id, port_name, recorded, max_fcoe_bytes: bytes.unwrap_or(0) })
+}
+
+/// Address of a VN_Port on Ethernet.
+fn vn_mac(id: FcId) -> MacAddr {
+    MacAddr::fpma(FcMap::VN2VN, id)
+}
+
+/// Addresses are 16 bits, neither all zeros nor all ones.
+fn is_assignable(id: u32) -> bool {
+    (1..0xffff).contains(&id)
+}
+
+/// The address that a port tries first: the low half of its name.
+fn first_id(port_name: Wwpn) -> FcId {
+    let id = (port_name.0 & 0xffff) as u32;
+    FcId::new(if is_assignable(id) { id } else { 1 })
+}

@@ -1,0 +1,195 @@
+//! What an operator asks of a running lab: tables, ports, captures.
+
+use super::{Attachment, Runtime};
+use crate::control::{Asked, Control};
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::view::build::{Shown, SwitchSeen, Which, isolated};
+use sanloom_api::view::{PortMode, PortRow, PortsView, Table, View};
+use sanloom_core::config::Node;
+use sanloom_core::fabric::PortMode as Mode;
+use sanloom_core::fabric_switch;
+use sanloom_core::fip::fcf;
+use sanloom_core::switch::PortKind;
+use sanloom_core::time::Instant;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+impl Runtime {
+    /// Answers what was asked. False if somebody wants the instance to end.
+    pub fn answer(&mut self, control: &Control) -> bool {
+        let mut go_on = true;
+        for Asked { request, answer } in control.take() {
+            let reply = match request {
+                Request::Show { table, switch } => self.show(table, switch.as_deref()),
+                Request::Port { port, enabled } => self.enable(&port, enabled),
+                Request::Capture { link, file: Some(file) } => match self.capture(&link, Path::new(&file)) {
+                    Ok(()) => Answer::Done,
+                    Err(error) => Answer::Failed { reason: error.to_string() },
+                },
+                Request::Capture { link, file: None } => {
+                    let port = self.ports.iter().position(|port| port.ethernet.name == link);
+                    match port.and_then(|port| self.captures.stop(port)) {
+                        Some(frames) => Answer::Captured { frames },
+                        None => Answer::Failed { reason: format!("no capture of `{link}` is running") },
+                    }
+                }
+                Request::Stop => {
+                    go_on = false;
+                    Answer::Done
+                }
+            };
+            // A client that does not wait for its answer is nobody's loss.
+            let _ = answer.send(reply);
+        }
+        go_on
+    }
+
+    fn show(&self, which: Which, switch: Option<&str>) -> Answer {
+        let on = match switch {
+            None => None,
+            Some(name) => match self.switches.iter().position(|switch| switch.name == name) {
+                Some(found) => Some(self.lab_switches[found]),
+                None => return unknown("switch", name, self.switches.iter().map(|switch| &*switch.name)),
+            },
+        };
+        Answer::View(self.view(which, on))
+    }
+
+    /// A table of the fabric as it is now; `on` limits it to one switch, by index in the lab.
+    pub fn view(&self, which: Which, on: Option<u16>) -> View {
+        let seconds = |at: Instant| at.as_ns() as f64 / 1e9;
+        let seen = self.switches.iter().zip(&self.lab_switches);
+        let seen = seen.map(|(switch, number)| SwitchSeen {
+            number: *number,
+            machine: &switch.machine,
+            fib: &switch.fib,
+            up: true,
+        });
+        let shown = Shown::new(&self.lab, seen.collect(), on, seconds);
+        let table = shown.table(which).unwrap_or_else(|| Table::Ports(self.ports_table(&shown)));
+        View::new(&self.lab.name, seconds(self.clock.now()), table)
+    }
+
+    fn ports_table(&self, shown: &Shown<'_>) -> PortsView {
+        let mut rows = Vec::new();
+        for (link, number) in self.lab.links.iter().zip(0..) {
+            for side in 0..2 {
+                let end = &link.ends[side];
+                let here = self.lab_switches.iter().position(|switch| end.node == Node::Switch(*switch));
+                if let Some(switch) = here.filter(|here| shown.on.is_none_or(|on| on == self.lab_switches[*here])) {
+                    let row = self.port_row(shown, switch, (number, side));
+                    rows.push((switch, end.port, row));
+                }
+            }
+        }
+        rows.sort_by_key(|(switch, port, _)| (*switch, *port));
+        PortsView { ports: rows.into_iter().map(|(.., row)| row).collect() }
+    }
+
+    fn port_row(&self, shown: &Shown<'_>, switch: usize, (number, side): (usize, usize)) -> PortRow {
+        let (live, link) = (&self.switches[switch], &self.lab.links[number]);
+        let end = &link.ends[side];
+        let machine = &live.machine;
+        let logins = |port: u16| machine.logins().filter(|(_, at)| *at == port).count() as u32;
+        let mut row = PortRow {
+            port: shown.port(end),
+            mode: match machine.port_mode(end.port) {
+                Mode::F => PortMode::F,
+                Mode::E => PortMode::E,
+                Mode::Isolated => PortMode::Isolated,
+                Mode::Down => PortMode::Down,
+            },
+            light: true,
+            isolated: isolated(machine, end.port),
+            rate: link.rate.to_string(),
+            link: link.name.clone(),
+            attached: shown.port(&link.ends[1 - side]),
+            logins: logins(end.port),
+            credits: [0, 0],
+            frames_sent: 0,
+            frames_received: 0,
+            discards: BTreeMap::new(),
+        };
+        match live.attachment(end.port) {
+            Attachment::Segment(segment) => {
+                let segment = &self.segments[segment];
+                let port = &self.ports[segment.port];
+                row.light = port.up && !segment.disabled;
+                row.rate = "Ethernet".to_owned();
+                row.logins = segment.fcf.links().map(|link| logins(link.port)).sum();
+                row.frames_sent = port.ethernet.sent.frames;
+                row.frames_received = port.ethernet.received.frames;
+                row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();
+                let fip = segment.fcf.discards().iter().filter(|(_, frames)| *frames > 0);
+                row.discards.extend(fip.map(|(why, frames)| (format!("FIP: {}", why.name()), frames)));
+            }
+            Attachment::Storage { .. } | Attachment::Cable { .. } => {}
+            Attachment::Nothing => row.light = false,
+        }
+        row
+    }
+
+    /// Disables or enables a port of a switch, as `sw1:0`.
+    fn enable(&mut self, name: &str, enabled: bool) -> Answer {
+        let found = name.rsplit_once(':').and_then(|(switch, port)| {
+            let switch = self.switches.iter().position(|live| live.name == switch)?;
+            let port: u16 =
+                port.parse().ok().filter(|port| usize::from(*port) < self.switches[switch].attachments.len())?;
+            Some((switch, port))
+        });
+        let Some((switch, port)) = found else {
+            let reason =
+                format!("there is no port `{name}` here; write switch and number, as in {}:0", self.switches[0].name);
+            return Answer::Failed { reason };
+        };
+        let now = self.clock.now();
+        tracing::info!(port = name, enabled, "operator");
+        match self.switches[switch].attachment(port) {
+            Attachment::Segment(number) => {
+                if self.segments[number].disabled == enabled {
+                    let up = self.ports[self.segments[number].port].up;
+                    if enabled {
+                        self.segments[number].disabled = false;
+                        if up {
+                            self.tell_fcf(now, number, fcf::Input::LinkUp);
+                        }
+                    } else {
+                        self.tell_fcf(now, number, fcf::Input::Shutdown);
+                        self.segments[number].disabled = true;
+                    }
+                }
+            }
+            Attachment::Storage { system, port: at } => {
+                let kind = PortKind::F;
+                let input = if enabled {
+                    fabric_switch::Input::PortUp { port, kind }
+                } else {
+                    fabric_switch::Input::PortDown { port }
+                };
+                self.tell_switch(now, switch, input);
+                self.systems[system].link(now, at, enabled);
+            }
+            Attachment::Cable { switch: other, port: there } => {
+                let kind = PortKind::E;
+                for (switch, port) in [(switch, port), (other, there)] {
+                    let input = if enabled {
+                        fabric_switch::Input::PortUp { port, kind }
+                    } else {
+                        fabric_switch::Input::PortDown { port }
+                    };
+                    self.tell_switch(now, switch, input);
+                }
+            }
+            Attachment::Nothing => {
+                return Answer::Failed { reason: format!("nothing is attached to `{name}` here") };
+            }
+        }
+        self.settle_inside(now);
+        Answer::Done
+    }
+}
+
+fn unknown<'n>(what: &str, name: &str, there_are: impl Iterator<Item = &'n str>) -> Answer {
+    let list: Vec<&str> = there_are.collect();
+    Answer::Failed { reason: format!("no {what} `{name}` runs here; there are {}", list.join(", ")) }
+}

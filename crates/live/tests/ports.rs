@@ -1,0 +1,229 @@
+//! Ethernet ports against plain sockets of the standard library, and against the kernel's own interfaces.
+
+use sanloom_core::time::Instant;
+use sanloom_live::frame::{FrameBuf, Pool};
+use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap, reason};
+use sanloom_live::sys::batch::BATCH;
+use sanloom_wire::ether::VlanTag;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::Command;
+
+const FRAME: &[u8] = b"\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02\x89\x14payload of some bytes that fill a frame";
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("sanloom-ports-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Bench {
+    port: EthernetPort,
+    pool: Pool,
+    room: Vec<FrameBuf>,
+}
+
+impl Bench {
+    fn new(driver: Driver) -> Bench {
+        let mut pool = Pool::default();
+        let room = (0..BATCH).map(|_| pool.take()).collect();
+        Bench { port: EthernetPort::new("port", driver), pool, room }
+    }
+
+    fn send(&mut self, frame: &[u8], tag: Option<VlanTag>) {
+        let mut buffer = self.pool.take();
+        buffer.fill(frame);
+        buffer.tag = tag;
+        self.port.push(Instant::ZERO, buffer);
+        self.port.flush(&mut self.pool);
+    }
+
+    fn receive(&mut self) -> Vec<(Option<VlanTag>, Vec<u8>)> {
+        match self.port.receive(&mut self.room) {
+            Ok((got, _)) => self.room[..got].iter().map(|buffer| (buffer.tag, buffer.bytes().to_vec())).collect(),
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+                Vec::new()
+            }
+        }
+    }
+}
+
+#[test]
+fn datagrams_carry_a_frame_each_and_a_full_peer_loses_none() {
+    let folder = Folder::new("datagram");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
+    bench.send(FRAME, None);
+    assert_eq!(bench.port.drops.get(reason::NO_PEER), Some(&1));
+
+    let host = UnixDatagram::bind(&theirs).unwrap();
+    host.connect(&ours).unwrap();
+    host.set_nonblocking(true).unwrap();
+    host.send(FRAME).unwrap();
+    assert_eq!(bench.receive(), [(None, FRAME.to_vec())]);
+    assert!(bench.port.has_peer());
+
+    // More than the kernel holds for the peer.
+    let count = 1_000;
+    (0..count).for_each(|_| bench.send(FRAME, None));
+    assert!(bench.port.egress.blocked && bench.port.egress.is_full());
+    let mut got = 0;
+    let mut buffer = [0; 4_096];
+    while got < count {
+        match host.recv(&mut buffer) {
+            Ok(len) => {
+                assert_eq!(buffer[..len], *FRAME);
+                got += 1;
+            }
+            Err(_) => bench.port.flush(&mut bench.pool),
+        }
+    }
+    assert_eq!((bench.port.sent.frames, bench.port.drops.len()), (count, 1));
+}
+
+#[test]
+fn a_peer_that_comes_back_at_its_path_is_found() {
+    let folder = Folder::new("again");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
+    for _ in 0..3 {
+        let host = UnixDatagram::bind(&theirs).unwrap();
+        bench.port.look_for_peer();
+        bench.send(FRAME, None);
+        assert_eq!(host.recv(&mut [0; 4_096]).unwrap(), FRAME.len());
+        drop(host);
+        std::fs::remove_file(&theirs).unwrap();
+        bench.port.look_for_peer();
+        assert!(!bench.port.has_peer());
+    }
+}
+
+#[test]
+fn a_socket_of_another_process_is_left_alone_and_a_forgotten_one_is_replaced() {
+    let folder = Folder::new("stale");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let living = UnixDatagram::bind(&ours).unwrap();
+    assert!(matches!(Datagram::bind(&ours, &theirs), Err(PortError::InUse { .. })));
+    drop(living);
+    assert!(Datagram::bind(&ours, &theirs).is_ok());
+    std::fs::write(folder.path("file"), "precious").unwrap();
+    assert!(matches!(Stream::listen(&folder.path("file")), Err(PortError::NotASocket { .. })));
+}
+
+#[test]
+fn streams_put_a_length_in_front_and_cut_frames_wherever_they_arrive() {
+    let folder = Folder::new("stream");
+    let path = folder.path("switch");
+    let mut bench = Bench::new(Driver::Stream(Stream::listen(&path).unwrap()));
+    let mut host = UnixStream::connect(&path).unwrap();
+    bench.port.look_for_peer();
+    let framed = [&(FRAME.len() as u32).to_be_bytes()[..], FRAME].concat();
+    // Two frames, one of them in pieces, one too long between them.
+    let too_long = [&3_000u32.to_be_bytes()[..], &[7; 3_000]].concat();
+    let all = [framed.clone(), too_long, framed.clone()].concat();
+    let mut got = Vec::new();
+    for piece in all.chunks(700) {
+        host.write_all(piece).unwrap();
+        got.extend(bench.receive().into_iter().filter(|(_, bytes)| !bytes.is_empty()));
+    }
+    assert_eq!(got, [(None, FRAME.to_vec()), (None, FRAME.to_vec())]);
+    assert_eq!(bench.port.drops.get(reason::TOO_LONG), Some(&1));
+
+    let tag = VlanTag { priority: 3, drop_eligible: false, vlan: 100 };
+    bench.send(FRAME, Some(tag));
+    let mut answer = vec![0; 4 + FRAME.len() + 4];
+    host.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[..4], (FRAME.len() as u32 + 4).to_be_bytes());
+    assert_eq!(answer[16..20], [0x81, 0x00, 0x60, 100]);
+    drop(host);
+    assert!(bench.receive().is_empty() && !bench.port.has_peer());
+}
+
+#[test]
+fn a_stream_that_connects_waits_for_its_listener() {
+    let folder = Folder::new("connects");
+    let path = folder.path("other");
+    let mut bench = Bench::new(Driver::Stream(Stream::connect(&path)));
+    assert!(!bench.port.has_peer());
+    let listener = UnixListener::bind(&path).unwrap();
+    bench.port.look_for_peer();
+    assert!(bench.port.has_peer());
+    let (mut other, _) = listener.accept().unwrap();
+    bench.send(FRAME, None);
+    let mut frame = vec![0; 4 + FRAME.len()];
+    other.read_exact(&mut frame).unwrap();
+    assert_eq!(frame[4..], *FRAME);
+}
+
+/// In a network namespace of its own, which takes root: one veth pair with a packet socket at each end, and a tap interface.
+#[test]
+fn packet_sockets_keep_their_tags_and_taps_reach_the_kernel() {
+    const INSIDE: &str = "SANLOOM_TEST_NAMESPACE";
+    if std::env::var_os(INSIDE).is_none() {
+        let program = std::env::current_exe().unwrap();
+        let name = "packet_sockets_keep_their_tags_and_taps_reach_the_kernel";
+        let made = Command::new("unshare").arg("--net").arg("true").status();
+        if !made.is_ok_and(|status| status.success()) {
+            let required = std::env::var("SANLOOM_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+            assert!(!required, "no network namespace: this test takes root");
+            println!("skipped: a network namespace takes root");
+            return;
+        }
+        let mut inside = Command::new("unshare");
+        inside.arg("--net").arg(program).args([name, "--exact", "--nocapture"]).env(INSIDE, "1");
+        let inside = inside.output().unwrap();
+        assert!(inside.status.success(), "{}", String::from_utf8_lossy(&inside.stdout));
+        return;
+    }
+    let ip = |arguments: &str| {
+        assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success(), "ip {arguments}");
+    };
+    ip("link add left type veth peer name right");
+    ip("link set left up mtu 2500");
+    ip("link set right up mtu 2500");
+    let mut left = Bench::new(Driver::Packet(Packet::open("left").unwrap()));
+    let mut right = Bench::new(Driver::Packet(Packet::open("right").unwrap()));
+    let tag = VlanTag { priority: 3, drop_eligible: false, vlan: 100 };
+    left.send(FRAME, Some(tag));
+    left.send(FRAME, None);
+    let mut got = Vec::new();
+    for _ in 0..1_000 {
+        got.extend(right.receive().into_iter().filter(|(_, bytes)| bytes.starts_with(FRAME)));
+        if got.len() == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let tags: Vec<Option<VlanTag>> = got.iter().map(|(tag, _)| *tag).collect();
+    assert_eq!(tags, [Some(tag), None]);
+    ip("link set left down");
+    left.port.look_for_peer();
+    right.port.look_for_peer();
+    assert!(!left.port.has_peer() && !right.port.has_peer());
+    assert!(matches!(Packet::open("nowhere"), Err(PortError::Interface { .. })));
+
+    let mut tap = Bench::new(Driver::Tap(Tap::open("tap0").unwrap()));
+    assert!(tap.port.has_peer());
+    let mut kernel = Bench::new(Driver::Packet(Packet::open("tap0").unwrap()));
+    tap.send(FRAME, None);
+    assert_eq!(kernel.receive().last().map(|(_, bytes)| bytes.clone()), Some(FRAME.to_vec()));
+    kernel.send(FRAME, Some(tag));
+    assert!(tap.receive().contains(&(Some(tag), FRAME.to_vec())));
+}
