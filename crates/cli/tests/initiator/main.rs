@@ -27,7 +27,8 @@ fn write_and_verify(qemu_io: &str, uri: &str) {
         "discard 1088k 64k",
         "flush",
         "read -P 0xab 0 4k",
-        "read -P 0 1M 128k",
+        // What was discarded is anybody's guess.
+        "read -P 0 1M 64k",
         "read -P 0xcd 1152k 896k",
         "read -P 0x22 16M 4M",
         "read -P 0x33 24M 64k",
@@ -150,7 +151,7 @@ fn fipvlan_finds_the_vlan_and_an_initiator_follows_it() {
     write_and_verify(qemu_io, &bed.uri(&exports(&bed)[0]));
     bed.stop();
     let Some(tshark) = find("tshark") else { return };
-    let tagged = run(tshark, &["-r", &bed.path("port.pcapng"), "-Y", "vlan.id == 152 && fcoe", "-c", "1"]);
+    let tagged = run(tshark, &["-r", &bed.path("port.pcapng"), "-Y", "vlan.id == 152 && fcoe"]);
     assert!(!tagged.is_empty());
 }
 
@@ -162,12 +163,11 @@ fn port(name: &str) -> &str {
 /// Nothing in a capture is malformed, and what has to be there is there.
 fn check_capture(file: &str) {
     let Some(tshark) = find("tshark") else { return };
-    let bad = run(tshark, &["-r", file, "-Y", "_ws.malformed || fc.crc_bad", "-T", "fields", "-e", "frame.number"]);
-    assert_eq!(bad, "", "malformed frames");
-    for filter in ["fip", "fcels.opcode == 0x20", "fcels.opcode == 0x03", "fcp.type == 0x8", "scsi_sbc.opcode == 0x28"]
-    {
-        let found = run(tshark, &["-r", file, "-Y", filter, "-c", "20000", "-T", "fields", "-e", "frame.number"]);
-        assert!(filter.contains("fcels") || filter.contains("fcp") || !found.is_empty(), "no {filter} in the capture");
+    let wrong = "_ws.malformed || fcoe.crc.status == 0";
+    assert_eq!(run(tshark, &["-r", file, "-Y", wrong, "-T", "fields", "-e", "frame.number"]), "", "malformed frames");
+    for filter in ["fip", "fcels", "scsi_sbc.opcode == 0x2a", "scsi_sbc.opcode == 0x28", "scsi.inquiry.devtype == 0"] {
+        let found = run(tshark, &["-r", file, "-Y", filter, "-T", "fields", "-e", "frame.number"]);
+        assert!(!found.is_empty(), "no {filter} in the capture");
     }
 }
 
