@@ -195,7 +195,7 @@ fn rejects_transfers_that_make_no_sense() {
         (FcpCmnd { lun: lun::to_bytes(2).unwrap(), ..read(0, 1, 512) }, SenseCode::LUN_NOT_SUPPORTED),
         (FcpCmnd { lun: [0xff; 8], ..read(0, 1, 512) }, SenseCode::LUN_NOT_SUPPORTED),
         (
-            command(Cdb::Inquiry { vpd_page: Some(0xb0), allocation_len: 255 }, FcpCmnd::READ, 255),
+            command(Cdb::Inquiry { vpd_page: Some(0xc0), allocation_len: 255 }, FcpCmnd::READ, 255),
             SenseCode::INVALID_FIELD_IN_CDB,
         ),
     ];
@@ -217,8 +217,8 @@ fn describes_itself_and_its_units() {
     let mut target = target();
     let (data, response) =
         answer(&ask(&mut target, command(Cdb::Inquiry { vpd_page: None, allocation_len: 255 }, FcpCmnd::READ, 255)));
-    assert_eq!((data.len(), data[0], &data[8..16]), (36, 0, &b"SANLOOM "[..]));
-    assert_eq!(response.residual, Residual::Under(255 - 36));
+    assert_eq!((data.len(), data[0], &data[8..16]), (96, 0, &b"SANLOOM "[..]));
+    assert_eq!(response.residual, Residual::Under(255 - 96));
     let absent = FcpCmnd {
         lun: [0, 9, 0, 0, 0, 0, 0, 0],
         ..command(Cdb::Inquiry { vpd_page: None, allocation_len: 5 }, FcpCmnd::READ, 5)

@@ -112,3 +112,78 @@ pub fn cut(frame: Frame, frame_size_bytes: usize) -> Vec<Frame> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sanloom_wire::RCtl;
+
+    fn message(bytes: usize) -> Frame {
+        let header = Header {
+            r_ctl: RCtl::SOLICITED_CONTROL,
+            d_id: FcId::new(0x010000),
+            cs_ctl: 0,
+            s_id: FcId::NAME_SERVER,
+            fc_type: FcType::CT,
+            f_ctl: FCtl::REPLY,
+            seq_id: 0,
+            df_ctl: 0,
+            seq_cnt: 0,
+            ox_id: 7,
+            rx_id: 0xffff,
+            parameter: 0,
+        };
+        let bytes: Vec<u8> = (0..bytes).map(|n| n as u8).collect();
+        Frame { header, payload: Payload::Bytes(bytes.into()) }
+    }
+
+    /// Header as it stands on the wire, and the data field with its fill bytes.
+    fn on_the_wire(frame: &Frame) -> (Header, Vec<u8>) {
+        let mut bytes = Vec::new();
+        frame.emit(&mut bytes);
+        (Header::parse(&bytes).unwrap(), bytes[24..].to_vec())
+    }
+
+    #[test]
+    fn what_is_cut_is_put_together_again() {
+        for bytes in [0, 1, 2_048, 2_049, 4_096, 10_001] {
+            let frames = cut(message(bytes), 2_048);
+            assert_eq!(frames.len(), bytes.div_ceil(2_048).max(1));
+            let mut reassembly = Reassembly::default();
+            let mut whole = None;
+            for frame in &frames {
+                assert!(whole.is_none());
+                let (header, field) = on_the_wire(frame);
+                whole = reassembly.accept(Instant::ZERO, header, &field);
+            }
+            let whole = whole.unwrap();
+            assert_eq!(whole.payload, message(bytes).payload);
+            assert_eq!((whole.header.seq_cnt, reassembly.discarded), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_message_with_a_hole_or_too_slow_is_discarded() {
+        let frames: Vec<(Header, Vec<u8>)> = cut(message(9_000), 2_048).iter().map(on_the_wire).collect();
+        let mut reassembly = Reassembly::default();
+        for (number, (header, field)) in frames.iter().enumerate() {
+            if number != 2 {
+                assert_eq!(reassembly.accept(Instant::ZERO, *header, field), None);
+            }
+        }
+        // The frame behind the hole, and the one behind that.
+        assert_eq!(reassembly.discarded, 2);
+        let (header, field) = &frames[0];
+        reassembly.accept(Instant::ZERO, *header, field);
+        let other = Header { ox_id: 8, ..*header };
+        reassembly.accept(Instant::ZERO + Span::from_secs(3), other, field);
+        assert_eq!((reassembly.open.len(), reassembly.discarded), (1, 3));
+    }
+
+    #[test]
+    fn only_the_last_frame_ends_the_sequence() {
+        let frames = cut(message(5_000), 2_048);
+        let ends: Vec<bool> = frames.iter().map(|frame| frame.header.f_ctl.has(FCtl::END_SEQUENCE)).collect();
+        assert_eq!(ends, [false, false, true]);
+    }
+}

@@ -1,11 +1,11 @@
-//! Sense data in fixed format (SPC, sense data): what went wrong with a command.
+//! Sense data in fixed and descriptor format (SPC, sense data): what went wrong with a command.
 
-use crate::bytes::{Put, fixed, u32_at};
+use crate::bytes::{Put, fixed, u32_at, u64_at};
 use crate::codes::codes;
 use crate::error::ParseError;
 use std::fmt;
 
-/// Fixed-format sense data.
+/// Sense data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Sense {
     /// The error belongs to an earlier command.
@@ -14,24 +14,34 @@ pub struct Sense {
     pub key: SenseKey,
     /// Which condition.
     pub code: SenseCode,
-    /// INFORMATION, for example the first bad block; valid when present.
-    pub information: Option<u32>,
+    /// INFORMATION, for example the first bad block; valid when present. Fixed format has 32 bits for it, and leaves out
+    /// what does not fit.
+    pub information: Option<u64>,
     /// Sense-key specific bytes: with bit 7 of the first set, for example the byte of the CDB that is wrong.
     pub key_specific: [u8; 3],
+    /// Descriptor format on the wire instead of fixed.
+    pub descriptor: bool,
 }
 
 impl Sense {
-    /// Bytes that we send.
+    /// Bytes of fixed format that we send.
     pub const BYTES: usize = 18;
-    /// The first byte: current and deferred errors in fixed format.
+    /// Bytes of descriptor format without descriptors.
+    const DESCRIPTOR_HEADER_BYTES: usize = 8;
+    /// The first byte: current and deferred errors in fixed format, then in descriptor format.
     const CURRENT: u8 = 0x70;
     const DEFERRED: u8 = 0x71;
-    /// Byte 0: INFORMATION is valid.
+    const DESCRIPTOR_CURRENT: u8 = 0x72;
+    const DESCRIPTOR_DEFERRED: u8 = 0x73;
+    /// Byte 0 of fixed format, byte 2 of the information descriptor: INFORMATION is valid.
     const VALID: u8 = 0x80;
+    /// Descriptor types.
+    const INFORMATION: u8 = 0x00;
+    const KEY_SPECIFIC: u8 = 0x02;
 
-    /// A current error without further information.
+    /// A current error without further information, in fixed format.
     pub const fn new(key: SenseKey, code: SenseCode) -> Sense {
-        Sense { deferred: false, key, code, information: None, key_specific: [0; 3] }
+        Sense { deferred: false, key, code, information: None, key_specific: [0; 3], descriptor: false }
     }
 
     /// The sense data for a wrong byte of the CDB (SPC, field pointer).
@@ -44,34 +54,97 @@ impl Sense {
         }
     }
 
-    /// Reads fixed-format sense data of at least 18 bytes. Descriptor format has no value here.
-    pub fn parse(bytes: &[u8]) -> Result<Sense, ParseError> {
-        let b = fixed::<{ Self::BYTES }>("sense data", bytes)?;
-        let response_code = b[0] & 0x7f;
-        if !matches!(response_code, Self::CURRENT | Self::DEFERRED) {
-            return Err(ParseError::Unsupported { field: "sense response code", got: response_code.into() });
+    /// The sense data for a wrong byte of a parameter list (SPC, field pointer).
+    pub const fn invalid_field_in_list(byte: u16) -> Sense {
+        let [high, low] = byte.to_be_bytes();
+        Sense {
+            key_specific: [0x80, high, low],
+            ..Sense::new(SenseKey::ILLEGAL_REQUEST, SenseCode::INVALID_FIELD_IN_LIST)
         }
-        Ok(Sense {
-            deferred: response_code == Self::DEFERRED,
-            key: SenseKey(b[2] & 0x0f),
-            code: SenseCode(u16::from(b[12]) << 8 | u16::from(b[13])),
-            information: (b[0] & Self::VALID != 0).then(|| u32_at(b, 3)),
-            key_specific: [b[15], b[16], b[17]],
-        })
     }
 
-    /// Appends 18 bytes.
+    /// Reads sense data: at least 18 bytes of fixed format, or descriptor format, of which only the descriptors that have
+    /// a value here count.
+    pub fn parse(bytes: &[u8]) -> Result<Sense, ParseError> {
+        let first = fixed::<1>("sense data", bytes)?;
+        match first[0] & 0x7f {
+            code @ (Self::CURRENT | Self::DEFERRED) => {
+                let b = fixed::<{ Self::BYTES }>("sense data", bytes)?;
+                Ok(Sense {
+                    deferred: code == Self::DEFERRED,
+                    key: SenseKey(b[2] & 0x0f),
+                    code: SenseCode(u16::from(b[12]) << 8 | u16::from(b[13])),
+                    information: (b[0] & Self::VALID != 0).then(|| u32_at(b, 3).into()),
+                    key_specific: [b[15], b[16], b[17]],
+                    descriptor: false,
+                })
+            }
+            code @ (Self::DESCRIPTOR_CURRENT | Self::DESCRIPTOR_DEFERRED) => {
+                Self::parse_descriptors(bytes, code == Self::DESCRIPTOR_DEFERRED)
+            }
+            other => Err(ParseError::Unsupported { field: "sense response code", got: other.into() }),
+        }
+    }
+
+    fn parse_descriptors(bytes: &[u8], deferred: bool) -> Result<Sense, ParseError> {
+        let b = fixed::<{ Self::DESCRIPTOR_HEADER_BYTES }>("sense data", bytes)?;
+        let mut sense = Sense {
+            deferred,
+            descriptor: true,
+            ..Sense::new(SenseKey(b[1] & 0x0f), SenseCode(u16::from(b[2]) << 8 | u16::from(b[3])))
+        };
+        let end = Self::DESCRIPTOR_HEADER_BYTES + usize::from(b[7]);
+        let Some(mut rest) = bytes.get(Self::DESCRIPTOR_HEADER_BYTES..end) else {
+            return Err(ParseError::Truncated { field: "sense data", needed_bytes: end, got_bytes: bytes.len() });
+        };
+        while let [kind, len, ..] = *rest {
+            let Some((descriptor, behind)) = rest.split_at_checked(2 + usize::from(len)) else {
+                break;
+            };
+            match (kind, descriptor.len()) {
+                (Self::INFORMATION, 12) if descriptor[2] & Self::VALID != 0 => {
+                    sense.information = Some(u64_at(descriptor, 4));
+                }
+                (Self::KEY_SPECIFIC, 8) => sense.key_specific = [descriptor[4], descriptor[5], descriptor[6]],
+                _ => {}
+            }
+            rest = behind;
+        }
+        Ok(sense)
+    }
+
+    /// Appends it: 18 bytes of fixed format, 8 to 28 of descriptor format.
     pub fn emit(&self, out: &mut Vec<u8>) {
+        if self.descriptor {
+            return self.emit_descriptors(out);
+        }
         let response_code = if self.deferred { Self::DEFERRED } else { Self::CURRENT };
-        out.put_u8(response_code | if self.information.is_some() { Self::VALID } else { 0 });
+        let information = self.information.and_then(|value| u32::try_from(value).ok());
+        out.put_u8(response_code | if information.is_some() { Self::VALID } else { 0 });
         out.put_u8(0);
         out.put_u8(self.key.0 & 0x0f);
-        out.put_u32(self.information.unwrap_or(0));
+        out.put_u32(information.unwrap_or(0));
         out.put_u8((Self::BYTES - 8) as u8);
         out.put_u32(0);
         out.put_u16(self.code.0);
         out.put_u8(0);
         out.extend_from_slice(&self.key_specific);
+    }
+
+    fn emit_descriptors(&self, out: &mut Vec<u8>) {
+        let key_specific = (self.key_specific != [0; 3]).then_some(self.key_specific);
+        let len = 12 * usize::from(self.information.is_some()) + 8 * usize::from(key_specific.is_some());
+        out.put_u8(if self.deferred { Self::DESCRIPTOR_DEFERRED } else { Self::DESCRIPTOR_CURRENT });
+        out.put_u8(self.key.0 & 0x0f);
+        out.put_u16(self.code.0);
+        out.put_u32(len as u32);
+        if let Some(information) = self.information {
+            out.extend_from_slice(&[Self::INFORMATION, 10, Self::VALID, 0]);
+            out.put_u64(information);
+        }
+        if let Some([first, second, third]) = key_specific {
+            out.extend_from_slice(&[Self::KEY_SPECIFIC, 6, 0, 0, first, second, third, 0]);
+        }
     }
 
     /// The bytes for [`FcpRsp::sense`](crate::fcp::FcpRsp::sense).
@@ -147,6 +220,7 @@ pub struct SenseCode(pub u16);
 codes!(SenseCode, u16, "sense code" {
     NONE = 0x0000, "no additional sense information";
     BECOMING_READY = 0x0401, "logical unit is in process of becoming ready";
+    NOT_READY_INITIALIZING = 0x0402, "logical unit not ready, initializing command required";
     NOT_READY_MANUAL = 0x0403, "logical unit not ready, manual intervention required";
     ALUA_TRANSITION = 0x040a, "asymmetric access state transition";
     ALUA_STANDBY = 0x040b, "target port in standby state";
@@ -160,15 +234,26 @@ codes!(SenseCode, u16, "sense code" {
     INVALID_FIELD_IN_CDB = 0x2400, "invalid field in CDB";
     LUN_NOT_SUPPORTED = 0x2500, "logical unit not supported";
     INVALID_FIELD_IN_LIST = 0x2600, "invalid field in parameter list";
+    INVALID_RELEASE = 0x2604, "invalid release of persistent reservation";
     WRITE_PROTECTED = 0x2700, "write protected";
+    SOFTWARE_WRITE_PROTECTED = 0x2702, "logical unit software write protected";
+    SPACE_EXHAUSTED = 0x2707, "space allocation failed write protect";
     POWER_ON_OR_RESET = 0x2900, "power on, reset, or bus device reset occurred";
+    POWER_ON = 0x2901, "power on occurred";
+    BUS_RESET = 0x2902, "SCSI bus reset occurred";
+    LUN_RESET = 0x2903, "bus device reset function occurred";
     I_T_NEXUS_LOSS = 0x2907, "I_T nexus loss occurred";
     MODE_PARAMETERS_CHANGED = 0x2a01, "mode parameters changed";
+    RESERVATIONS_PREEMPTED = 0x2a03, "reservations preempted";
+    RESERVATIONS_RELEASED = 0x2a04, "reservations released";
+    REGISTRATIONS_PREEMPTED = 0x2a05, "registrations preempted";
     ALUA_STATE_CHANGED = 0x2a06, "asymmetric access state changed";
     CAPACITY_CHANGED = 0x2a09, "capacity data has changed";
     COMMANDS_CLEARED = 0x2f00, "commands cleared by another initiator";
     INQUIRY_DATA_CHANGED = 0x3f03, "inquiry data has changed";
     REPORTED_LUNS_CHANGED = 0x3f0e, "reported LUNs data has changed";
+    SAVING_NOT_SUPPORTED = 0x3900, "saving parameters not supported";
+    INSUFFICIENT_REGISTRATIONS = 0x5504, "insufficient registration resources";
     INTERNAL_TARGET_FAILURE = 0x4400, "internal target failure";
     DATA_PHASE_ERROR = 0x4b00, "data phase error";
     OVERLAPPED_COMMANDS = 0x4e00, "overlapped commands attempted";
@@ -195,14 +280,29 @@ mod tests {
     }
 
     #[test]
-    fn rejects_descriptor_format_and_short_data() {
+    fn rejects_other_formats_and_short_data() {
         let mut bytes = Sense::new(SenseKey::NO_SENSE, SenseCode::NONE).to_bytes().into_vec();
         assert!(matches!(
             Sense::parse(&bytes[..17]),
             Err(ParseError::Truncated { needed_bytes: 18, got_bytes: 17, .. })
         ));
-        bytes[0] = 0x72;
-        assert!(matches!(Sense::parse(&bytes), Err(ParseError::Unsupported { got: 0x72, .. })));
+        bytes[0] = 0x7f;
+        assert!(matches!(Sense::parse(&bytes), Err(ParseError::Unsupported { got: 0x7f, .. })));
+    }
+
+    #[test]
+    fn descriptor_format_has_room_for_large_blocks() {
+        let sense = Sense { information: Some(0x1_0000_0002), descriptor: true, ..Sense::invalid_field_in_cdb(2) };
+        let bytes = sense.to_bytes();
+        assert_eq!(bytes[..8], [0x72, 5, 0x24, 0, 0, 0, 0, 20]);
+        assert_eq!(bytes[8..20], [0, 10, 0x80, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
+        assert_eq!(bytes[20..], [2, 6, 0, 0, 0xc0, 0, 2, 0]);
+        assert_eq!(Sense::parse(&bytes), Ok(sense));
+        for len in 0..bytes.len() {
+            assert!(matches!(Sense::parse(&bytes[..len]), Err(ParseError::Truncated { .. })), "{len}");
+        }
+        let fixed = Sense { descriptor: false, ..sense };
+        assert_eq!(Sense::parse(&fixed.to_bytes()), Ok(Sense { information: None, ..fixed }));
     }
 
     #[test]

@@ -42,7 +42,20 @@ fn cdb() -> impl Strategy<Value = Cdb> {
         any::<u32>().prop_map(|allocation_len| Cdb::ReadCapacity16 { allocation_len }),
         any::<u32>().prop_map(|allocation_len| Cdb::ReportLuns { allocation_len }),
         range.clone().prop_map(|(lba, blocks, fua)| Cdb::Read { lba, blocks, fua }),
-        range.prop_map(|(lba, blocks, fua)| Cdb::Write { lba, blocks, fua }),
+        range.clone().prop_map(|(lba, blocks, fua)| Cdb::Write { lba, blocks, fua }),
+        range.clone().prop_map(|(lba, blocks, on)| Cdb::Verify { lba, blocks, byte_check: u8::from(on) * 3 }),
+        range.clone().prop_map(|(lba, blocks, on)| Cdb::WriteAndVerify { lba, blocks, byte_check: on.into() }),
+        range.clone().prop_map(|(lba, blocks, immediate)| Cdb::SynchronizeCache { lba, blocks, immediate }),
+        range.clone().prop_map(|(lba, blocks, immediate)| Cdb::Prefetch { lba, blocks, immediate }),
+        (range, any::<[bool; 3]>()).prop_map(|((lba, blocks, _), [unmap, anchor, no_data])| Cdb::WriteSame {
+            lba,
+            blocks,
+            unmap,
+            anchor,
+            no_data
+        }),
+        // Whatever has a value is what its bytes say.
+        any::<[u8; 16]>().prop_map(|bytes| Cdb::parse(&bytes)),
         any::<[u8; 15]>().prop_map(|rest| {
             let mut bytes = [0xc3; 16];
             bytes[1..].copy_from_slice(&rest);
@@ -90,8 +103,10 @@ proptest! {
         (deferred, key, code) in (any::<bool>(), 0..16_u8, any::<u16>()),
         information: Option<u32>,
         key_specific: [u8; 3],
+        descriptor: bool,
     ) {
-        let sense = Sense { deferred, key: SenseKey(key), code: SenseCode(code), information, key_specific };
+        let (key, code, information) = (SenseKey(key), SenseCode(code), information.map(u64::from));
+        let sense = Sense { deferred, key, code, information, key_specific, descriptor };
         prop_assert_eq!(Sense::parse(&sense.to_bytes()), Ok(sense));
     }
 

@@ -4,4 +4,5 @@
 mod bed;
 mod initiator;
 mod recovery;
+mod scsi_commands;
 mod virtual_ports;

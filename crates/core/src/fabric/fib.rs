@@ -96,7 +96,7 @@ impl Fib {
     /// At an F_Port the S_ID must be one of the port's; only a FLOGI or FDISC, S_ID 0 to FFFFFE, may be without (FC-LS,
     /// fabric login). Hard zoning is checked where the D_ID is owned, which is also the ingress switch when both are
     /// local. Services are always reachable.
-    #[inline]
+    #[inline(always)]
     pub fn decide(&self, ingress: u16, s_id: FcId, d_id: FcId, ox_id: u16) -> Decision {
         match self.modes.get(usize::from(ingress)) {
             Some(PortMode::F) => {

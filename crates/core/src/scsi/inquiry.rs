@@ -1,43 +1,94 @@
-//! INQUIRY: standard data and the vital product data pages 00, 80 and 83 (SPC).
+//! INQUIRY: standard data and the vital product data pages (SPC, SBC).
 
 use super::config::PortName;
-use super::device::{Device, answer};
+use super::device::Device;
 use super::nexus::NexusId;
-use super::step::{Response, Step};
-use super::unit::Unit;
+use super::step::Step;
+use super::unit::{Unit, answer, check};
+use sanloom_wire::scsi::inquiry::{StandardInquiry, text};
+use sanloom_wire::scsi::vpd::{self, BlockLimits, Designator, association, page, protocol};
 use sanloom_wire::sense::Sense;
 
-const VENDOR: &[u8; 8] = b"SANLOOM ";
-const PRODUCT: &[u8; 16] = b"VIRTUAL DISK    ";
-const REVISION: &[u8; 4] = b"0001";
 /// Peripheral qualifier 3 and device type 1F: no unit here, and none can be.
 const NO_UNIT: u8 = 0x7f;
 const DIRECT_ACCESS: u8 = 0x00;
-
 /// Where the CDB names the page.
 const PAGE_BYTE: u16 = 2;
-const PAGE_SUPPORTED: u8 = 0x00;
-const PAGE_SERIAL: u8 = 0x80;
-const PAGE_IDENTIFICATION: u8 = 0x83;
+
+const SUPPORTED: [u8; 7] = [
+    page::SUPPORTED,
+    page::SERIAL,
+    page::IDENTIFICATION,
+    page::EXTENDED_INQUIRY,
+    page::BLOCK_LIMITS,
+    page::BLOCK_CHARACTERISTICS,
+    page::PROVISIONING,
+];
+
+/// SPC-4's version descriptors of SAM-5, SPC-4 and SBC-3, no revision claimed.
+const STANDARDS: [u16; 3] = [0x00a0, 0x0460, 0x04c0];
+/// The same, of FCP-4 and iSCSI.
+const FCP: u16 = 0x0a40;
+const ISCSI: u16 = 0x0960;
+
+/// Limits that page B0 reports and commands keep to.
+pub(super) const MAX_COMPARE_BLOCKS: u8 = 0xff;
+pub(super) const MAX_UNMAP_DESCRIPTORS: u32 = 256;
+pub(super) const MAX_UNMAP_BLOCKS: u32 = 0x10_0000;
+pub(super) const MAX_WRITE_SAME_BLOCKS: u32 = 0x40_0000;
 
 impl Device {
     pub(super) fn inquiry(&self, nexus: NexusId, unit: Option<&Unit>, page: Option<u8>, allocation_len: u16) -> Step {
         let peripheral = if unit.is_some() { DIRECT_ACCESS } else { NO_UNIT };
-        let data = match (page, unit) {
-            (None, _) => standard(peripheral),
-            (Some(PAGE_SUPPORTED), _) => {
-                vpd(peripheral, PAGE_SUPPORTED, &[PAGE_SUPPORTED, PAGE_SERIAL, PAGE_IDENTIFICATION])
+        let mut data = Vec::new();
+        match (page, unit) {
+            (None, unit) => self.standard(peripheral, unit).emit(&mut data),
+            (Some(code), unit) => {
+                let Some(body) = self.page(nexus, unit, code) else {
+                    return check(Sense::invalid_field_in_cdb(PAGE_BYTE));
+                };
+                vpd::emit(peripheral, code, &body, &mut data);
             }
-            (Some(PAGE_SERIAL), Some(unit)) => vpd(peripheral, PAGE_SERIAL, self.serial(unit).as_bytes()),
-            (Some(PAGE_IDENTIFICATION), Some(unit)) => {
-                vpd(peripheral, PAGE_IDENTIFICATION, &self.identification(nexus, unit))
-            }
-            _ => return Step::Done(Response::check(Sense::invalid_field_in_cdb(PAGE_BYTE))),
-        };
+        }
         answer(data, u32::from(allocation_len))
     }
 
-    /// Node name and number: the same through every port.
+    fn standard(&self, peripheral: u8, unit: Option<&Unit>) -> StandardInquiry {
+        const SPC_4: u8 = 6;
+        const IMPLICIT_STATES: u8 = 1;
+        let mut standards = STANDARDS.to_vec();
+        let fcp = self.config.ports.iter().any(|port| matches!(port.name, PortName::Fcp(_)));
+        let iscsi = self.config.ports.iter().any(|port| matches!(port.name, PortName::Iscsi { .. }));
+        standards.extend([(fcp, FCP), (iscsi, ISCSI)].into_iter().filter(|(here, _)| *here).map(|(_, code)| code));
+        StandardInquiry {
+            peripheral,
+            version: SPC_4,
+            port_groups: IMPLICIT_STATES,
+            multi_port: self.config.ports.len() > 1,
+            vendor: text("SANLOOM"),
+            product: text(unit.map_or("", |unit| unit.config.product.as_str())),
+            revision: text("0001"),
+            standards,
+        }
+    }
+
+    fn page(&self, nexus: NexusId, unit: Option<&Unit>, code: u8) -> Option<Vec<u8>> {
+        if code == page::SUPPORTED {
+            return Some(SUPPORTED.to_vec());
+        }
+        let unit = unit?;
+        Some(match code {
+            page::SERIAL => self.serial(unit).into_bytes(),
+            page::IDENTIFICATION => self.identification(nexus, unit),
+            page::EXTENDED_INQUIRY => vpd::extended_inquiry(unit.mode.write_cache).to_vec(),
+            page::BLOCK_LIMITS => limits(unit),
+            page::BLOCK_CHARACTERISTICS => vpd::block_characteristics().to_vec(),
+            page::PROVISIONING => vpd::provisioning(unit.config.thin).to_vec(),
+            _ => return None,
+        })
+    }
+
+    /// Node name and number, unless the configuration says another: the same through every port.
     fn serial(&self, unit: &Unit) -> String {
         if unit.config.serial.is_empty() {
             format!("{:016x}{:04x}", self.config.wwnn.0, unit.number)
@@ -46,39 +97,57 @@ impl Device {
         }
     }
 
-    /// Designators of the unit (NAA 6, built from the node name) and of the port (its port name).
+    /// Designators of the unit (NAA 6, built from the node name), of the port that is asked (its name, relative identifier
+    /// and group), and of the device.
     fn identification(&self, nexus: NexusId, unit: &Unit) -> Vec<u8> {
-        const BINARY: u8 = 1;
         const NAA: u8 = 3;
-        const PROTOCOL_VALID_TARGET_PORT: u8 = 0x90;
+        const RELATIVE_PORT: u8 = 4;
+        const PORT_GROUP: u8 = 5;
         let naa = self.config.wwnn.0 & !(0xf << 60) | 0x6 << 60;
-        let mut data = vec![BINARY, NAA, 0, 16];
-        data.extend_from_slice(&naa.to_be_bytes());
-        data.extend_from_slice(&u64::from(unit.number).to_be_bytes());
-        let port = self.nexuses.get(nexus).and_then(|nexus| self.config.ports.get(usize::from(nexus.port)));
-        if let Some(PortName::Fcp(name)) = port.map(|port| &port.name) {
-            data.extend_from_slice(&[BINARY, PROTOCOL_VALID_TARGET_PORT | NAA, 0, 8]);
-            data.extend_from_slice(&name.0.to_be_bytes());
+        let naa = u128::from(naa) << 64 | u128::from(unit.number);
+        let mut list = vec![Designator::binary(association::UNIT, NAA, &naa.to_be_bytes())];
+        let number = self.nexuses.get(nexus).map_or(0, |nexus| nexus.port);
+        if let Some(port) = self.config.ports.get(usize::from(number)) {
+            let of = match port.name {
+                PortName::Fcp(_) => protocol::FCP,
+                PortName::Iscsi { .. } => protocol::ISCSI,
+            };
+            let names = match &port.name {
+                PortName::Fcp(name) => [
+                    Designator::binary(association::PORT, NAA, &name.0.to_be_bytes()),
+                    Designator::binary(association::DEVICE, NAA, &self.config.wwnn.0.to_be_bytes()),
+                ],
+                PortName::Iscsi { target, portal_group } => [
+                    Designator::name(association::PORT, &format!("{target},t,0x{portal_group:04x}")),
+                    Designator::name(association::DEVICE, target),
+                ],
+            };
+            let numbers = [(RELATIVE_PORT, number + 1), (PORT_GROUP, port.group)];
+            let numbers = numbers
+                .map(|(kind, number)| Designator::binary(association::PORT, kind, &u32::from(number).to_be_bytes()));
+            list.extend(names.into_iter().chain(numbers).map(|designator| designator.of_protocol(of)));
         }
-        data
+        let mut body = Vec::new();
+        list.iter().for_each(|designator| designator.emit(&mut body));
+        body
     }
 }
 
-fn standard(peripheral: u8) -> Vec<u8> {
-    const VERSION_SPC_4: u8 = 6;
-    const HISUP_FORMAT_2: u8 = 0x12;
-    const COMMAND_QUEUING: u8 = 0x02;
-    const ADDITIONAL_LENGTH: u8 = 36 - 5;
-    let mut data = vec![peripheral, 0, VERSION_SPC_4, HISUP_FORMAT_2, ADDITIONAL_LENGTH, 0, 0, COMMAND_QUEUING];
-    data.extend_from_slice(VENDOR);
-    data.extend_from_slice(PRODUCT);
-    data.extend_from_slice(REVISION);
-    data
-}
-
-fn vpd(peripheral: u8, page: u8, body: &[u8]) -> Vec<u8> {
-    let mut data = vec![peripheral, page];
-    data.extend_from_slice(&(body.len() as u16).to_be_bytes());
-    data.extend_from_slice(body);
-    data
+fn limits(unit: &Unit) -> Vec<u8> {
+    let thin = |value: u32| if unit.config.thin { value } else { 0 };
+    let limits = BlockLimits {
+        write_same_nonzero: true,
+        max_compare_blocks: MAX_COMPARE_BLOCKS,
+        granularity_blocks: 1,
+        max_transfer_blocks: unit.config.max_transfer_blocks,
+        best_transfer_blocks: 0,
+        max_prefetch_blocks: 0,
+        max_unmap_blocks: thin(MAX_UNMAP_BLOCKS),
+        max_unmap_descriptors: thin(MAX_UNMAP_DESCRIPTORS),
+        unmap_granularity_blocks: thin(1),
+        max_write_same_blocks: MAX_WRITE_SAME_BLOCKS.into(),
+    };
+    let mut body = Vec::new();
+    limits.emit(&mut body);
+    body
 }

@@ -20,12 +20,19 @@
 //! [`IoTag`]. READ and WRITE take a short path while nothing unusual is in force (no reservation, no unit attention to
 //! report, nothing ordered); the simulator lives on that.
 
+mod attention;
+mod command;
 mod config;
 mod device;
 mod inquiry;
 mod io;
+mod mode;
 mod nexus;
+mod opcodes;
+mod persistent;
+mod reservation;
 mod step;
+mod tasks;
 mod unit;
 
 pub use config::{DeviceConfig, InitiatorName, LunMap, Masking, PortConfig, PortName, UnitConfig};

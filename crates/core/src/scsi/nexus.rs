@@ -62,10 +62,35 @@ impl Nexuses {
         self.nexuses.get(nexus.0 as usize).filter(|slot| slot.up)
     }
 
+    /// The nexuses of an initiator port, in the order of their numbers.
+    pub(super) fn of<'a>(&'a self, initiator: &'a TransportId) -> impl Iterator<Item = (NexusId, u16)> + 'a {
+        self.iter().filter(move |(_, nexus)| nexus.initiator == *initiator).map(|(id, nexus)| (id, nexus.port))
+    }
+
+    /// All of them, in the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NexusId, &Nexus)> {
+        let up = self.nexuses.iter().zip(0..).filter(|(nexus, _)| nexus.up);
+        up.map(|(nexus, at)| (NexusId(at), nexus))
+    }
+
     /// What a nexus sees, where masking is in force.
     pub(super) fn luns(&self, nexus: NexusId) -> &[LunMap] {
         let up = self.get(nexus).and_then(|_| self.luns.get(nexus.0 as usize));
         up.map_or(&[], Vec::as_slice)
+    }
+
+    /// Masking has changed. Returns the nexuses that see other units than before.
+    pub(super) fn remask(&mut self, masking: &Masking) -> Vec<NexusId> {
+        self.luns.resize(self.nexuses.len(), Vec::new());
+        let mut changed = Vec::new();
+        for (at, nexus) in self.nexuses.iter().enumerate().filter(|(_, nexus)| nexus.up) {
+            let luns = visible(&nexus.initiator, masking);
+            if luns != self.luns[at] {
+                self.luns[at] = luns;
+                changed.push(NexusId(at as u32));
+            }
+        }
+        changed
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -112,6 +112,19 @@ fn a_cleared_link_comes_back() {
 }
 
 #[test]
+fn everybody_logs_in_again_when_the_domains_are_given_anew() {
+    let mut net = Net::new(1);
+    let switch = net.add_switch(switch_config(1), fcf_config(1));
+    let hosts = [net.add_host(1, false, 1), net.add_host(2, true, 0)];
+    net.run(Span::from_secs(20));
+    net.rebuild(switch);
+    net.run(Span::from_secs(60));
+    agree(&net, switch, &hosts);
+    assert_eq!(hosts.map(|host| ready(&net, host)), [2, 1]);
+    assert_eq!(net.host(hosts[0]).nports[0].counters().fabric_logins, 2);
+}
+
+#[test]
 fn the_other_fcf_takes_over() {
     let mut net = Net::new(1);
     // Two switches of one fabric; the first is the better one.

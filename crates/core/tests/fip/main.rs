@@ -5,6 +5,7 @@ mod enode;
 mod fcf;
 mod host;
 mod hostile;
+mod model;
 mod net;
 mod peer;
 mod states;

@@ -214,6 +214,13 @@ impl Net {
         self.drain_fcf(at);
     }
 
+    /// The operator of a switch wants its domains given anew, and everybody to log in again.
+    pub fn rebuild(&mut self, at: usize) {
+        let now = self.now;
+        self.switch_mut(at).switch.handle(now, fabric_switch::Input::Rebuild { disruptive: true });
+        self.drain_switch(at);
+    }
+
     /// The switch behind a station begins anew and knows nothing.
     pub fn restart(&mut self, at: usize, config: FabricSwitchConfig, fcf: FcfConfig) {
         let spare = self.add_switch(config, fcf);

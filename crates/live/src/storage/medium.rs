@@ -150,6 +150,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sanloom_block::Source;
 
     fn work(op: IoOp, lba: u64, blocks: u32, bytes: u32) -> BlockWork {
         BlockWork { op, lba, blocks, bytes, fua: false }
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn compare_and_write_changes_only_what_is_as_expected() {
-        let medium = Medium::new(Store::ram(), 512);
+        let medium = Medium::new(Store::open(&Source::Ram).unwrap(), 512);
         let mut data = [vec![0; 512], vec![9; 512]].concat();
         assert_eq!(medium.perform(work(IoOp::CompareAndWrite, 5, 1, 1024), &mut data), IoStatus::Good);
         data[3] = 1;
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn one_block_fills_an_extent_and_is_found_in_all_of_it() {
-        let medium = Medium::new(Store::ram(), 4096);
+        let medium = Medium::new(Store::open(&Source::Ram).unwrap(), 4096);
         let mut block = vec![3; 4096];
         assert_eq!(medium.perform(work(IoOp::WriteSame, 10, 1000, 4096), &mut block), IoStatus::Good);
         assert_eq!(medium.perform(work(IoOp::CompareSame, 10, 1000, 4096), &mut block), IoStatus::Good);
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_write_that_brings_less_writes_its_whole_blocks() {
-        let medium = Medium::new(Store::ram(), 512);
+        let medium = Medium::new(Store::open(&Source::Ram).unwrap(), 512);
         assert_eq!(medium.perform(work(IoOp::Write, 0, 2, 700), &mut vec![5; 700]), IoStatus::Good);
         let mut read = Vec::new();
         medium.perform(work(IoOp::Read, 0, 2, 1024), &mut read);

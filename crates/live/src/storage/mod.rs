@@ -2,11 +2,13 @@
 
 pub mod medium;
 pub mod port;
+pub mod records;
 pub mod store;
 pub mod workers;
 
 use medium::{BlockWork, Medium};
 use port::StoragePort;
+use records::Records;
 use sanloom_core::exchange::{Route, route};
 use sanloom_core::fcp::target;
 use sanloom_core::nport;
@@ -29,6 +31,8 @@ pub struct StorageSystem {
     pub media: Vec<Arc<Medium>>,
     /// I/O for somebody with time.
     pub jobs: Vec<Job>,
+    /// What survives a restart.
+    records: Records,
     /// Index among the systems.
     number: usize,
     /// Ports that may have something to say.
@@ -43,8 +47,10 @@ impl StorageSystem {
         device: Device,
         ports: Vec<StoragePort>,
         media: Vec<Arc<Medium>>,
+        records: Records,
     ) -> StorageSystem {
-        StorageSystem { name: name.to_owned(), device, ports, media, jobs: Vec::new(), number, touched: Vec::new() }
+        let (jobs, touched) = (Vec::new(), Vec::new());
+        StorageSystem { name: name.to_owned(), device, ports, media, jobs, records, number, touched }
     }
 
     /// The link of a port went up or down.
@@ -131,8 +137,10 @@ impl StorageSystem {
                         self.tell_target(now, port, target::Input::Notice(notice));
                         self.touched.push(port);
                     }
-                    // Kept in memory only: what is persistent begins anew with the process.
-                    scsi::Output::Persist { seq, .. } => self.device.persisted(seq),
+                    scsi::Output::Persist { seq, unit, record } => {
+                        self.records.keep(unit, &record);
+                        self.device.persisted(seq);
+                    }
                 }
             }
         }

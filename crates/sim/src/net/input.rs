@@ -208,7 +208,7 @@ impl Input {
         (equal != 0).then(|| equal.trailing_zeros() as usize / BITS)
     }
 
-    #[inline]
+    #[inline(always)]
     fn has(&self, output: u16) -> bool {
         self.find(output).is_some() || (self.overflows && self.iter().skip(NEAR).any(|(other, _)| other == output))
     }

@@ -28,6 +28,8 @@ const FCP: u8 = 0;
 const ISCSI: u8 = 5;
 /// Byte 0, bits 7 and 6 of iSCSI: the name is followed by the ISID.
 const WITH_ISID: u8 = 0x40;
+/// A name, its separator and ISID, and the NUL that ends it, padded.
+const MAX_TEXT_BYTES: usize = 244;
 /// Between name and ISID.
 const SEPARATOR: &str = ",i,0x";
 
@@ -48,6 +50,10 @@ impl TransportId {
             (ISCSI, format @ (0 | 1)) => {
                 let len = usize::from(u16_at(b, 2));
                 let text = slice("iSCSI TransportID", data, 4, len)?;
+                if len > MAX_TEXT_BYTES {
+                    let rule = "at most 244 bytes";
+                    return Err(ParseError::Length { field: "iSCSI TransportID", got_bytes: len, rule });
+                }
                 let id = parse_iscsi(text, format == 1).ok_or(ParseError::Value {
                     field: "iSCSI TransportID",
                     got: u32::from(b[0]),

@@ -9,8 +9,16 @@ use sanloom_wire::fip::Fip;
 use sanloom_wire::header::{HEADER_BYTES, Header};
 use sanloom_wire::lldp::Lldpdu;
 use sanloom_wire::nbd::{Chunk, ClientOption, Greeting, OptionHeader, OptionReply, Request, SimpleReply};
+use sanloom_wire::scsi::capacity::{ReadCapacity10, ReadCapacity16};
+use sanloom_wire::scsi::inquiry::StandardInquiry;
+use sanloom_wire::scsi::mode::ModeParameters;
+use sanloom_wire::scsi::operations::{self, OneCommand};
+use sanloom_wire::scsi::reservation::{FullStatus, Keys, MoveParameters, OutParameters, Reservation};
+use sanloom_wire::scsi::transport_id::TransportId;
+use sanloom_wire::scsi::vpd::{self, BlockLimits, Designator};
+use sanloom_wire::scsi::{lba_status, luns, port_groups, unmap};
 use sanloom_wire::sense::Sense;
-use sanloom_wire::{FCtl, FcType, Frame, Message, RCtl, ReplyTo, lun};
+use sanloom_wire::{FCtl, FcType, Frame, Message, ParseError, RCtl, ReplyTo, lun};
 
 /// A parser and the name of its fuzz target.
 pub type EntryPoint = (&'static str, fn(&[u8]));
@@ -118,6 +126,7 @@ pub fn scsi(data: &[u8]) {
         let _ = sense.to_string();
         assert_eq!(Sense::parse(&sense.to_bytes()), Ok(sense));
     }
+    parameter_data(data);
     if let Some(number) = data.first_chunk().and_then(|bytes| lun::from_bytes(*bytes)) {
         assert_eq!(lun::to_bytes(number).and_then(lun::from_bytes), Some(number));
     }
@@ -152,6 +161,52 @@ pub fn nbd(data: &[u8]) {
         let mut bytes = Vec::new();
         chunk.emit(&mut bytes);
         assert_eq!(bytes, data[..used]);
+    }
+}
+
+/// SCSI parameter data: every parser on the same bytes.
+fn parameter_data(data: &[u8]) {
+    fn check<T: PartialEq + std::fmt::Debug>(
+        value: Result<T, ParseError>,
+        emit: impl Fn(&T, &mut Vec<u8>),
+        parse: impl Fn(&[u8]) -> Result<T, ParseError>,
+    ) {
+        if let Ok(value) = value {
+            let mut bytes = Vec::new();
+            emit(&value, &mut bytes);
+            assert_eq!(parse(&bytes), Ok(value));
+        }
+    }
+    macro_rules! same {
+        ($($type:ty),*) => {$(
+            check(<$type>::parse(data), |value, out| value.emit(out), <$type>::parse);
+        )*};
+    }
+    same!(
+        ReadCapacity10,
+        ReadCapacity16,
+        StandardInquiry,
+        BlockLimits,
+        Keys,
+        Reservation,
+        OutParameters,
+        MoveParameters
+    );
+    check(TransportId::parse(data).map(|(id, _)| id), TransportId::emit, |data| {
+        TransportId::parse(data).map(|(id, _)| id)
+    });
+    check(luns::parse(data), |luns, out| luns::emit(luns, out), luns::parse);
+    check(unmap::parse(data), |ranges, out| unmap::emit(ranges, out), unmap::parse);
+    check(lba_status::parse(data), |list, out| lba_status::emit(list, out), lba_status::parse);
+    check(port_groups::parse(data), |groups, out| port_groups::emit(groups, false, out), port_groups::parse);
+    check(operations::parse_all(data), |all, out| operations::emit_all(all, false, out), operations::parse_all);
+    check(FullStatus::parse_list(data), |(n, list), out| FullStatus::emit_list(*n, list, out), FullStatus::parse_list);
+    let designators = |list: &Vec<Designator>, out: &mut Vec<u8>| list.iter().for_each(|one| one.emit(out));
+    check(Designator::parse_list(data), designators, Designator::parse_list);
+    let _ = vpd::parse(data);
+    let _ = OneCommand::parse(data);
+    for long in [false, true] {
+        let _ = ModeParameters::parse(data, long);
     }
 }
 

@@ -5,14 +5,14 @@ use crate::runtime::{Attachment, Runtime, UpError};
 use crate::storage::StorageSystem;
 use crate::storage::medium::Medium;
 use crate::storage::port::StoragePort;
+use crate::storage::records::Records;
 use crate::storage::store::Store;
+use sanloom_block::{FileSpec, Source};
 use sanloom_core::config::{Lab, MediumKind, Storage};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{NPort, NPortConfig};
 use sanloom_core::scsi::{Device, DeviceConfig, InitiatorName, LunMap, Masking, PortConfig, PortName, UnitConfig};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Exchanges of a storage port at once.
@@ -35,8 +35,15 @@ impl Runtime {
                 Some(storage_port(&lab, config, port, name, at))
             });
             let ports = ports.collect();
-            let device = Device::new(device(&lab, storage, config));
-            self.systems.push(StorageSystem::new(number, &config.name, device, ports, media));
+            let mut device = Device::new(device(&lab, storage, config));
+            let mut records = Records::default();
+            if lab.live.medium(storage).kind == MediumKind::File {
+                for lun in 0..config.luns.len() {
+                    let path = places.lun_file(&lab, storage, lun).with_extension("reservations");
+                    records.restore(lun as u16, path, &mut device);
+                }
+            }
+            self.systems.push(StorageSystem::new(number, &config.name, device, ports, media, records));
         }
         Ok(())
     }
@@ -119,25 +126,14 @@ fn medium(lab: &Lab, places: &Places, storage: u16, number: usize) -> Result<Med
     let config = &lab.storage[usize::from(storage)];
     let lun = config.luns[number];
     let bytes = lun.blocks * u64::from(lun.block_bytes);
-    let store = match lab.live.medium(storage).kind {
-        MediumKind::Ram => Store::ram(),
-        MediumKind::Pattern => Store::Pattern { seed: u32::from(storage) << 16 | number as u32 },
-        MediumKind::Null => Store::Null,
-        MediumKind::File => {
-            let path = places.lun_file(lab, storage, number);
-            let name = format!("{}:lun{number}", config.name);
-            Store::File(open_file(&path, bytes).map_err(|error| UpError::File { lun: name, path, error })?)
-        }
+    let path = places.lun_file(lab, storage, number);
+    let source = match lab.live.medium(storage).kind {
+        MediumKind::Ram => Source::Ram,
+        MediumKind::Pattern => Source::Pattern { seed: u32::from(storage) << 16 | number as u32 },
+        MediumKind::Null => Source::Null,
+        MediumKind::File => Source::File(FileSpec { path: path.clone(), size_bytes: bytes, sparse: true }),
     };
+    let name = format!("{}:lun{number}", config.name);
+    let store = Store::open(&source).map_err(|error| UpError::File { lun: name, path, error })?;
     Ok(Medium::new(store, lun.block_bytes))
-}
-
-/// Opens the file of a LUN, and makes it, sparse, if it is not there. One that is too short grows.
-fn open_file(path: &Path, bytes: u64) -> std::io::Result<File> {
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
-    if file.metadata()?.len() < bytes {
-        file.set_len(bytes)?;
-        file.sync_all()?;
-    }
-    Ok(file)
 }

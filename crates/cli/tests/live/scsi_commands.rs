@@ -1,0 +1,108 @@
+//! What sg3-utils, in the guest, say of our disks.
+
+use crate::bed::{Bed, Guest, alone, check_capture, guest};
+
+const LAB: &str = r#"
+[live]
+folder = "{folder}"
+
+# A machine that is busy with something else may leave an emulated one alone for seconds.
+[timers]
+hold_time = "5s"
+
+[switch.sw1]
+
+[host.server1]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.ram]
+lun_size = "256MiB"
+
+[[link]]
+from = "server1"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "ram"
+to = "sw1"
+"#;
+
+/// Each command ends well, and does to the data what it should.
+#[test]
+fn the_disks_do_what_sg3_utils_ask() {
+    let Some(guest) = guest() else { return };
+    let _alone = alone();
+    let mut bed = Bed::start("sg3", LAB, &["server1-sw1"]);
+    let script = r#"
+disk=/dev/sda
+try() { "$@" >/tmp/out 2>&1; code=$?; [ $code = 0 ] || { echo "failed ($code): $*"; cat /tmp/out; exit 1; }; }
+fcoe-up eth0
+fcoe-wait 30 || exit 1
+disk-wait 30 >/dev/null || exit 2
+
+try sg_turs $disk
+try sg_requests $disk
+for page in sv sn di bl bdc lbpv; do try sg_vpd -p $page $disk; cat /tmp/out; done
+try sg_inq $disk; cat /tmp/out
+try sg_readcap --long $disk; cat /tmp/out
+try sg_luns $disk
+try sg_modes $disk
+try sg_opcodes $disk; echo "opcodes $(grep -c . /tmp/out)"
+try sg_rtpg $disk; cat /tmp/out
+try sg_sync $disk
+try sg_verify --lba=0 --count=64 $disk
+try sg_start --start $disk
+
+key=0xabc123
+try sg_persist --out --register --param-sark=$key $disk
+try sg_persist --out --reserve --param-rk=$key --prout-type=1 $disk
+try sg_persist --in --read-keys $disk; cat /tmp/out
+try sg_persist --in --read-reservation $disk; cat /tmp/out
+try sg_persist --in --report-capabilities $disk
+try sg_persist --out --release --param-rk=$key --prout-type=1 $disk
+try sg_persist --out --clear --param-rk=$key $disk
+
+dd if=/dev/urandom of=/tmp/data bs=1M count=2 2>/dev/null
+try dd if=/tmp/data of=$disk bs=1M oflag=direct
+try sg_unmap --lba=0 --num=2048 $disk
+try sg_get_lba_status --lba=0 $disk; cat /tmp/out
+try dd if=$disk of=/tmp/back bs=1M count=2 iflag=direct
+head -c 1048576 /dev/zero >/tmp/zeros
+tail -c 1048576 /tmp/data >>/tmp/zeros
+cmp /tmp/zeros /tmp/back || { echo "unmapped blocks are no zeros, or others are"; exit 3; }
+
+head -c 512 /dev/urandom >/tmp/block
+try sg_write_same --16 --lba=100 --num=50 --in=/tmp/block --xferlen=512 $disk
+try sg_write_same --10 --lba=200 --num=1 --in=/tmp/block --xferlen=512 $disk
+for lba in 100 149 200; do
+    try dd if=$disk of=/tmp/back bs=512 skip=$lba count=1 iflag=direct
+    cmp /tmp/block /tmp/back || exit 4
+done
+head -c 512 /dev/urandom >/tmp/new
+cat /tmp/block /tmp/new >/tmp/both
+try sg_compare_and_write --lba=100 --num=1 --in=/tmp/both --xferlen=1024 $disk
+try dd if=$disk of=/tmp/back bs=512 skip=100 count=1 iflag=direct
+cmp /tmp/new /tmp/back || exit 5
+sg_compare_and_write --lba=100 --num=1 --in=/tmp/both --xferlen=1024 $disk >/dev/null 2>&1
+echo "second compare and write ends with $?"
+"#;
+    let said = Guest::start(&guest, &bed, "server1-sw1", "52:54:00:00:00:01", script).end().good();
+    let expected = [
+        "SANLOOM",
+        "Maximum unmap LBA count",
+        "Unmap command supported (LBPU): 1",
+        "Last LBA=524287",
+        "lbpme=1",
+        "0xabc123",
+        "scope: LU_SCOPE,  type: Write Exclusive",
+        "target port group asymmetric access state : 0x00",
+        // "Miscompare", sense key of the command.
+        "second compare and write ends with 14",
+    ];
+    for text in expected {
+        assert!(said.contains(text), "{text} is missing in:\n{said}");
+    }
+    bed.stop();
+    check_capture(&bed.capture("server1-sw1"), 2_000);
+}

@@ -1,0 +1,10 @@
+//! The SCSI target device, command by command, on disks in memory.
+
+mod access;
+mod bench;
+mod conversation;
+mod hostile;
+mod model;
+mod order;
+mod persistence;
+mod reservations;

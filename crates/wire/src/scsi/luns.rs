@@ -1,0 +1,34 @@
+//! REPORT LUNS parameter data (SPC).
+
+use super::items;
+use crate::bytes::Put;
+use crate::error::ParseError;
+use crate::lun::LunBytes;
+
+/// Reads the list, which may be cut at the allocation length.
+pub fn parse(data: &[u8]) -> Result<Vec<LunBytes>, ParseError> {
+    Ok(items::<8>("REPORT LUNS data", data, 8, 8)?.copied().collect())
+}
+
+/// Appends the list.
+pub fn emit(luns: &[LunBytes], out: &mut Vec<u8>) {
+    out.put_u32(size_of_val(luns) as u32);
+    out.put_u32(0);
+    out.extend(luns.iter().flatten());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_bytes_each_behind_a_length() {
+        let luns = [[0, 0, 0, 0, 0, 0, 0, 0], [0x41, 0, 0, 0, 0, 0, 0, 0]];
+        let mut out = Vec::new();
+        emit(&luns, &mut out);
+        assert_eq!(out[..8], [0, 0, 0, 16, 0, 0, 0, 0]);
+        assert_eq!(parse(&out), Ok(luns.to_vec()));
+        assert_eq!(parse(&out[..20]), Ok(luns[..1].to_vec()));
+        assert!((0..8).all(|len| parse(&out[..len]).is_err()));
+    }
+}
