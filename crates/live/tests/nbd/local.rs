@@ -1,12 +1,13 @@
 //! Every client reads and writes disks in memory and in files.
 
 use crate::peer::{fail, find, run, uri};
+use sanloom_block::{FileSpec, Source};
 use sanloom_core::nbd::{Counters, Limits};
 use sanloom_live::clock::Clock;
 use sanloom_live::nbd::{NbdServer, local};
 use sanloom_live::storage::medium::Medium;
 use sanloom_live::storage::store::Store;
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,10 +33,9 @@ impl Bed {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let socket = folder.join("nbd.sock");
-        let file = folder.join("disk.img");
-        let file = File::options().read(true).write(true).create_new(true).open(file).unwrap();
-        file.set_len(DISK_BYTES).unwrap();
-        let media = [(Store::ram(), 512), (Store::File(file), 4096), (Store::Pattern { seed: 7 }, 512)];
+        let file = FileSpec { path: folder.join("disk.img"), size_bytes: DISK_BYTES, sparse: true };
+        let media = [(Source::Ram, 512), (Source::File(file), 4096), (Source::Pattern { seed: 7 }, 512)];
+        let media = media.map(|(source, block)| (Store::open(&source).unwrap(), block));
         let media: Vec<(Arc<Medium>, u32)> =
             media.into_iter().map(|(store, block)| (Arc::new(Medium::new(store, block)), block)).collect();
         let exports = ["ram", "file", "look"].iter().zip(&media).enumerate().map(|(number, (name, (_, block)))| {
