@@ -57,6 +57,9 @@ pub struct PairExplanation {
     pub second: ZonePort,
     /// They may talk.
     pub allowed: bool,
+    /// Switches that let frames to their ports pass whatever the zones say (`hard_zoning = "off"`): zones only hide their
+    /// ports.
+    pub unenforced_at: Vec<String>,
     /// `same-port`, `common-zone`, `default-open`, `default-closed`, `one-unzoned`, `no-common-zone`, `peer-roles` or
     /// `different-fabrics`.
     pub reason: String,
@@ -136,9 +139,14 @@ pub struct MergePreview {
     pub first: String,
     /// Name of the second lab.
     pub second: String,
+    /// Switch of the first fabric at which the ISL ends.
+    pub first_switch: String,
+    /// Switch of the second fabric at which the ISL ends.
+    pub second_switch: String,
     /// The fabrics would join. Otherwise the ISL would be isolated.
     pub joins: bool,
-    /// Everything that would isolate the ISL, in the order in which the switches would find it.
+    /// Everything that would isolate the ISL, in the order in which the switches would find it: each cause is found with
+    /// those before it out of the way.
     pub isolation: Vec<IsolationCause>,
     /// What would be in force in the joined fabric; nothing if the zones cannot be merged.
     pub merged: Option<ZoneState>,
@@ -152,6 +160,8 @@ pub struct MergePreview {
     pub gains_within: Vec<PortPair>,
     /// Pairs within one fabric that may talk before and may not in the joined fabric.
     pub loses_within: Vec<PortPair>,
+    /// What would not isolate the ISL and yet ought to be the same in one fabric, in sentences.
+    pub disagreements: Vec<String>,
     /// Port names that both fabrics have: of two ports with one name only one can stay logged in.
     pub duplicate_port_names: Vec<String>,
 }
@@ -160,7 +170,8 @@ pub struct MergePreview {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IsolationCause {
-    /// The reason as isolated ports show it: `timer-mismatch`, `domain-overlap` or `zone-merge-failure`.
+    /// The reason as isolated ports show it, such as `timer-mismatch`, `flow-control`, `domain-overlap` or
+    /// `zone-merge-failure`.
     pub reason: String,
     /// With `zone-merge-failure` the class: `configuration mismatch`, `type mismatch`, `content mismatch`,
     /// `default zone mismatch`, `merge control restrict` or `limit exceeded`.
@@ -169,6 +180,8 @@ pub struct IsolationCause {
     pub object: Option<String>,
     /// Its name.
     pub name: Option<String>,
-    /// The cause in a sentence.
+    /// The cause in a sentence, with the values of both sides.
     pub text: String,
+    /// What to do about it.
+    pub remedy: String,
 }

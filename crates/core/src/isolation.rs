@@ -1,5 +1,7 @@
 //! Why an inter-switch link is not part of the fabric: [`Isolation`].
 
+mod remedy;
+
 use sanloom_wire::sw_ils::{SwRjt, SwRjtExplanation as Why, SwRjtReason as Reason, command};
 use std::fmt;
 

@@ -203,6 +203,7 @@ impl Bed {
             zoning,
             workloads: Vec::new(),
             faults: Vec::new(),
+            changes: Vec::new(),
             expectations: Vec::new(),
             live: Default::default(),
         }

@@ -76,6 +76,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
         zone_fabrics: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
+        changes: Vec::new(),
         expectations: Vec::new(),
         live: Default::default(),
     };

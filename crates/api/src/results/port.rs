@@ -73,10 +73,16 @@ pub struct SwitchResult {
     pub waiting: Latency,
     /// Fabric logins accepted, over the whole run.
     pub logins: u64,
+    /// Fabric logins rejected, over the whole run, by reason: `port_limit`, `switch_limit`, `no_address`, `name`, `other`.
+    pub logins_rejected: BTreeMap<String, u64>,
     /// Name-server requests answered, over the whole run.
     pub name_server_requests: u64,
     /// RSCNs sent, over the whole run.
     pub rscns_sent: u64,
+    /// Changes of the zones that were committed here and are in force, over the whole run.
+    pub zone_changes: u64,
+    /// Changes of the zones that were committed here and did not happen, over the whole run.
+    pub zone_changes_refused: u64,
     /// Link incident reports (RLIR) sent to those who registered for them, over the whole run.
     pub incident_reports_sent: u64,
     /// Ports isolated from a neighbouring switch, at the end of the run.

@@ -42,6 +42,8 @@ pub enum EventKind {
     Reroute,
     /// A port is isolated from the switch at its other end.
     Isolated,
+    /// A change of the zones is in force in the whole fabric, or did not happen.
+    ZoneChange,
     /// A switch told its N_Ports of a change.
     Rscn,
     /// A port logged in to the fabric again.
@@ -76,6 +78,7 @@ impl EventKind {
             EventKind::FramesDiscarded => "frames discarded",
             EventKind::Reroute => "reroute",
             EventKind::Isolated => "isolated",
+            EventKind::ZoneChange => "zone change",
             EventKind::Rscn => "RSCN",
             EventKind::Login => "login",
             EventKind::PathFailover => "path failover",
@@ -135,6 +138,14 @@ pub enum FindingKind {
     StorageBound,
     /// Requests failed.
     IoFailures,
+    /// A link between switches carries no traffic, because its ends do not agree.
+    IsolatedLink,
+    /// A switch did not take everybody who wanted to log in.
+    LoginsRejected,
+    /// Hosts have never had a path to storage that they are to use.
+    NoPath,
+    /// A change of the zones did not happen.
+    ZonesUnchanged,
 }
 
 impl FindingKind {
@@ -148,6 +159,10 @@ impl FindingKind {
             FindingKind::Bottleneck => "bottleneck",
             FindingKind::StorageBound => "storage bound",
             FindingKind::IoFailures => "I/O failures",
+            FindingKind::IsolatedLink => "isolated link",
+            FindingKind::LoginsRejected => "logins rejected",
+            FindingKind::NoPath => "no path",
+            FindingKind::ZonesUnchanged => "zones unchanged",
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct SwitchRow {
     pub logins: u32,
     /// Of these, virtual ones (FDISC).
     pub virtual_logins: u32,
+    /// Fabric logins (FLOGI and FDISC) rejected; they are not among the requests.
+    pub logins_rejected: u64,
     /// Objects of the whole fabric in its name server.
     pub name_server_objects: u32,
     /// Name server, management server and fabric controller requests accepted.

@@ -37,6 +37,8 @@ pub struct LoginRow {
     pub owner: String,
     /// How it was given.
     pub login: LoginKind,
+    /// The address is the persistent one of the port name.
+    pub persistent: bool,
     /// When, in seconds since the workloads began.
     pub since_s: f64,
 }

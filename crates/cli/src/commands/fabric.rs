@@ -9,9 +9,9 @@ use clap::Subcommand;
 use sanloom_api::zoning::{IsolationCause, MergePreview, PortPair, SCHEMA_VERSION};
 use sanloom_core::config::{AttachedPort, Lab, ZoneDefault, Zoning};
 use sanloom_core::fabric::PortIdentity;
-use sanloom_core::isolation::Isolation;
-use sanloom_core::zoning::{MergeConflict, MergeControl, Preview, ZoneDatabase, merge};
-use std::collections::{BTreeMap, BTreeSet};
+use sanloom_core::fabric_switch::{JoinEnd, Joined, Obstacle, join};
+use sanloom_core::zoning::{MergeConflict, Preview, ZoneDatabase};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Options of `sanloom fabric`.
@@ -35,11 +35,19 @@ struct MergeArgs {
     /// Lab file of the second fabric
     #[arg(value_name = "LAB2")]
     second: PathBuf,
+    /// Switch of the first fabric at which the link would end [default: the first of the lab]
+    #[arg(long, value_name = "SWITCH")]
+    from: Option<String>,
+    /// Switch of the second fabric at which the link would end [default: the first of the lab]
+    #[arg(long, value_name = "SWITCH")]
+    to: Option<String>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
+/// Switches that a message names.
+const NAMED: usize = 8;
 /// Pairs that a table shows; JSON has all.
 const TABLE_ROWS: usize = 40;
 
@@ -51,7 +59,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let Question::MergePreview(args) = &args.question;
     let [first, second] = [&args.first, &args.second].map(|path| LabFile { path: path.clone() });
     let (first, second) = (input::load(&first, &[])?.lab, input::load(&second, &[])?.lab);
-    let answer = preview(&first, &second);
+    let answer = preview(args, &first, &second)?;
     if args.json {
         output::written(file::stdout(|out| json::write_value(out, &answer)))?;
     } else {
@@ -63,79 +71,84 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn preview(first: &Lab, second: &Lab) -> MergePreview {
-    let mut isolation: Vec<IsolationCause> = timers(first, second);
-    isolation.extend(domains(first, second));
-    // The stricter of both ends decides, and the smallest limit counts.
-    let [ours, theirs] = [first, second].map(|lab| lab.zone_policy);
-    let control = match [ours.merge_control, theirs.merge_control].contains(&MergeControl::Restrict) {
-        true => MergeControl::Restrict,
-        false => MergeControl::Allow,
-    };
-    let limits = ours.limits.smallest(theirs.limits);
-    if ours.merge_rules != theirs.merge_rules {
-        isolation.push(IsolationCause {
-            class: Some("zoning mode mismatch".to_owned()),
-            ..cause(&zone_merge("the two fabrics merge zones by different rules"), None)
-        });
-    }
-    let merged = merge(&first.zone_database, &second.zone_database, control, &limits, ours.merge_rules);
+fn preview(args: &MergeArgs, first: &Lab, second: &Lab) -> Result<MergePreview, Failure> {
+    let ends = [(first, args.from.as_deref(), "--from"), (second, args.to.as_deref(), "--to")];
+    let [from, to] = ends.map(|(lab, wanted, option)| end(lab, wanted, option));
+    let (from, to) = (from?, to?);
+    let joined = join(from, to);
+    let switch = |end: JoinEnd<'_>| end.lab.switches[usize::from(end.switch)].name.clone();
     let mut answer = MergePreview {
         schema_version: SCHEMA_VERSION,
         first: first.name.clone(),
         second: second.name.clone(),
+        first_switch: switch(from),
+        second_switch: switch(to),
+        joins: joined.obstacles.is_empty(),
+        isolation: joined.obstacles.iter().map(cause).collect(),
+        disagreements: disagreements(first, second),
         duplicate_port_names: duplicates(first, second),
         ..MergePreview::default()
     };
-    match merged {
-        Ok(merged) => {
-            answer.merged = Some(ports::state(&merged.database));
-            answer.changes_first = merged.changes_ours;
-            answer.changes_second = merged.changes_theirs;
-            changes(first, second, &merged.database, &mut answer);
-        }
-        Err(conflicts) => {
-            isolation.extend(conflicts.iter().map(|c| cause(&zone_merge(&c.to_string()), Some(c))));
-        }
+    if let Some(after) = &joined.after {
+        answer.merged = Some(ports::state(after));
+        answer.changes_first = *after != joined.before[0];
+        answer.changes_second = *after != joined.before[1];
+        changes(first, second, &joined, after, &mut answer);
     }
-    answer.joins = isolation.is_empty();
-    answer.isolation = isolation;
-    answer
+    Ok(answer)
 }
 
-fn zone_merge(conflict: &str) -> Isolation {
-    Isolation::ZoneMerge { conflict: conflict.to_owned() }
+/// The switch that a link would end at: the one that is named, or the first, if the lab is one fabric.
+fn end<'l>(lab: &'l Lab, wanted: Option<&str>, option: &str) -> Result<JoinEnd<'l>, Failure> {
+    let names: Vec<&str> = lab.switches.iter().map(|switch| switch.name.as_str()).collect();
+    let some = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if let Some(wanted) = wanted {
+        let found = names.iter().position(|name| *name == wanted);
+        let unknown =
+            || Failure::usage(format_args!("{} has no switch `{wanted}`: {option} names one of {some}", lab.name));
+        return found.map(|switch| JoinEnd { lab, switch: switch as u16 }).ok_or_else(unknown);
+    }
+    let fabrics: BTreeSet<u16> = lab.fabrics_at_start().into_iter().collect();
+    match fabrics.len() {
+        1 => Ok(JoinEnd { lab, switch: 0 }),
+        0 => Err(Failure::usage(format_args!("{} has no switch that a link could end at", lab.name))),
+        count => Err(Failure::usage(format_args!(
+            "{} holds {count} fabrics: say with {option} at which switch the link ends, {some}",
+            lab.name
+        ))),
+    }
 }
 
-fn cause(isolation: &Isolation, conflict: Option<&MergeConflict>) -> IsolationCause {
-    let object = conflict.and_then(MergeConflict::object);
-    let text = match isolation {
-        Isolation::ZoneMerge { conflict } => conflict.clone(),
-        other => other.to_string(),
-    };
+fn cause(obstacle: &Obstacle) -> IsolationCause {
+    let object = obstacle.conflict.as_ref().and_then(MergeConflict::object);
     IsolationCause {
-        reason: isolation.name().to_owned(),
-        class: conflict.map(|conflict| conflict.class().to_owned()),
+        reason: obstacle.isolation.name().to_owned(),
+        class: obstacle.conflict.as_ref().map(|conflict| conflict.class().to_owned()),
         object: object.map(|(kind, _)| kind.to_string()),
         name: object.map(|(_, name)| name.to_owned()),
-        text,
+        text: obstacle.text.clone(),
+        remedy: obstacle.isolation.remedy().to_owned(),
     }
 }
 
-fn timers(first: &Lab, second: &Lab) -> Vec<IsolationCause> {
-    let [a, b] = [&first.timers, &second.timers];
-    let differ = [("E_D_TOV", a.e_d_tov, b.e_d_tov), ("R_A_TOV", a.r_a_tov, b.r_a_tov)];
-    let differ = differ.into_iter().filter(|(_, a, b)| a != b);
-    let text = |(name, a, b)| format!("{name} is {a} in the first fabric and {b} in the second");
-    differ.map(|timer| IsolationCause { text: text(timer), ..cause(&Isolation::Timers, None) }).collect()
-}
-
-fn domains(first: &Lab, second: &Lab) -> Vec<IsolationCause> {
-    let owners: BTreeMap<u8, &str> = first.switches.iter().map(|s| (s.domain, s.name.as_str())).collect();
-    let both = second.switches.iter().filter_map(|s| Some((s.domain, *owners.get(&s.domain)?, &s.name)));
-    let text =
-        |(domain, a, b)| format!("domain {domain} is that of `{a}` in the first fabric and of `{b}` in the second");
-    both.map(|both| IsolationCause { text: text(both), ..cause(&Isolation::DomainOverlap, None) }).collect()
+/// What does not isolate the link and yet ought to be the same in one fabric.
+fn disagreements(first: &Lab, second: &Lab) -> Vec<String> {
+    let mut found = Vec::new();
+    let rule = |lab: &Lab| lab.switches.first().map(|switch| switch.policy.duplicate_names);
+    if rule(first) != rule(second) {
+        found.push(
+            "the fabrics treat a login with a used port name differently (`duplicate_names`), and will not agree on \
+             who has it"
+                .to_owned(),
+        );
+    }
+    let (a, b) = (first.zone_policy, second.zone_policy);
+    if (a.merge_rules, a.merge_control) != (b.merge_rules, b.merge_control) {
+        found.push(
+            "the fabrics merge zones by different rules: a later change may fit one and not the other".to_owned(),
+        );
+    }
+    found
 }
 
 fn duplicates(first: &Lab, second: &Lab) -> Vec<String> {
@@ -145,10 +158,13 @@ fn duplicates(first: &Lab, second: &Lab) -> Vec<String> {
 }
 
 /// Who gains and who loses in the joined fabric.
-fn changes(first: &Lab, second: &Lab, joined: &ZoneDatabase, answer: &mut MergePreview) {
-    let after = joined.zoning();
+fn changes(first: &Lab, second: &Lab, joined: &Joined, after: &ZoneDatabase, answer: &mut MergePreview) {
+    let after = after.zoning();
     let nobody = Zoning { zones: Vec::new(), default: ZoneDefault::Closed };
-    let [a, b]: [Vec<AttachedPort>; 2] = [first, second].map(Lab::attached_ports);
+    let of_fabric = |(lab, switches): (&Lab, &BTreeSet<u16>)| -> Vec<AttachedPort> {
+        lab.attached_ports().into_iter().filter(|port| switches.contains(&port.switch)).collect()
+    };
+    let [a, b] = [(first, &joined.fabrics[0]), (second, &joined.fabrics[1])].map(of_fabric);
     let name = |index: u32| match a.get(index as usize) {
         Some(port) => ports::name(first, port),
         None => ports::name(second, &b[index as usize - a.len()]),
@@ -158,21 +174,21 @@ fn changes(first: &Lab, second: &Lab, joined: &ZoneDatabase, answer: &mut MergeP
     let talk = Preview::between(&nobody, &after, &identities).gains;
     let between = talk.iter().filter(|(one, other)| *one < boundary && *other >= boundary);
     answer.gains_between = between.map(|(one, other)| PortPair(name(*one), name(*other))).collect();
-    for (lab, ports, offset) in [(first, &a, 0), (second, &b, boundary)] {
+    for (before, ports, offset) in [(&joined.before[0], &a, 0), (&joined.before[1], &b, boundary)] {
         let identities: Vec<PortIdentity> = ports.iter().map(|port| port.identity).collect();
-        let preview = Preview::between(&lab.zoning, &after, &identities);
-        let same_fabric = |(one, other): &&(u32, u32)| ports[*one as usize].fabric == ports[*other as usize].fabric;
+        let preview = Preview::between(&before.zoning(), &after, &identities);
         let named = |(one, other): &(u32, u32)| PortPair(name(one + offset), name(other + offset));
-        answer.gains_within.extend(preview.gains.iter().filter(same_fabric).map(named));
-        answer.loses_within.extend(preview.loses.iter().filter(same_fabric).map(named));
+        answer.gains_within.extend(preview.gains.iter().map(named));
+        answer.loses_within.extend(preview.loses.iter().map(named));
     }
 }
 
 fn text(answer: &MergePreview) -> String {
-    let MergePreview { first, second, .. } = answer;
+    let MergePreview { first, second, first_switch, second_switch, .. } = answer;
+    let link = format!("an ISL from `{first_switch}` to `{second_switch}`");
     let mut text = match answer.joins {
-        true => format!("{first} and {second} would join\n"),
-        false => format!("{first} and {second} would not join: the ISL would be isolated\n"),
+        true => format!("{first} and {second} would join over {link}\n"),
+        false => format!("{first} and {second} would not join: {link} would be isolated\n"),
     };
     for cause in &answer.isolation {
         let class = cause.class.as_ref().map_or(String::new(), |class| format!(", {class}"));
@@ -180,7 +196,7 @@ fn text(answer: &MergePreview) -> String {
             (Some(object), Some(name)) => format!(", {object} `{name}`"),
             _ => String::new(),
         };
-        text.push_str(&format!("\n{}{class}{object}\n  {}\n", cause.reason, cause.text));
+        text.push_str(&format!("\n{}{class}{object}\n  {}\n  help: {}\n", cause.reason, cause.text, cause.remedy));
     }
     if let Some(merged) = &answer.merged {
         text.push_str(&format!("\nzones   {}: {}\n", ports::state_line(merged), merged.zones.join(" ")));
@@ -205,6 +221,9 @@ fn text(answer: &MergePreview) -> String {
         if pairs.len() > TABLE_ROWS {
             text.push_str(&format!("  and {} more\n", pairs.len() - TABLE_ROWS));
         }
+    }
+    for disagreement in &answer.disagreements {
+        text.push_str(&format!("\nwarning: {disagreement}\n"));
     }
     if !answer.duplicate_port_names.is_empty() {
         let names = &answer.duplicate_port_names;

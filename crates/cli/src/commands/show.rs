@@ -67,6 +67,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let loaded = input::load(&args.file, &args.set)?;
     let lab = Arc::new(loaded.lab);
     let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
+    if let Some(at) = args.at.filter(|at| *at > lab.run.duration) {
+        let end = lab.run.duration;
+        return Err(Failure::usage(format_args!("the run ends at {end}, before {at}: choose an earlier --at")));
+    }
     let view =
         if args.live { live(&lab, args)? } else { tables::of(&run::world_at(&lab, args.at)?, args.what.which(), on) };
     match args.json {

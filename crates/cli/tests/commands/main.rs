@@ -3,6 +3,7 @@
 mod check;
 mod documents;
 mod interrupts;
+mod joins;
 mod outputs;
 mod reproduce;
 mod show;

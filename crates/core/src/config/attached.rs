@@ -4,7 +4,7 @@ use super::{Lab, Node};
 use crate::fabric::PortIdentity;
 use crate::switch::Addressing;
 use sanloom_wire::FcId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A port of a host or a storage system that is linked to a switch, or a virtual port on one that is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,12 +13,14 @@ pub struct AttachedPort {
     pub node: Node,
     /// Which of its ports.
     pub port: u16,
+    /// It is a virtual port (N_Port_ID virtualisation).
+    pub is_virtual: bool,
     /// Index of the switch.
     pub switch: u16,
     /// Number of the fabric that the switch belongs to: the smallest index of a switch in it.
     pub fabric: u16,
     /// Names, switch port, and the address that the port gets at its fabric login; zero where that depends on the order of
-    /// the logins: virtual ports, and flat addressing.
+    /// the logins: virtual ports and flat addressing without a persistent address.
     pub identity: PortIdentity,
 }
 
@@ -49,10 +51,12 @@ impl Lab {
             let config = self.switches.get(usize::from(switch))?;
             // The area of an F_Port is its number; a switch has no address for a port without an area.
             let area = u8::try_from(at).ok().filter(|_| config.policy.addressing == Addressing::AreaPerPort);
-            let port_id = area.map_or(FcId::ZERO, |area| FcId::from_parts(config.domain, area, 0));
+            let usual = area.map_or(FcId::ZERO, |area| FcId::from_parts(config.domain, area, 0));
+            let port_id = config.policy.persistent.get(&port_name).copied().unwrap_or(usual);
             Some(AttachedPort {
                 node: end.node,
                 port: end.port,
+                is_virtual: false,
                 switch,
                 fabric: *fabrics.get(usize::from(switch))?,
                 identity: PortIdentity { port_id, port_name, node_name, domain: config.domain, port: at },
@@ -75,15 +79,27 @@ impl Lab {
             let hbas = self.hosts.get(usize::from(vm.on)).map_or(0, |hypervisor| hypervisor.hbas.len());
             for (hba, port) in host.hbas.iter().zip(0..) {
                 let Some(carrier) = carriers.get(&(vm.on, vm.carrier(port, hbas))) else { continue };
-                let identity =
-                    PortIdentity { port_id: FcId::ZERO, port_name: hba.wwpn, node_name: host.wwnn, ..carrier.identity };
-                ports.push(AttachedPort { node: Node::Host(number), port, identity, ..*carrier });
+                let switch = self.switches.get(usize::from(carrier.switch));
+                let persistent = switch.and_then(|switch| switch.policy.persistent.get(&hba.wwpn));
+                let port_id = persistent.copied().unwrap_or(FcId::ZERO);
+                let identity = PortIdentity { port_id, port_name: hba.wwpn, node_name: host.wwnn, ..carrier.identity };
+                ports.push(AttachedPort { node: Node::Host(number), port, is_virtual: true, identity, ..*carrier });
             }
         }
     }
 
     /// For each switch the number of the fabric that it belongs to: the smallest index of a switch in it.
     pub fn fabrics(&self) -> Vec<u16> {
+        self.fabrics_without(&BTreeSet::new())
+    }
+
+    /// The same without the links that [`Lab::dark_links`] names.
+    pub fn fabrics_at_start(&self) -> Vec<u16> {
+        self.fabrics_without(&self.dark_links())
+    }
+
+    /// The same without some links.
+    pub fn fabrics_without(&self, dark: &BTreeSet<u16>) -> Vec<u16> {
         let mut parent: Vec<u16> = (0..self.switches.len()).map(|i| i as u16).collect();
         fn root(parent: &mut [u16], mut i: u16) -> u16 {
             while parent[usize::from(i)] != i {
@@ -93,7 +109,7 @@ impl Lab {
             }
             i
         }
-        for link in &self.links {
+        for (_, link) in (0..).zip(&self.links).filter(|(number, _)| !dark.contains(number)) {
             if let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|e| e.node) {
                 let (a, b) = (root(&mut parent, a), root(&mut parent, b));
                 parent[usize::from(a.max(b))] = a.min(b);

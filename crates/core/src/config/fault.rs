@@ -1,6 +1,9 @@
 //! Faults: what goes wrong, and when.
 
+use super::Lab;
+use super::fabric::Node;
 use super::units::Picos;
+use std::collections::BTreeSet;
 
 /// One fault of a lab.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -105,4 +108,21 @@ pub enum Direction {
     Backward,
     /// Both.
     Both,
+}
+
+impl Lab {
+    /// Links between switches that faults keep dark from the start of the workloads on. They have no light before, either:
+    /// the fabrics at their ends form without each other.
+    pub fn dark_links(&self) -> BTreeSet<u16> {
+        let from_the_start = self.faults.iter().filter(|fault| fault.at == Picos::ZERO);
+        let links = from_the_start.filter_map(|fault| match fault.kind {
+            FaultKind::LinkDown { link } | FaultKind::PortDown { link, .. } => Some(link),
+            _ => None,
+        });
+        let is_isl = |link: &u16| {
+            let link = self.links.get(usize::from(*link));
+            link.is_some_and(|link| link.ends.iter().all(|end| matches!(end.node, Node::Switch(_))))
+        };
+        links.filter(is_isl).collect()
+    }
 }

@@ -4,6 +4,7 @@
 //! wrong with the whole, and names a [`Place`] that `lab` turns into line and column.
 
 mod attached;
+mod change;
 mod fabric;
 mod fault;
 mod joining;
@@ -17,6 +18,7 @@ mod workload;
 mod zoning;
 
 pub use attached::AttachedPort;
+pub use change::ScheduledChange;
 pub use fabric::{
     Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
 };
@@ -68,6 +70,8 @@ pub struct Lab {
     pub workloads: Vec<Workload>,
     /// What goes wrong, sorted by time.
     pub faults: Vec<Fault>,
+    /// What administrators change in the zones while it runs, sorted by time.
+    pub changes: Vec<ScheduledChange>,
     /// What the results must satisfy; exit code 1 if one does not.
     pub expectations: Vec<Expectation>,
     /// What it needs to run on real Ethernet ports.

@@ -51,6 +51,7 @@ pub enum Section {
     Zone,
     Workload,
     Fault,
+    Change,
     Expectation,
 }
 
@@ -127,6 +128,12 @@ problem_kinds! {
     NoWorkload = "no-workload",
     /// Advice: too few credits for the length of a link.
     FewCredits = "few-credits",
+    /// Switches of one fabric that differ in what must be the same.
+    UnlikeSwitches = "unlike-switches",
+    /// Advice: a link between switches that will carry no traffic.
+    IsolatedLink = "isolated-link",
+    /// Advice: more ports than may log in.
+    TooManyLogins = "too-many-logins",
     /// Advice: a zone that permits nothing.
     IdleZone = "idle-zone",
 }

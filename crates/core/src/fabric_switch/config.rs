@@ -141,7 +141,7 @@ impl FabricSwitchConfig {
 }
 
 /// Name of a switch of a lab: IEEE format 1 of a locally administered address.
-fn switch_name(switch: u16) -> Wwnn {
+pub fn switch_name(switch: u16) -> Wwnn {
     Wwnn(0x1000_0253_4c00_0000 + u64::from(switch) + 1)
 }
 

@@ -21,13 +21,17 @@
 //! Exchanges with other switches are kept here, see [`crate::ils`].
 
 mod config;
+mod join;
 mod message;
 mod status;
 mod topology;
+mod trial;
 mod wiring;
 
-pub use config::{FabricSwitchConfig, IslConfig};
+pub use config::{FabricSwitchConfig, IslConfig, switch_name};
+pub use join::{JoinEnd, Joined, Obstacle, join, lab_configs};
 pub use status::{IslState, IslStatus};
+pub use trial::{Cable, Trial};
 
 use crate::domain::{self, DomainManager};
 use crate::eport::{self, EPort, Neighbour};

@@ -11,6 +11,12 @@ pub struct Counters {
     pub logins_rejected: u64,
     /// Of these, because as many are logged in as may be, or no address is free.
     pub login_limits: u64,
+    /// Of those at a limit, because as many are logged in at the port as may be.
+    pub port_limits: u64,
+    /// Of those at a limit, because as many are logged in at the switch as may be.
+    pub switch_limits: u64,
+    /// Of the logins rejected, because another port has the name, or the login has none.
+    pub names_rejected: u64,
     /// FLOGIs that came before the switch had a domain, repetitions included.
     pub logins_held: u64,
     /// LOGOs accepted by the F_Port.
@@ -49,6 +55,52 @@ pub struct Counters {
     pub peer_updates: u64,
     /// Of these, without effect: nothing new, out of date, or of an unreachable domain.
     pub peer_updates_ignored: u64,
+}
+
+/// Logins that were rejected, by reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoginRejects {
+    /// As many are logged in at the port as may be.
+    pub port_limit: u64,
+    /// As many are logged in at the switch as may be.
+    pub switch_limit: u64,
+    /// No address of the port's area, or of the domain, is free.
+    pub no_address: u64,
+    /// Another port has the name, or there is none.
+    pub name: u64,
+    /// Anything else that is wrong with the request.
+    pub other: u64,
+}
+
+impl LoginRejects {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.port_limit + self.switch_limit + self.no_address + self.name + self.other
+    }
+
+    /// Together with what was counted elsewhere.
+    pub fn plus(&self, more: LoginRejects) -> LoginRejects {
+        LoginRejects {
+            port_limit: self.port_limit + more.port_limit,
+            switch_limit: self.switch_limit + more.switch_limit,
+            no_address: self.no_address + more.no_address,
+            name: self.name + more.name,
+            other: self.other + more.other,
+        }
+    }
+}
+
+impl Counters {
+    /// Logins that were rejected, by reason.
+    pub fn login_rejects(&self) -> LoginRejects {
+        LoginRejects {
+            port_limit: self.port_limits,
+            switch_limit: self.switch_limits,
+            no_address: self.login_limits - self.port_limits - self.switch_limits,
+            name: self.names_rejected,
+            other: self.logins_rejected - self.login_limits - self.names_rejected,
+        }
+    }
 }
 
 /// Work done since the switch began, for a driver that gives the switch a processor.

@@ -127,8 +127,9 @@ impl Switch {
         }
         let limits = self.config.policy.limits;
         let makes_room = in_use.is_some_and(|id| self.logins.contains_key(&id));
-        let full = self.ports[usize::from(port)].ids.len() >= limits.per_port as usize
-            || self.logins.len() - usize::from(makes_room) >= limits.per_switch as usize;
+        let port_full = self.ports[usize::from(port)].ids.len() >= limits.per_port as usize;
+        let switch_full = self.logins.len() - usize::from(makes_room) >= limits.per_switch as usize;
+        let full = port_full || switch_full;
         let mut taken = if full { None } else { self.addresses.take(port, wanted, name, preferred) };
         if taken.is_none() && !full && makes_room && self.config.policy.addressing == Addressing::Flat {
             self.evict_all(now, name);
@@ -136,6 +137,8 @@ impl Switch {
         }
         let Some(Taken { id, learned }) = taken else {
             self.counters.login_limits += 1;
+            self.counters.port_limits += u64::from(port_full);
+            self.counters.switch_limits += u64::from(switch_full && !port_full);
             return Err(reject(LsRjtReason::UNABLE, LsRjtExplanation::INSUFFICIENT_RESOURCES));
         };
         if learned {
@@ -143,6 +146,12 @@ impl Switch {
         }
         self.enter(now, port, id, request);
         Ok(id)
+    }
+
+    pub(super) fn count_login(&mut self, answer: &Result<LsAcc, LsRjt>) {
+        let Err(reject) = answer else { return };
+        self.counters.logins_rejected += 1;
+        self.counters.names_rejected += u64::from(*reject == NAME_IN_USE);
     }
 
     /// The port that has a name, found as [`NameLookup`] says.
@@ -284,7 +293,7 @@ pub(super) fn extended_name(name: u64, number: u16) -> Wwpn {
 }
 
 /// Name of a port of a switch, of which no two have the same: its number is in it, and comes out again in
-/// [`port_number`].
+/// `port_number`.
 ///
 /// Ports up to 3,839 are extended names (format 2) of the switch, with the number in the twelve vendor bits; the numbers
 /// from F00h on are those of its services. Higher ports are EUI-64 mapped names (FC-FS, name identifier formats C to F):

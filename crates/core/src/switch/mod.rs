@@ -46,7 +46,7 @@ mod zone_change;
 mod zone_compare;
 mod zoning;
 
-pub use counters::{Counters, Work};
+pub use counters::{Counters, LoginRejects, Work};
 pub use entry::{MAX_DESCRIPTORS, NsEntry, NsExtra, NsRare};
 pub use login::port_name;
 pub use management::{ElementInfo, FabricInfo, PortInfo};

@@ -31,12 +31,12 @@ impl Switch {
         let (answer, to) = match (&els, header.d_id) {
             (Els::Flogi(request), FcId::F_PORT) => {
                 let Some((answer, to)) = self.fabric_login(now, port, header, request) else { return };
-                self.counters.logins_rejected += u64::from(answer.is_err());
+                self.count_login(&answer);
                 (Some(answer), to)
             }
             (Els::Fdisc(request), FcId::F_PORT) => {
                 let (answer, to) = self.virtual_login(now, port, header.s_id, request);
-                self.counters.logins_rejected += u64::from(answer.is_err());
+                self.count_login(&answer);
                 (Some(answer), to)
             }
             _ if !self.knows(port, header.s_id) => {

@@ -8,7 +8,7 @@ use sanloom_core::fip::vn2vn::{Input, Output, State, Vn2vn, Vn2vnConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::els::Els;
 use sanloom_wire::ether::{EtherHeader, FcMap, MacAddr};
-use sanloom_wire::fip::{Descriptor, Fip, FipFrame, Operation, flag};
+use sanloom_wire::fip::{Descriptor, Fip, FipFrame, LinkService, Operation, flag};
 use sanloom_wire::{FcId, Message, Payload, Wwnn, Wwpn};
 use std::collections::BTreeSet;
 
@@ -273,6 +273,21 @@ fn a_station_that_does_not_answer_is_asked_three_times() {
     }
     asked.retain(|operation| *operation == Operation::LINK_SERVICE_REQUEST);
     assert_eq!((asked.len(), bed.station.neighbours().count()), (3, 0));
+}
+
+#[test]
+fn a_station_that_logs_out_may_come_back() {
+    let mut bed = Bed::at(2, State::Up);
+    bed.hear(&captured("VN2VN_CLAIM"));
+    bed.hear(&captured("VN2VN_BEACON"));
+    bed.hear(&captured("VN2VN_FLOGI_LS_ACC"));
+    let outputs = bed.hear(&captured("VN2VN_LOGO"));
+    let [accept] = fip(&outputs)[..] else { panic!("{outputs:?}") };
+    let (service, _) = accept.packet.link_service().expect("a reply");
+    assert_eq!((service, accept.to), (LinkService::Logo, ONE));
+    assert_eq!(outputs[1..], [Output::NeighbourDown { port_id: FcId::new(1) }]);
+    assert_eq!(operations(&bed.hear(&captured("VN2VN_BEACON"))), [Operation::LINK_SERVICE_REQUEST]);
+    assert_eq!(bed.hear(&captured("VN2VN_LOGO")).len(), 1, "there is no login, but an answer");
 }
 
 #[test]

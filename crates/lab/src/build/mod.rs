@@ -1,11 +1,13 @@
 //! The second step: from checked tables to the values of [`sanloom_core::config`], names resolved.
 
+mod changes;
 mod expectations;
 mod faults;
 mod holes;
 mod links;
 mod live;
 mod nodes;
+mod persistent;
 mod ports;
 mod vms;
 mod workloads;
@@ -17,6 +19,7 @@ pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
 pub(crate) use links::RANGE_MISMATCH;
 pub(crate) use live::{BAD_ADDRESS, BAD_PERIOD};
 pub(crate) use nodes::UNKNOWN_NODE;
+pub(crate) use persistent::BAD_FC_ID;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
 pub(crate) use zone_edits::{BAD_EDIT, edit_zones};
@@ -86,6 +89,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         zone_fabrics: Default::default(),
         workloads: Vec::new(),
         faults: Vec::new(),
+        changes: Vec::new(),
         expectations: Vec::new(),
         live: Default::default(),
     };
@@ -93,12 +97,14 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     vms::build(&mut lab, &names, &host_places, &mut budget, sink);
     let nodes = [&switch_places, &host_places, &storage_places];
     let link_places = links::build(document, &mut lab, &names, nodes, &mut budget, sink);
+    persistent::build(document, &mut lab, &names, sink);
     let (zone_places, zone_findings) = zones::build(document, &mut lab, &names, &mut budget, sink);
     let nodes = nodes.map(Vec::as_slice);
     lab.live = live::build(document, &lab, &names, nodes, &link_places, &mut budget, sink);
     let holes = holes::Holes::before_workloads(document, nodes, sink);
     let workload_places = workloads::build(document, &mut lab, &names, &mut budget, sink);
     let fault_places = faults::build(document, &mut lab, &names, &mut budget, sink);
+    let change_places = changes::build(document, &mut lab, &names, sink);
     let holes = holes.with_faults(document, sink);
     let expect_places = expectations::build(document, &mut lab, holes.in_topology(), sink);
     for set in document.sets() {
@@ -114,6 +120,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
         (Section::Zone, zone_places),
         (Section::Workload, workload_places),
         (Section::Fault, fault_places),
+        (Section::Change, change_places),
         (Section::Expectation, expect_places),
     ];
     Some(Built { lab, places, lab_element, holes, zone_findings })

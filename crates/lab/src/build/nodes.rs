@@ -200,6 +200,7 @@ fn policy(element: &Element<'_>) -> Policy {
         duplicate_names: element.choice("duplicate_names", schema::DUPLICATE_NAMES_CHOICES).unwrap_or_default(),
         hard_zoning: element.choice("hard_zoning", schema::HARD_ZONINGS).unwrap_or_default(),
         name_lookup: element.choice("name_lookup", schema::NAME_LOOKUPS).unwrap_or_default(),
+        learn_addresses: element.flag("learn_addresses"),
         ..Policy::default()
     }
 }

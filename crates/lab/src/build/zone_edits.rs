@@ -7,11 +7,13 @@ use crate::check::{self, Checked};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, UNKNOWN_SECTION, bad_zone_name};
 use crate::element::Element;
-use crate::schema::{self, EditAction};
+use crate::schema::{self, EditAction, Key};
 use crate::value::{self, Places};
 use crate::{suggest, syntax};
 use sanloom_core::config::{Lab, ZoneMember};
-use sanloom_core::zoning::{AliasMembers, MemberRef, ObjectKind, Transaction, ZoneDefinition, ZoneEdit, ZoneProblem};
+use sanloom_core::zoning::{
+    AliasMembers, MemberRef, ObjectKind, Transaction, ZoneDatabase, ZoneDefinition, ZoneEdit, ZoneProblem,
+};
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 
@@ -26,15 +28,7 @@ pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Transaction 
     let root = syntax::parse(text, sink);
     let mut tables = tables(&root, sink);
     // TOML keeps the order of an array; a file may hold one array only, so this is the order of the file.
-    let mut editor = Editor {
-        lab,
-        names: Names::of(lab),
-        budget: Budget::new(),
-        transaction: Transaction::begin(&lab.zone_database, lab.zone_policy.limits),
-        touched: BTreeMap::new(),
-        says_what_is_in_force: false,
-        sink,
-    };
+    let mut editor = Editor::begin(lab, &lab.zone_database, sink);
     if editor.sink.has_syntax_errors() {
         return editor.transaction;
     }
@@ -50,6 +44,19 @@ pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Transaction 
         };
         editor.edit(&element);
     }
+    editor.finish().transaction
+}
+
+/// Edits done, in order, and the transaction that they make.
+pub(super) struct Edited {
+    pub transaction: Transaction,
+    pub edits: Vec<ZoneEdit>,
+}
+
+/// Does the edits of a lab on a database. What is wrong goes to `sink`.
+pub(super) fn edit_database(lab: &Lab, base: &ZoneDatabase, elements: &[&Element<'_>], sink: &mut Sink) -> Edited {
+    let mut editor = Editor::begin(lab, base, sink);
+    elements.iter().for_each(|element| editor.edit(element));
     editor.finish()
 }
 
@@ -88,13 +95,28 @@ struct Editor<'e> {
     names: Names,
     budget: Budget,
     transaction: Transaction,
+    /// What was done in it.
+    done: Vec<ZoneEdit>,
     /// Where each object was edited last.
     touched: BTreeMap<String, Origin>,
     says_what_is_in_force: bool,
     sink: &'e mut Sink,
 }
 
-impl Editor<'_> {
+impl<'e> Editor<'e> {
+    fn begin(lab: &'e Lab, base: &ZoneDatabase, sink: &'e mut Sink) -> Editor<'e> {
+        Editor {
+            lab,
+            names: Names::of(lab),
+            budget: Budget::new(),
+            transaction: Transaction::begin(base, lab.zone_policy.limits),
+            done: Vec::new(),
+            touched: BTreeMap::new(),
+            says_what_is_in_force: false,
+            sink,
+        }
+    }
+
     fn edit(&mut self, element: &Element<'_>) {
         element.require_keys(self.sink);
         let Some(action) = element.choice("action", schema::EDIT_ACTIONS) else { return };
@@ -115,7 +137,8 @@ impl Editor<'_> {
             element.require(key, self.sink);
             complete = false;
         }
-        for key in element.def.keys.iter().filter(|key| key.path != "action" && element.is_given(key.path)) {
+        let of_edits = |key: &&Key| schema::EDIT.key(key.path).is_some() && key.path != "action";
+        for key in element.def.keys.iter().filter(of_edits).filter(|key| element.is_given(key.path)) {
             if !wanted.contains(&key.path) && !about.contains(&key.path) {
                 let reason = format!("this edit has no use for `{}`", key.path);
                 self.sink.error(BAD_EDIT, &element.origin(key.path), reason, "leave it out, or check `action`");
@@ -257,7 +280,7 @@ impl Editor<'_> {
     }
 
     fn apply(&mut self, edit: ZoneEdit, origin: &Origin, about: Option<(ObjectKind, &str)>) {
-        let Err(problem) = self.transaction.apply(edit) else { return };
+        let Err(problem) = self.transaction.apply(edit.clone()) else { return self.done.push(edit) };
         match &problem {
             ZoneProblem::BadName { .. } | ZoneProblem::NameTooLong { .. } => bad_zone_name(&problem, origin, self.sink),
             ZoneProblem::NotFound { kind, name } => {
@@ -282,12 +305,12 @@ impl Editor<'_> {
     }
 
     /// Puts in force again what is in force, and finds what a commit would refuse.
-    fn finish(mut self) -> Transaction {
+    fn finish(mut self) -> Edited {
         if !self.says_what_is_in_force {
             self.enable_again();
         }
         if self.sink.has_errors() {
-            return self.transaction;
+            return Edited { transaction: self.transaction, edits: self.done };
         }
         for problem in self.transaction.outcome().1 {
             let names: [&str; 2] = match &problem {
@@ -302,7 +325,7 @@ impl Editor<'_> {
             let origin = names.iter().find_map(|name| self.touched.get(*name)).unwrap_or(&Origin::File(0, 0));
             self.sink.error(BAD_EDIT, origin, problem.to_string(), "mend it by a further edit");
         }
-        self.transaction
+        Edited { transaction: self.transaction, edits: self.done }
     }
 
     /// A lab without configurations has all its zones in force, also after the edits.

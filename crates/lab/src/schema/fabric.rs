@@ -190,6 +190,14 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             also: &["max_logins"],
         },
         Key {
+            path: "learn_addresses",
+            kind: Kind::Flag,
+            fallback: Fallback::Value("false"),
+            meaning: "Every address that is given out becomes the persistent one of its port name for the rest of the run.",
+            example: "true",
+            also: &["persistent_fcid", "sticky", "persistent"],
+        },
+        Key {
             path: "fabric",
             kind: Kind::Table,
             fallback: Fallback::Absent("a switch that joins any other"),

@@ -132,6 +132,8 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     zoning::ALIAS,
     zoning::ZONE,
     zoning::ZONE_CONFIG,
+    zoning::CHANGE,
+    zoning::PERSISTENT,
     traffic::WORKLOAD,
     traffic::FAULT,
     traffic::EXPECT,

@@ -172,6 +172,87 @@ pub(super) const ZONE_CONFIG: SectionDef = SectionDef {
     ],
 };
 
+const EDIT_ACTION_KEY: Key = Key {
+    path: "action",
+    kind: Kind::Choice(EDIT_ACTION),
+    fallback: Fallback::Required,
+    meaning: "What is done.",
+    example: "\"add\"",
+    also: &["do", "command", "op"],
+};
+
+const EDIT_ZONE_KEY: Key = Key {
+    path: "zone",
+    kind: Kind::Pattern,
+    fallback: Fallback::Absent("it is about something else"),
+    meaning: "The zone that it is about, or a range of them.",
+    example: "\"backup\"",
+    also: &["zones_named"],
+};
+
+const EDIT_ALIAS_KEY: Key = Key {
+    path: "alias",
+    kind: Kind::Pattern,
+    fallback: Fallback::Absent("it is about something else"),
+    meaning: "The alias that it is about, or a range of them.",
+    example: "\"oracle\"",
+    also: &["aliases"],
+};
+
+const EDIT_CONFIG_KEY: Key = Key {
+    path: "config",
+    kind: Kind::Pattern,
+    fallback: Fallback::Absent("it is about something else"),
+    meaning: "The configuration that it is about.",
+    example: "\"production\"",
+    also: &["cfg", "zone_config", "zone_set"],
+};
+
+const EDIT_MEMBERS_KEY: Key = Key {
+    path: "members",
+    kind: Kind::Patterns,
+    fallback: Fallback::Absent("none"),
+    meaning: "Members of the zone or alias, written as in the lab file.",
+    example: "[\"server5\"]",
+    also: &["ports", "member"],
+};
+
+const EDIT_PRINCIPALS_KEY: Key = Key {
+    path: "principals",
+    kind: Kind::Patterns,
+    fallback: Fallback::Absent("none"),
+    meaning: "Principals of the zone.",
+    example: "\"disk1\"",
+    also: &["principal"],
+};
+
+const EDIT_ZONES_KEY: Key = Key {
+    path: "zones",
+    kind: Kind::Patterns,
+    fallback: Fallback::Absent("none"),
+    meaning: "Zones of the configuration.",
+    example: "[\"backup\"]",
+    also: &["zone_names"],
+};
+
+const EDIT_TO_KEY: Key = Key {
+    path: "to",
+    kind: Kind::Text,
+    fallback: Fallback::Absent("only `rename` needs it"),
+    meaning: "The new name.",
+    example: "\"archive\"",
+    also: &["new_name"],
+};
+
+const EDIT_DEFAULT_KEY: Key = Key {
+    path: "default",
+    kind: Kind::Choice(ZONE_DEFAULT),
+    fallback: Fallback::Absent("only `default` needs it"),
+    meaning: "What is to hold for ports in no zone.",
+    example: "\"closed\"",
+    also: &["default_zone"],
+};
+
 /// The one section of a file of zone edits, which is no lab file.
 pub(crate) const EDIT: SectionDef = SectionDef {
     name: "edit",
@@ -179,77 +260,73 @@ pub(crate) const EDIT: SectionDef = SectionDef {
     meaning: "One edit of the zone database. Edits are done in the order of the file, in one transaction. Unless one says otherwise, the configuration in force is put in force again at the end, so that changes of its zones count.",
     also: &["edits", "change", "changes"],
     keys: &[
+        EDIT_ACTION_KEY,
+        EDIT_ZONE_KEY,
+        EDIT_ALIAS_KEY,
+        EDIT_CONFIG_KEY,
+        EDIT_MEMBERS_KEY,
+        EDIT_PRINCIPALS_KEY,
+        EDIT_ZONES_KEY,
+        EDIT_TO_KEY,
+        EDIT_DEFAULT_KEY,
+    ],
+};
+
+pub(super) const CHANGE: SectionDef = SectionDef {
+    name: "change",
+    form: Form::List,
+    meaning: "One edit of the zone database while the lab runs, written as in a file of zone edits. Edits of one time and one switch are one transaction, done in the order of the file; the zone server of the switch carries it to all switches of its fabric, or it changes nothing anywhere. Unless one says otherwise, the configuration in force is put in force again at the end.",
+    also: &["changes", "zone_change", "edit"],
+    keys: &[
         Key {
-            path: "action",
-            kind: Kind::Choice(EDIT_ACTION),
+            path: "at",
+            kind: Kind::Time,
+            fallback: Fallback::Value("\"0s\""),
+            meaning: "When it is committed, counted from the start of the workloads.",
+            example: "\"500ms\"",
+            also: &["time", "start", "when"],
+        },
+        Key {
+            path: "switch",
+            kind: Kind::Pattern,
+            fallback: Fallback::Absent("the first switch"),
+            meaning: "The switch where it is committed.",
+            example: "\"edge1\"",
+            also: &["on", "switches"],
+        },
+        EDIT_ACTION_KEY,
+        EDIT_ZONE_KEY,
+        EDIT_ALIAS_KEY,
+        EDIT_CONFIG_KEY,
+        EDIT_MEMBERS_KEY,
+        EDIT_PRINCIPALS_KEY,
+        EDIT_ZONES_KEY,
+        EDIT_TO_KEY,
+        EDIT_DEFAULT_KEY,
+    ],
+};
+
+pub(super) const PERSISTENT: SectionDef = SectionDef {
+    name: "persistent",
+    form: Form::List,
+    meaning: "Addresses that ports always get from the switch that they log in to, each known by its port name. Others get such an address only when nothing else is free.",
+    also: &["persistent_address", "static_address", "fcid"],
+    keys: &[
+        Key {
+            path: "port",
+            kind: Kind::Pattern,
             fallback: Fallback::Required,
-            meaning: "What is done.",
-            example: "\"add\"",
-            also: &["do", "command", "op"],
+            meaning: "A port of a host or storage system, or the node if it has one only.",
+            example: "\"server1:0\"",
+            also: &["host", "storage", "name", "wwpn"],
         },
         Key {
-            path: "zone",
-            kind: Kind::Pattern,
-            fallback: Fallback::Absent("it is about something else"),
-            meaning: "The zone that it is about, or a range of them.",
-            example: "\"backup\"",
-            also: &["zones_named"],
-        },
-        Key {
-            path: "alias",
-            kind: Kind::Pattern,
-            fallback: Fallback::Absent("it is about something else"),
-            meaning: "The alias that it is about, or a range of them.",
-            example: "\"oracle\"",
-            also: &["aliases"],
-        },
-        Key {
-            path: "config",
-            kind: Kind::Pattern,
-            fallback: Fallback::Absent("it is about something else"),
-            meaning: "The configuration that it is about.",
-            example: "\"production\"",
-            also: &["cfg", "zone_config", "zone_set"],
-        },
-        Key {
-            path: "members",
-            kind: Kind::Patterns,
-            fallback: Fallback::Absent("none"),
-            meaning: "Members of the zone or alias, written as in the lab file.",
-            example: "[\"server5\"]",
-            also: &["ports", "member"],
-        },
-        Key {
-            path: "principals",
-            kind: Kind::Patterns,
-            fallback: Fallback::Absent("none"),
-            meaning: "Principals of the zone.",
-            example: "\"disk1\"",
-            also: &["principal"],
-        },
-        Key {
-            path: "zones",
-            kind: Kind::Patterns,
-            fallback: Fallback::Absent("none"),
-            meaning: "Zones of the configuration.",
-            example: "[\"backup\"]",
-            also: &["zone_names"],
-        },
-        Key {
-            path: "to",
+            path: "address",
             kind: Kind::Text,
-            fallback: Fallback::Absent("only `rename` needs it"),
-            meaning: "The new name.",
-            example: "\"archive\"",
-            also: &["new_name"],
-        },
-        Key {
-            path: "default",
-            kind: Kind::Choice(ZONE_DEFAULT),
-            fallback: Fallback::Absent("only `default` needs it"),
-            meaning: "What is to hold for ports in no zone.",
-            example: "\"closed\"",
-            also: &["default_zone"],
+            fallback: Fallback::Required,
+            meaning: "Its address. At a switch with flat addresses any of its domain; otherwise domain, number of the switch port, and 01 to FF for a virtual port, whereas the port itself always has 00.",
+            example: "\"0x010500\"",
+            also: &["fcid", "fc_id", "port_id", "id"],
         },
     ],
 };

@@ -3,10 +3,11 @@
 use super::view::View;
 use crate::host::PathState;
 use crate::net::Incident;
-use crate::world::NoteKind;
+use crate::world::{Note, NoteKind};
 use sanloom_api::results::measure::s_of_ps;
 use sanloom_api::results::{Event, EventKind, FaultEvent};
-use sanloom_core::config::{Direction, Fault, FaultKind, Node};
+use sanloom_core::config::{Direction, Fault, FaultKind, Node, ZoneDefault};
+use sanloom_core::zoning::ZoneEdit;
 use std::collections::BTreeMap;
 
 /// Events that a report keeps.
@@ -195,7 +196,9 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
     let storage_name = |storage: u16| view.names.node(Node::Storage(storage)).to_owned();
     // Paths in use, by host and storage system: all that were up when the workloads began.
     let mut usable: BTreeMap<(u16, u16), BTreeMap<u16, bool>> = BTreeMap::new();
-    for note in world.ledger.notes.iter().filter(|note| note.at_ps >= world.start_ps) {
+    // What was isolated while the fabric formed is worth knowing all the time.
+    let told = |note: &&Note| note.at_ps >= world.start_ps || matches!(note.kind, NoteKind::Isolated { .. });
+    for note in world.ledger.notes.iter().filter(told) {
         let mut add = |kind, subject: String, what: String, counted| {
             items.push(Item { at_ps: note.at_ps, kind, subject: Some(subject), what, counted });
         };
@@ -251,6 +254,14 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 let subject = format!("{}:{port}", view.names.node(Node::Switch(switch)));
                 add(EventKind::Isolated, subject, format!("port isolated: {reason}"), None);
             }
+            NoteKind::ZonesChanged { switch, change, ref failure } => {
+                let name = view.names.node(Node::Switch(switch)).to_owned();
+                let what = match failure {
+                    None => format!("zones changed: {}", edits_text(&world.lab.changes[usize::from(change)].edits)),
+                    Some(failure) => format!("zones stay as they are: {failure}"),
+                };
+                add(EventKind::ZoneChange, name, what, None);
+            }
             NoteKind::Reroute => {
                 let what = "links between switches changed, and with them the routes".to_owned();
                 items.push(Item {
@@ -262,6 +273,42 @@ fn of_notes(view: &View<'_>, items: &mut Vec<Item>) {
                 });
             }
         }
+    }
+}
+
+/// What a change is about, in a few words.
+fn edits_text(edits: &[ZoneEdit]) -> String {
+    // Zones that are new or gone go into configurations or leave them, too.
+    let of_config = |edit: &&ZoneEdit| {
+        matches!(edit, ZoneEdit::AddToConfig { .. } | ZoneEdit::RemoveFromConfig { .. } | ZoneEdit::Enable(_))
+    };
+    let follows = edits.iter().any(|edit| !of_config(&edit));
+    let texts: Vec<String> = edits
+        .iter()
+        .filter(|edit| !follows || !of_config(edit))
+        .filter_map(|edit| {
+            Some(match edit {
+                ZoneEdit::CreateAlias { name, .. } => format!("new alias {name}"),
+                ZoneEdit::CreateZone { name, .. } => format!("new zone {name}"),
+                ZoneEdit::CreateConfig { name, .. } => format!("new configuration {name}"),
+                ZoneEdit::Delete { kind, name } => format!("{kind} {name} deleted"),
+                ZoneEdit::Rename { kind, from, to } => format!("{kind} {from} renamed to {to}"),
+                ZoneEdit::AddToAlias { name, .. } => format!("more in alias {name}"),
+                ZoneEdit::RemoveFromAlias { name, .. } => format!("less in alias {name}"),
+                ZoneEdit::AddToZone { name, .. } => format!("more in zone {name}"),
+                ZoneEdit::RemoveFromZone { name, .. } => format!("less in zone {name}"),
+                ZoneEdit::AddToConfig { name, .. } => format!("more in configuration {name}"),
+                ZoneEdit::RemoveFromConfig { name, .. } => format!("less in configuration {name}"),
+                ZoneEdit::SetDefault(ZoneDefault::Open) => "default zone open".to_owned(),
+                ZoneEdit::SetDefault(ZoneDefault::Closed) => "default zone closed".to_owned(),
+                ZoneEdit::Disable => "no configuration in force".to_owned(),
+                ZoneEdit::Enable(_) => return None,
+            })
+        })
+        .collect();
+    match texts.is_empty() {
+        true => "put in force again".to_owned(),
+        false => super::findings::list(&texts),
     }
 }
 

@@ -2,11 +2,13 @@
 
 use super::view::View;
 use crate::net::{BufferCount, Crossbar, Place, WaitCount};
-use crate::world::SwitchNode;
+use crate::world::{Note, NoteKind, SwitchNode};
 use sanloom_api::results::measure::{mean_level, mean_us, ratio, s_of_ps, us_of_ps};
 use sanloom_api::results::{Latency, PortKind, PortResult, SwitchResult};
 use sanloom_core::config::{LinkEnd, Node};
 use sanloom_core::fabric_switch::IslState;
+use sanloom_core::switch::LoginRejects;
+use std::collections::BTreeMap;
 
 pub(super) fn ports(view: &View<'_>) -> Vec<PortResult> {
     let mut ports: Vec<(Node, u16, PortResult)> = Vec::new();
@@ -93,14 +95,36 @@ pub(super) fn switches(view: &View<'_>) -> Vec<SwitchResult> {
                 buffers_used_mean: mean_level(inputs.area_ps, view.measured_ps),
                 waiting: waiting(&inputs.wait),
                 logins: counted.logins,
+                logins_rejected: rejected(&counted.rejects),
                 name_server_requests: counted.name_server_requests,
                 rscns_sent: counted.rscns_sent,
+                zone_changes: zone_changes(view, number, false),
+                zone_changes_refused: zone_changes(view, number, true),
                 incident_reports_sent: counted.incident_reports_sent,
                 isolated_ports: isolated_ports(node),
                 discards: view.lost_at(&places),
             }
         })
         .collect()
+}
+
+/// Changes of the zones that were committed at a switch and happened, or did not.
+fn zone_changes(view: &View<'_>, number: u16, refused: bool) -> u64 {
+    let ended = |note: &&Note| matches!(&note.kind, NoteKind::ZonesChanged { switch, failure, .. } if *switch == number && failure.is_some() == refused);
+    view.world.ledger.notes.iter().filter(ended).count() as u64
+}
+
+/// The reasons that there were.
+fn rejected(rejects: &LoginRejects) -> BTreeMap<String, u64> {
+    let LoginRejects { port_limit, switch_limit, no_address, name, other } = *rejects;
+    let counts = [
+        ("port_limit", port_limit),
+        ("switch_limit", switch_limit),
+        ("no_address", no_address),
+        ("name", name),
+        ("other", other),
+    ];
+    counts.into_iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count)).collect()
 }
 
 /// All ports of an isolated bundle count.

@@ -7,8 +7,9 @@ use super::processor::{Held, SwitchProcessor, is_request};
 use crate::net::{End, Incident};
 use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric_switch::{self, Event, FabricSwitch, IslState};
-use sanloom_core::switch::{PortKind, Work};
+use sanloom_core::switch::{LoginRejects, PortKind, Work};
 use sanloom_core::time::Instant;
+use sanloom_core::zoning::server::ChangeFailure;
 use sanloom_wire::Frame;
 use sanloom_wire::els::link_incident::code;
 
@@ -33,6 +34,8 @@ pub struct SwitchCount {
     pub name_server_requests: u64,
     /// RSCNs sent.
     pub rscns_sent: u64,
+    /// Fabric logins rejected, by reason.
+    pub rejects: LoginRejects,
     /// RLIRs sent: reports of incidents on links.
     pub incident_reports_sent: u64,
 }
@@ -45,6 +48,7 @@ impl SwitchNode {
             logins: before.logins + now.fabric_logins + now.virtual_logins,
             name_server_requests: before.name_server_requests + now.ct_accepted + now.ct_rejected,
             rscns_sent: before.rscns_sent + now.rscn_sent,
+            rejects: before.rejects.plus(now.login_rejects()),
             incident_reports_sent: before.incident_reports_sent + now.incident_reports_sent,
         }
     }
@@ -125,7 +129,7 @@ impl World {
         }
     }
 
-    fn switch_input(&mut self, switch: u16, now: Instant, input: fabric_switch::Input) {
+    pub(super) fn switch_input(&mut self, switch: u16, now: Instant, input: fabric_switch::Input) {
         self.switches[usize::from(switch)].machine.handle(now, input);
         self.drain_switch(switch, None);
     }
@@ -160,7 +164,13 @@ impl World {
         match event {
             Event::IslUp { .. } | Event::IslDown { .. } => self.note(NoteKind::Reroute),
             Event::Isolated { port, reason } => self.note(NoteKind::Isolated { switch, port, reason }),
-            Event::Domain(_) | Event::Principal(_) | Event::ZonesChanged { .. } => {}
+            Event::ZonesChanged { tag, result } => {
+                let text = |failures: Vec<ChangeFailure>| {
+                    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+                };
+                self.note(NoteKind::ZonesChanged { switch, change: tag as u16, failure: result.err().map(text) });
+            }
+            Event::Domain(_) | Event::Principal(_) => {}
         }
     }
 

@@ -6,8 +6,12 @@ use super::processor::SwitchProcessor;
 use crate::net::{End, NEVER};
 use crate::rng::{Purpose, stream_rng};
 use sanloom_core::config::{Direction, Fault, FaultKind, Node};
-use sanloom_core::fabric_switch::FabricSwitch;
+use sanloom_core::fabric::ZoneSet;
+use sanloom_core::fabric_switch::{FabricSwitch, Input};
 use sanloom_core::time::Instant;
+use sanloom_core::zoning::Zones;
+use sanloom_core::zoning::server::ZoneChange;
+use std::sync::Arc;
 
 /// What is still to come.
 #[derive(Default)]
@@ -22,6 +26,8 @@ pub(super) struct Schedule {
 enum Step {
     /// A virtual machine is created.
     Create(u16),
+    /// The zones change.
+    Change(u16),
     /// A fault begins (`false`) or ends.
     Fault(usize, bool),
 }
@@ -42,6 +48,9 @@ impl World {
                 steps.push((start.saturating_add(at.0), Step::Create(number)));
             }
         }
+        for (change, number) in self.lab.changes.iter().zip(0..) {
+            steps.push((start.saturating_add(change.at.0), Step::Change(number)));
+        }
         steps.sort_by(|a, b| b.cmp(a));
         self.faults = Schedule { steps, down: vec![0; self.lab.links.len()] };
         self.arm_faults();
@@ -61,6 +70,7 @@ impl World {
             self.faults.steps.pop();
             match step {
                 Step::Create(host) => self.create_machine(host),
+                Step::Change(number) => self.change_zones(number),
                 Step::Fault(number, ends) => {
                     let fault = self.lab.faults[number];
                     self.apply(&fault, ends);
@@ -68,6 +78,18 @@ impl World {
             }
         }
         self.arm_faults();
+    }
+
+    /// An administrator commits a change of the zones at a switch, which tells how it ended.
+    fn change_zones(&mut self, number: u16) {
+        let change = &self.lab.changes[usize::from(number)];
+        let (switch, edits) = (change.switch, change.edits.clone());
+        if !self.switches[usize::from(switch)].up {
+            let failure = Some("the switch does not run".to_owned());
+            return self.note(NoteKind::ZonesChanged { switch, change: number, failure });
+        }
+        let input = Input::ChangeZones { tag: number.into(), change: ZoneChange::Edits(edits) };
+        self.switch_input(switch, Instant::from_ns(self.net.now() / 1_000), input);
     }
 
     /// Ends every fault that lasts, so that the network can heal.
@@ -207,7 +229,14 @@ impl World {
             let node = &mut self.switches[usize::from(switch)];
             node.forgotten = node.counted();
             let now = Instant::from_ns(self.net.now() / 1_000);
-            self.switches[usize::from(switch)].machine = FabricSwitch::new(now, self.switch_config(switch));
+            let mut config = self.switch_config(switch);
+            let committed = self.switches[usize::from(switch)].machine.zone_database();
+            if *committed != self.lab.zone_database_at(switch) {
+                // Logins are forgotten, what an administrator has committed is not.
+                config.services.zoning = Arc::new(ZoneSet::new(&committed.zoning()));
+                config.database = Zones::new(committed.clone());
+            }
+            self.switches[usize::from(switch)].machine = FabricSwitch::new(now, config);
             self.switches[usize::from(switch)].up = true;
             self.note(NoteKind::Switch { switch, up });
         } else {

@@ -164,6 +164,15 @@ pub enum NoteKind {
         /// Why.
         reason: Isolation,
     },
+    /// A scheduled change of the zones has ended.
+    ZonesChanged {
+        /// Switch where it was committed.
+        switch: u16,
+        /// Index into the lab's `changes`.
+        change: u16,
+        /// What was in the way; nothing: it is in force in the whole fabric.
+        failure: Option<String>,
+    },
 }
 
 /// Notes and time series.

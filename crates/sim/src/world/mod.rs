@@ -149,11 +149,17 @@ impl World {
         }
     }
 
-    /// Brings all links up and lets every port log in and find its storage. It is over when no control frame has moved
+    /// Brings all links up, but those that [`Lab::dark_links`] names, and lets every port log in and find its storage. It is over when no control frame has moved
     /// for a while; a lab in which somebody tries in vain is given a limit.
     pub fn log_in(&mut self) {
+        let dark = self.lab.dark_links();
         for link in 0..self.lab.links.len() as u16 {
-            self.announce_link(link, true);
+            if dark.contains(&link) {
+                self.net.link_down(link);
+                self.ledger.down_since_ps[usize::from(link)] = Some(self.net.now());
+            } else {
+                self.announce_link(link, true);
+            }
         }
         self.create_machines_without_start();
         let quiet_ps = (4 * self.lab.timers.rscn_delay.0).max(20_000_000_000);

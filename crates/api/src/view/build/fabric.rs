@@ -30,6 +30,7 @@ fn row(shown: &Shown<'_>, node: &SwitchSeen<'_>) -> SwitchRow {
         logins: machine.logins().count() as u32,
         virtual_logins: machine.logins().filter(|(id, _)| machine.services().is_virtual(*id)).count() as u32,
         name_server_objects: machine.services().name_server().count() as u32,
+        logins_rejected: counters.logins_rejected,
         requests_accepted: counters.els_accepted + counters.ct_accepted,
         requests_rejected: counters.els_rejected + counters.ct_rejected,
         rscns_sent: counters.rscn_sent,

@@ -11,6 +11,7 @@ pub(super) fn logins(shown: &Shown<'_>) -> FlogiView {
     let mut logins = Vec::new();
     for seen in shown.switches() {
         let machine = seen.machine;
+        let policy = &shown.lab.switches[usize::from(seen.number)].policy;
         let objects: BTreeMap<FcId, &NsEntry> =
             machine.services().name_server().map(|entry| (entry.port_id, entry)).collect();
         for (id, port) in machine.logins() {
@@ -22,6 +23,7 @@ pub(super) fn logins(shown: &Shown<'_>) -> FlogiView {
                 node_name: entry.node_name.to_string(),
                 owner: shown.owner(entry.port_name),
                 login: if machine.services().is_virtual(id) { LoginKind::Fdisc } else { LoginKind::Flogi },
+                persistent: policy.learn_addresses || policy.persistent.get(&entry.port_name) == Some(&id),
                 since_s: (shown.since_start_s)(entry.logged_in_at),
             });
         }

@@ -8,8 +8,10 @@ use crate::report::terminal::grid::{Column, Grid};
 use crate::report::{file, json};
 use sanloom_api::zoning::{PairExplanation, SCHEMA_VERSION, ZoneExplanation, ZoneMembership};
 use sanloom_core::config::{AttachedPort, Lab, ZoneMember};
+use sanloom_core::switch::HardZoning;
 use sanloom_core::zoning::{Explanation, Membership, Verdict, explain};
 use sanloom_lab::Override;
+use std::collections::BTreeSet;
 
 /// Options of `sanloom zone explain`.
 #[derive(clap::Args, Debug)]
@@ -30,6 +32,9 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// What stands for an address that depends on the order of the logins.
+const NO_ADDRESS: &str = "000000";
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = input::load(&args.file, &args.set)?.lab;
@@ -127,6 +132,7 @@ fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
         }
     };
     PairExplanation {
+        unenforced_at: unenforced(lab, a, b),
         first: ports::view(lab, a),
         second: ports::view(lab, b),
         allowed: verdict.permits() && a.fabric == b.fabric,
@@ -136,6 +142,12 @@ fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
         first_zones: memberships(&first),
         second_zones: memberships(&second),
     }
+}
+
+/// Of the switches of two ports, those that enforce no zones.
+fn unenforced(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> Vec<String> {
+    let both = BTreeSet::from([a.switch, b.switch]).into_iter().map(|switch| &lab.switches[usize::from(switch)]);
+    both.filter(|switch| switch.policy.hard_zoning == HardZoning::Off).map(|switch| switch.name.clone()).collect()
 }
 
 /// "`a`, `b`"; of many the first few.
@@ -153,6 +165,12 @@ fn text(answer: &ZoneExplanation, state: &str) -> String {
     for pair in &answer.pairs {
         let verdict = if pair.allowed { "can talk" } else { "cannot talk" };
         text.push_str(&format!("\n{} and {} {verdict}: {}\n", pair.first.name, pair.second.name, pair.text));
+        if !pair.allowed && !pair.unenforced_at.is_empty() && pair.reason != "different-fabrics" {
+            let switches = quoted(&pair.unenforced_at);
+            text.push_str(&format!(
+                "But {switches} only hides its ports (hard_zoning = \"off\"): frames to an address that is known pass\n"
+            ));
+        }
         let mut grid = Grid::new(vec![
             Column::left("port"),
             Column::left("port name").rank(2),
@@ -166,7 +184,7 @@ fn text(answer: &ZoneExplanation, state: &str) -> String {
             let mut head = vec![
                 port.name.clone(),
                 port.port_name.clone(),
-                port.port_id.clone(),
+                if port.port_id == NO_ADDRESS { "at login".to_owned() } else { port.port_id.clone() },
                 format!("{} {}", port.switch, port.switch_port),
             ];
             if zones.is_empty() {

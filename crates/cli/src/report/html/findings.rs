@@ -34,8 +34,12 @@ pub fn render(results: &Results) -> String {
 
 fn card(out: &mut String, i: usize, finding: &Finding) {
     let grave = match finding.kind {
-        FindingKind::Deadlock | FindingKind::IoFailures | FindingKind::SlowDrain => "bad",
-        FindingKind::CreditLoss | FindingKind::Stall => "warn",
+        FindingKind::Deadlock | FindingKind::IoFailures | FindingKind::SlowDrain | FindingKind::NoPath => "bad",
+        FindingKind::CreditLoss
+        | FindingKind::Stall
+        | FindingKind::IsolatedLink
+        | FindingKind::LoginsRejected
+        | FindingKind::ZonesUnchanged => "warn",
         FindingKind::Bottleneck | FindingKind::StorageBound => "info",
     };
     let _ = writeln!(

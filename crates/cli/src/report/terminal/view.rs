@@ -44,6 +44,7 @@ fn switches(out: &mut String, table: &SwitchView, width: usize) {
         Column::right("logins"),
         Column::right("virtual").rank(1),
         Column::right("objects").rank(3),
+        Column::right("refused").rank(2),
         Column::right("requests").rank(2),
         Column::right("rejected").rank(3),
         Column::right("RSCNs").rank(3),
@@ -66,6 +67,7 @@ fn switches(out: &mut String, table: &SwitchView, width: usize) {
             grouped(row.logins.into()),
             unless_zero(row.virtual_logins.into()),
             grouped(row.name_server_objects.into()),
+            unless_zero(row.logins_rejected),
             grouped(row.requests_accepted),
             unless_zero(row.requests_rejected),
             unless_zero(row.rscns_sent),
@@ -84,6 +86,7 @@ fn logins(out: &mut String, table: &FlogiView, width: usize) {
         Column::left("node name").rank(2),
         Column::left("owner"),
         Column::left("login").rank(1),
+        Column::left("address").rank(4),
         Column::right("since").rank(3),
     ]);
     for row in &table.logins {
@@ -99,6 +102,7 @@ fn logins(out: &mut String, table: &FlogiView, width: usize) {
             row.node_name.clone(),
             clean(&row.owner),
             kind.to_owned(),
+            if row.persistent { "persistent".to_owned() } else { String::new() },
             since,
         ]);
     }

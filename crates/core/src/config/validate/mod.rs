@@ -1,6 +1,7 @@
 //! What a lab must satisfy as a whole: [`Lab::validate`] and [`Lab::advice`].
 
 mod fabric;
+mod joins;
 mod nodes;
 mod reach;
 #[cfg(test)]
@@ -29,6 +30,7 @@ impl Lab {
         self.validate_run(&mut problems);
         nodes::validate(self, &mut problems);
         fabric::validate(self, &mut problems);
+        joins::validate(self, &mut problems);
         virtual_fabrics::validate(self, &mut problems);
         // Reachability of a graph with impossible links would report consequences, not causes.
         let sound = !problems.list.iter().any(|p| {
@@ -49,6 +51,7 @@ impl Lab {
         let mut problems = Problems::default();
         nodes::advise(self, &mut problems);
         fabric::advise(self, &mut problems);
+        joins::advise(self, &mut problems);
         if self.workloads.is_empty() {
             problems.add(
                 ProblemKind::NoWorkload,

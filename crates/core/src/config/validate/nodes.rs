@@ -12,7 +12,6 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     for (index, switch) in lab.switches.iter().enumerate() {
         validate_switch(switch, Place::of(Section::Switch, index), problems);
     }
-    domains(lab, problems);
     for (index, host) in lab.hosts.iter().enumerate() {
         validate_host(host, Place::of(Section::Host, index), problems);
         if let Some(vm) = &host.virtual_machine {
@@ -125,24 +124,6 @@ fn world_wide_names(lab: &Lab, problems: &mut Problems) {
             reason,
             "give every port a name of its own, or leave `wwpn` out",
         );
-    }
-}
-
-fn domains(lab: &Lab, problems: &mut Problems) {
-    if lab.switches.len() > MAX_SWITCHES {
-        // Then some must share one, and that is said already.
-        return;
-    }
-    let mut seen: BTreeMap<u8, &str> = BTreeMap::new();
-    for (index, switch) in lab.switches.iter().enumerate() {
-        if let Some(first) = seen.insert(switch.domain, &switch.name) {
-            problems.add(
-                ProblemKind::DuplicateDomain,
-                Place::of(Section::Switch, index).key("domain"),
-                format!("switch `{}` has domain {}, as has `{first}`", switch.name, switch.domain),
-                "give every switch a domain of its own, or leave `domain` out",
-            );
-        }
     }
 }
 

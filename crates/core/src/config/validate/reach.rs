@@ -7,7 +7,7 @@
 
 use super::Problems;
 use super::fabric::node_name;
-use crate::config::{AttachedPort, Lab, Node, Place, ProblemKind, Section, Target, Workload};
+use crate::config::{AttachedPort, Lab, Node, Place, ProblemKind, Section, Target, Workload, Zoning};
 use crate::fabric::{ZoneRole, ZoneSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,16 @@ struct Keys {
 
 impl Keys {
     fn of(lab: &Lab) -> Keys {
-        let zones = ZoneSet::new(&lab.zoning);
+        // What a scheduled change will allow counts, too.
+        let zonings = [&lab.zoning].into_iter().chain(lab.changes.iter().map(|change| &change.expected));
+        let mut first = 0;
+        let zone_sets: Vec<(u32, &Zoning, ZoneSet)> = zonings
+            .map(|zoning| {
+                let begin = first;
+                first += zoning.zones.len() as u32 + 1;
+                (begin, zoning, ZoneSet::new(zoning))
+            })
+            .collect();
         let mut keys = Keys {
             hosts: vec![Access::default(); lab.hosts.len()],
             storage: vec![Access::default(); lab.storage.len()],
@@ -50,18 +59,21 @@ impl Keys {
             };
             let Some(access) = access else { continue };
             access.fabrics.push(fabric);
-            let place = zones.place(&identity);
-            for ZoneRole { zone, principal, member } in zones.roles(&place) {
-                let name = lab.zoning.zones.get(zone as usize).map_or("", |zone| &zone.name);
-                if !lab.zone_counts_at(name, switch) {
-                    continue;
+            for (first, zoning, zones) in &zone_sets {
+                let place = zones.place(&identity);
+                for ZoneRole { zone, principal, member } in zones.roles(&place) {
+                    let name = zoning.zones.get(zone as usize).map_or("", |zone| &zone.name);
+                    if !lab.zone_counts_at(name, switch) {
+                        continue;
+                    }
+                    let halves = if is_host { [principal, member] } else { [member, principal] };
+                    let number = first + 1 + zone;
+                    let halves = halves.into_iter().zip([2 * number, 2 * number + 1]);
+                    access.keys.extend(halves.filter(|(inside, _)| *inside).map(|(_, half)| (fabric, half)));
                 }
-                let halves = if is_host { [principal, member] } else { [member, principal] };
-                let halves = halves.into_iter().zip([2 * zone, 2 * zone + 1]);
-                access.keys.extend(halves.filter(|(inside, _)| *inside).map(|(_, half)| (fabric, half)));
-            }
-            if !place.is_zoned() && zones.open_default() {
-                access.keys.push((fabric, u32::MAX));
+                if !place.is_zoned() && zones.open_default() {
+                    access.keys.push((fabric, 2 * first));
+                }
             }
         }
         for access in keys.hosts.iter_mut().chain(&mut keys.storage) {

@@ -95,6 +95,7 @@ fn lab() -> Lab {
             stop: None,
         }],
         faults: vec![],
+        changes: vec![],
         expectations: vec![],
         live: Default::default(),
     }

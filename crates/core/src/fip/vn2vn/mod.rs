@@ -9,7 +9,7 @@
 //!
 //! A claim is answered by claim responses, as long as the longest frame, so both know each other. Whoever then hears the
 //! other's beacon sends FLOGI; what follows, PLOGI by the greater name and PRLI, is the N_Port's ([`crate::nport`]). Who sends
-//! no beacon for 2.5 periods is gone.
+//! no beacon for 2.5 periods is gone. LOGO comes in FIP, too.
 //!
 //! Sources: FC-BB-6 (VN2VN), and what Linux hosts do where that leaves a choice.
 
@@ -279,7 +279,7 @@ impl Vn2vn {
             return Err(Discard::UnknownCritical);
         }
         match packet.operation {
-            Operation::LINK_SERVICE_REQUEST => return self.flogi(now, from, packet),
+            Operation::LINK_SERVICE_REQUEST => return self.link_service(now, from, packet),
             Operation::LINK_SERVICE_REPLY => return self.flogi_answered(now, from, packet),
             _ => {}
         }

@@ -117,28 +117,52 @@ impl Vn2vn {
         let message = Message::from(Els::Flogi(self.parameters()));
         let header = message.header(self.port_id, port_id, ox_id, RX_ID_UNASSIGNED);
         let frame = Frame { header, payload: Payload::Typed(message) };
-        self.link_service(to, Operation::LINK_SERVICE_REQUEST, frame);
+        self.send_link_service(to, Operation::LINK_SERVICE_REQUEST, LinkService::Flogi, frame);
     }
 
-    fn link_service(&mut self, to: MacAddr, operation: Operation, frame: Frame) {
-        let service = Descriptor::LinkService { service: LinkService::Flogi, frame: Box::new(frame) };
+    fn send_link_service(&mut self, to: MacAddr, operation: Operation, service: LinkService, frame: Frame) {
+        let service = Descriptor::LinkService { service, frame: Box::new(frame) };
         let descriptors = vec![service, Descriptor::Mac(vn_mac(self.port_id))];
         let packet = Fip { operation, flags: 0, descriptors };
         self.outputs.push_back(Output::Fip(FipFrame { to, from: self.config.mac, padded_bytes: 0, packet }));
     }
 
-    /// A station logs in to us.
-    pub(super) fn flogi(&mut self, now: Instant, from: MacAddr, packet: Fip) -> Result<(), Discard> {
-        let (header, els) = only_flogi(packet)?;
-        let Els::Flogi(login) = els else { return Err(Discard::Descriptors) };
+    /// A station logs in to us, or out.
+    pub(super) fn link_service(&mut self, now: Instant, from: MacAddr, packet: Fip) -> Result<(), Discard> {
+        let (service, header, els) = only_link_service(packet)?;
         if header.r_ctl != RCtl::ELS_REQUEST || header.d_id != self.port_id {
             return Err(Discard::Descriptors);
         }
+        match (service, els) {
+            (LinkService::Flogi, Els::Flogi(login)) => self.flogi(now, from, &header, &login),
+            (LinkService::Logo, Els::Logo(_)) => self.logo(from, &header),
+            _ => Err(Discard::Descriptors),
+        }
+    }
+
+    /// A station ends the login; at its next beacon there may be another.
+    fn logo(&mut self, from: MacAddr, header: &Header) -> Result<(), Discard> {
+        let known = self.neighbours.get_mut(&header.s_id).ok_or(Discard::NotLoggedIn)?;
+        if known.mac != from {
+            return Err(Discard::Spoofed);
+        }
+        let was_up = known.is_up();
+        known.login = LoginState::None;
+        known.settled = false;
+        known.accepted = None;
+        self.answer(from, LinkService::Logo, header, Els::LsAcc(LsAcc::Empty));
+        if was_up {
+            self.outputs.push_back(Output::NeighbourDown { port_id: header.s_id });
+        }
+        Ok(())
+    }
+
+    fn flogi(&mut self, now: Instant, from: MacAddr, header: &Header, login: &Login) -> Result<(), Discard> {
         let up = self.state == State::Up;
         let known = self.neighbours.get_mut(&header.s_id).filter(|known| up && known.port_name == login.port_name);
         let Some(known) = known else {
             let reject = LsRjt::new(LsRjtReason::FIP_ERROR, LsRjtExplanation::NOT_A_VN2VN_NEIGHBOUR);
-            self.answer(from, &header, Els::LsRjt(reject));
+            self.answer(from, LinkService::Flogi, header, Els::LsRjt(reject));
             return Err(Discard::NotLoggedIn);
         };
         if known.mac != from {
@@ -153,21 +177,22 @@ impl Vn2vn {
             self.outputs.push_back(Output::NeighbourDown { port_id: header.s_id });
         }
         let accept = Els::LsAcc(LsAcc::Login(self.parameters()));
-        self.answer(from, &header, accept);
+        self.answer(from, LinkService::Flogi, header, accept);
         self.logged_in(header.s_id);
         Ok(())
     }
 
-    fn answer(&mut self, to: MacAddr, request: &Header, els: Els) {
+    fn answer(&mut self, to: MacAddr, service: LinkService, request: &Header, els: Els) {
         let message = Message::from(els);
         let header = message.header(self.port_id, request.s_id, request.ox_id, RX_ID_UNASSIGNED);
-        self.link_service(to, Operation::LINK_SERVICE_REPLY, Frame { header, payload: Payload::Typed(message) });
+        let frame = Frame { header, payload: Payload::Typed(message) };
+        self.send_link_service(to, Operation::LINK_SERVICE_REPLY, service, frame);
     }
 
     /// A station answers our FLOGI.
     pub(super) fn flogi_answered(&mut self, now: Instant, from: MacAddr, packet: Fip) -> Result<(), Discard> {
-        let (header, els) = only_flogi(packet)?;
-        if header.r_ctl != RCtl::ELS_REPLY || header.d_id != self.port_id {
+        let (service, header, els) = only_link_service(packet)?;
+        if service != LinkService::Flogi || header.r_ctl != RCtl::ELS_REPLY || header.d_id != self.port_id {
             return Err(Discard::Descriptors);
         }
         let known = self.neighbours.get_mut(&header.s_id).ok_or(Discard::NotLoggedIn)?;
@@ -254,19 +279,21 @@ impl Vn2vn {
     }
 }
 
-/// The FLOGI, or its answer, of a packet that has one address beside it and nothing else that is critical.
-fn only_flogi(packet: Fip) -> Result<(Header, Els), Discard> {
+/// The link service of a packet that has one address beside it and nothing else that is critical.
+fn only_link_service(packet: Fip) -> Result<(LinkService, Header, Els), Discard> {
     let (mut found, mut macs) = (None, 0);
     for descriptor in packet.descriptors {
         match descriptor {
-            Descriptor::LinkService { service: LinkService::Flogi, frame } if found.is_none() => found = Some(*frame),
+            Descriptor::LinkService { service, frame } if found.is_none() => found = Some((service, *frame)),
             Descriptor::Mac(_) => macs += 1,
             Descriptor::Other { .. } => {}
             _ => return Err(Discard::Descriptors),
         }
     }
     match found {
-        Some(Frame { header, payload: Payload::Typed(Message::Els(els)) }) if macs <= 1 => Ok((header, *els)),
+        Some((service, Frame { header, payload: Payload::Typed(Message::Els(els)) })) if macs <= 1 => {
+            Ok((service, header, *els))
+        }
         _ => Err(Discard::Descriptors),
     }
 }

@@ -1,6 +1,7 @@
 //! What an engineer would want to be told first. Every finding follows from numbers of the run, which it names.
 
 mod credits;
+mod fabric;
 mod limits;
 mod slow_drain;
 mod stalls;
@@ -19,6 +20,10 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(slow_drain::find(view, results));
     found.extend(credits::lost(view));
     found.extend(stalls::failures(results));
+    found.extend(fabric::isolated(view));
+    found.extend(fabric::rejected(view));
+    found.extend(fabric::unchanged(view));
+    found.extend(fabric::pathless(view, results));
     found.extend(stalls::find(view, results));
     found.extend(credits::too_few(view, results));
     found.extend(limits::storage(view, results));
@@ -32,11 +37,14 @@ fn rank(kind: FindingKind) -> u8 {
     match kind {
         FindingKind::Deadlock => 0,
         FindingKind::IoFailures => 1,
-        FindingKind::SlowDrain => 2,
-        FindingKind::CreditLoss => 3,
-        FindingKind::Stall => 4,
-        FindingKind::Bottleneck => 5,
-        FindingKind::StorageBound => 6,
+        FindingKind::IsolatedLink => 2,
+        FindingKind::LoginsRejected => 3,
+        FindingKind::NoPath | FindingKind::ZonesUnchanged => 4,
+        FindingKind::SlowDrain => 5,
+        FindingKind::CreditLoss => 6,
+        FindingKind::Stall => 7,
+        FindingKind::Bottleneck => 8,
+        FindingKind::StorageBound => 9,
     }
 }
 
@@ -53,7 +61,7 @@ fn percent(share: f64) -> String {
 }
 
 /// A few names: `a, b, c and 4 more`.
-fn list(names: &[String]) -> String {
+pub(super) fn list(names: &[String]) -> String {
     const SHOWN: usize = 4;
     let shown = names[..names.len().min(SHOWN)].join(", ");
     match names.len().saturating_sub(SHOWN) {

@@ -19,6 +19,10 @@ pub(super) fn find(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let mut by_fault: BTreeMap<Option<usize>, Vec<Stall>> = BTreeMap::new();
     for (host, node) in view.world.hosts.iter().enumerate() {
         let (length_ps, began_ps) = longest_stall(node, view.now_ps);
+        if super::fabric::is_pathless(node) {
+            // That is a finding of its own.
+            continue;
+        }
         if length_ps >= stall_threshold_ps(node) {
             let stall = Stall { host, began_ps, length_ps };
             by_fault.entry(explanation(view, &stall)).or_default().push(stall);

@@ -1,0 +1,82 @@
+//! `sanloom fabric merge-preview` against what switches do when the link is there.
+
+use crate::tool::Bench;
+use sanloom_api::view::{Table, View};
+use sanloom_api::zoning::MergePreview;
+
+/// A switch with a host and storage; `keys` are lines of the switch.
+fn part(name: &str, keys: &str) -> String {
+    format!(
+        "[switch.{name}]\nports = 8\n{keys}\n[host.h{name}]\n[storage.d{name}]\n\
+         [[link]]\nfrom = \"h{name}\"\nto = \"{name}\"\n[[link]]\nfrom = \"d{name}\"\nto = \"{name}\"\n"
+    )
+}
+
+/// The state and the reason of each end of the link, once it has light for 30 s.
+fn simulated(bench: &Bench, a: &str, b: &str) -> Vec<(String, Option<String>)> {
+    let link = "[[isl]]\nname = \"bridge\"\nfrom = \"a\"\nto = \"b\"\n\
+                [[fault]]\nat = \"0s\"\nuntil = \"1s\"\nkind = \"link-down\"\nlink = \"bridge\"\n";
+    bench.write("both.toml", &format!("[run]\nduration = \"32s\"\n{}{}{link}", part("a", a), part("b", b)));
+    let ran = bench.run("show fabric both.toml --at 31s --json");
+    let view: View = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    let Table::Fabric(fabric) = view.table else { panic!("{}", ran.stdout) };
+    fabric.switches.into_iter().flat_map(|switch| switch.isls).map(|isl| (isl.state, isl.reason)).collect()
+}
+
+#[test]
+fn a_preview_says_what_switches_do() {
+    let bench = Bench::new("joins");
+    let cases = [
+        ("domain = 1", "domain = 2", None),
+        ("domain = 1", "domain = 2\nfabric = { flow_control = \"vendor\" }", Some("flow-control")),
+        ("domain = 1", "domain = 2\nfabric = { flow_control = \"vendor-first\" }", None),
+        ("domain = 1", "domain = 2\nfabric = { zoning = \"no\" }", Some("zone-merge-failure")),
+        ("domain = 1\nfabric = { priority = 255 }", "domain = 2\nfabric = { priority = 255 }", Some("no-principal")),
+        ("domain = 1", "domain = 2\nfabric = { priority = 255 }", None),
+        ("domain = 5", "domain = 5", Some("domain-overlap")),
+        ("domain = 5\nfabric = { reconfigure = true }", "domain = 5", Some("domain-overlap")),
+        ("domain = 5\nfabric = { reconfigure = true }", "domain = 5\nfabric = { reconfigure = true }", None),
+    ];
+    for (a, b, reason) in cases {
+        bench.write("a.toml", &part("a", a));
+        bench.write("b.toml", &part("b", b));
+        let ran = bench.run("fabric merge-preview a.toml b.toml --json");
+        let answer: MergePreview = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+        let found: Vec<&str> = answer.isolation.iter().map(|cause| cause.reason.as_str()).collect();
+        assert_eq!(found, Vec::from_iter(reason), "{a} | {b}: {answer:?}");
+        assert!(answer.isolation.iter().all(|cause| !cause.remedy.is_empty() && !cause.text.is_empty()));
+        let ends = simulated(&bench, a, b);
+        let up = ends.iter().all(|(state, _)| state == "up");
+        assert_eq!((answer.joins, ends.len()), (up, 2), "{a} | {b}: {ends:?}");
+        if !up {
+            assert!(ends.iter().any(|(state, reason)| state == "isolated" && reason.is_some()), "{a} | {b}: {ends:?}");
+        }
+    }
+}
+
+#[test]
+fn every_obstacle_is_named_with_the_values_of_both_sides() {
+    let bench = Bench::new("join-all");
+    bench.write("a.toml", &format!("[timers]\nr_a_tov = \"8s\"\n{}", part("a", "domain = 3")));
+    let b = "domain = 3\nduplicate_names = \"old-wins\"\nfabric = { flow_control = \"vendor\", zoning = \"no\" }";
+    bench.write("b.toml", &part("b", b));
+    insta::assert_snapshot!(bench.run("fabric merge-preview a.toml b.toml").snapshot());
+}
+
+#[test]
+fn a_lab_of_two_fabrics_is_asked_where_the_link_ends() {
+    let bench = Bench::new("join-two");
+    bench.write("two.toml", &(part("x", "domain = 7") + &part("y", "domain = 8")));
+    bench.write("one.toml", &part("a", "domain = 8"));
+    insta::assert_snapshot!("two_fabrics", bench.run("fabric merge-preview two.toml one.toml").snapshot());
+    insta::assert_snapshot!("no_such_switch", bench.run("fabric merge-preview two.toml one.toml --from z").snapshot());
+    for (from, code) in [("x", 0), ("y", 1)] {
+        assert_eq!(bench.run(&format!("fabric merge-preview two.toml one.toml --from {from}")).code, code, "{from}");
+    }
+    // Only the fabric that the link ends at gains anything.
+    let ran = bench.run("fabric merge-preview two.toml one.toml --from x --json");
+    let answer: MergePreview = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!((answer.first_switch.as_str(), answer.second_switch.as_str()), ("x", "a"));
+    assert!(answer.gains_between.iter().all(|pair| !pair.0.contains('y')), "{answer:?}");
+    assert!(!answer.gains_between.is_empty());
+}

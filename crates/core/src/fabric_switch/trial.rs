@@ -1,0 +1,222 @@
+//! What switches make of each other, found out by letting their machines talk: [`Trial`].
+//!
+//! It answers, without a simulation, which links of a lab would be isolated, and what would become of two fabrics that a
+//! link joins. The machines are the ones that run later, so there is no second copy of their rules. There are no N_Ports,
+//! no credits and no losses; time is virtual, and a message takes the same time over any link.
+
+use super::{FabricSwitch, FabricSwitchConfig, Input, IslState, Output};
+use crate::config::{self, IslChoice, Link};
+use crate::fabric::{Decision, Egress, Fib};
+use crate::isolation::Isolation;
+use crate::switch::PortKind;
+use crate::time::{Instant, Span};
+use sanloom_wire::Frame;
+use std::collections::VecDeque;
+
+/// One way over any link.
+const DELAY: Span = Span::from_us(50);
+/// Nothing has been open for this long: all is agreed on. Longer than switches wait before they ask a busy one again.
+const QUIET: Span = Span::from_ms(600);
+/// Who has not agreed after this time will not.
+const PATIENCE: Span = Span::from_secs(120);
+
+/// A link between two switches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cable {
+    /// Switch, by its index in [`Trial::new`], and port of each end.
+    pub ends: [(usize, u16); 2],
+}
+
+impl Cable {
+    /// A link of a lab, if it joins two switches.
+    pub fn of(link: &Link) -> Option<Cable> {
+        let [a, b] = &link.ends;
+        match (a.node, b.node) {
+            (config::Node::Switch(one), config::Node::Switch(other)) => {
+                Some(Cable { ends: [(one.into(), a.port), (other.into(), b.port)] })
+            }
+            _ => None,
+        }
+    }
+
+    /// The same among switches that stand behind `others` more.
+    pub fn behind(self, others: usize) -> Cable {
+        Cable { ends: self.ends.map(|(node, port)| (node + others, port)) }
+    }
+}
+
+#[derive(Debug)]
+struct Node {
+    machine: FabricSwitch,
+    fib: Fib,
+    /// Bundle of each port.
+    bundles: Vec<Option<u16>>,
+}
+
+#[derive(Debug)]
+struct Flight {
+    at: Instant,
+    node: usize,
+    port: u16,
+    frame: Frame,
+}
+
+/// Switches and links in virtual time. See the [module](self).
+#[derive(Debug)]
+pub struct Trial {
+    now: Instant,
+    nodes: Vec<Node>,
+    cables: Vec<Cable>,
+    raised: Vec<bool>,
+    flight: VecDeque<Flight>,
+}
+
+impl Trial {
+    /// Switches that have just begun, and links that are dark.
+    pub fn new(configs: Vec<FabricSwitchConfig>, cables: Vec<Cable>) -> Trial {
+        let node = |config: FabricSwitchConfig| Node {
+            bundles: config.isls.iter().map(|isl| isl.bundle).collect(),
+            fib: Fib::new(config.domain.preferred.unwrap_or(0), config.services.ports, IslChoice::DevicePair),
+            machine: FabricSwitch::new(Instant::ZERO, config),
+        };
+        let mut trial = Trial {
+            now: Instant::ZERO,
+            nodes: configs.into_iter().map(node).collect(),
+            raised: vec![false; cables.len()],
+            cables,
+            flight: VecDeque::new(),
+        };
+        for node in 0..trial.nodes.len() {
+            trial.drain(node);
+        }
+        trial
+    }
+
+    /// A link has light from now on.
+    pub fn raise(&mut self, cable: usize) {
+        if std::mem::replace(&mut self.raised[cable], true) {
+            return;
+        }
+        for (node, port) in self.cables[cable].ends {
+            self.input(node, Input::PortUp { port, kind: PortKind::E });
+        }
+    }
+
+    /// Time passes until all have agreed or isolated their links, or never will.
+    pub fn settle(&mut self) {
+        let end = self.now + PATIENCE;
+        while self.now < end {
+            let until = self.now + QUIET;
+            let was_open = self.is_open();
+            self.run(until);
+            if !was_open && !self.is_open() {
+                return;
+            }
+        }
+    }
+
+    /// A switch.
+    pub fn switch(&self, node: usize) -> &FabricSwitch {
+        &self.nodes[node].machine
+    }
+
+    /// Why a link carries no traffic, and at which of its ends (0 or 1) the reason was found; nothing if it carries some.
+    pub fn isolation(&self, cable: usize) -> Option<(usize, Isolation)> {
+        let state = |(node, port): (usize, u16)| {
+            self.nodes[node].machine.isls().find(|isl| isl.members.contains(&port)).map(|isl| isl.state)
+        };
+        let states = self.cables[cable].ends.map(state);
+        if states.iter().all(|state| *state == Some(IslState::Up)) {
+            return None;
+        }
+        let reasons = states.into_iter().enumerate().filter_map(|(end, state)| match state {
+            Some(IslState::Isolated(reason)) => Some((end, reason)),
+            _ => None,
+        });
+        // Who was only told knows less.
+        Some(reasons.min_by_key(|(_, reason)| *reason == Isolation::OtherSide).unwrap_or((0, Isolation::OtherSide)))
+    }
+
+    /// For each switch the first one of its fabric: of those that links carrying traffic join.
+    pub fn fabrics(&self) -> Vec<usize> {
+        let mut fabric: Vec<usize> = (0..self.nodes.len()).collect();
+        let joined: Vec<Cable> =
+            (0..self.cables.len()).filter(|n| self.isolation(*n).is_none()).map(|n| self.cables[n]).collect();
+        for Cable { ends: [(a, _), (b, _)] } in joined {
+            let (first, other) = (fabric[a].min(fabric[b]), fabric[a].max(fabric[b]));
+            fabric.iter_mut().filter(|of| **of == other).for_each(|of| *of = first);
+        }
+        fabric
+    }
+
+    /// Somebody waits for an answer, or a link is neither part of the fabric nor isolated.
+    fn is_open(&self) -> bool {
+        self.nodes.iter().any(|node| {
+            node.machine.open_requests() > 0 || node.machine.isls().any(|isl| isl.state == IslState::Initialising)
+        })
+    }
+
+    fn run(&mut self, end: Instant) {
+        loop {
+            let arrival = self.flight.front().map(|flight| flight.at);
+            let timers = self.nodes.iter().enumerate();
+            let timer = timers.filter_map(|(n, node)| Some((node.machine.poll_timeout()?, n))).min();
+            let next = [arrival, timer.map(|(at, _)| at)].into_iter().flatten().min();
+            let Some(at) = next.filter(|at| *at <= end) else { break };
+            self.now = self.now.max(at);
+            if arrival == Some(at) {
+                if let Some(flight) = self.flight.pop_front() {
+                    self.arrive(flight);
+                }
+            } else if let Some((_, node)) = timer {
+                self.input(node, Input::Timeout);
+            }
+        }
+        self.now = end;
+    }
+
+    fn input(&mut self, node: usize, input: Input) {
+        self.nodes[node].machine.handle(self.now, input);
+        self.drain(node);
+    }
+
+    fn drain(&mut self, node: usize) {
+        while let Some(output) = self.nodes[node].machine.poll_output() {
+            match output {
+                Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
+                Output::Send { port, frame } => self.leave(node, port, frame),
+                Output::Event(_) | Output::Persist { .. } => {}
+            }
+        }
+    }
+
+    fn leave(&mut self, node: usize, port: u16, frame: Frame) {
+        if let Some((node, port)) = self.other_end(node, port) {
+            self.flight.push_back(Flight { at: self.now + DELAY, node, port, frame });
+        }
+    }
+
+    /// What is at the other end of a port that has light.
+    fn other_end(&self, node: usize, port: u16) -> Option<(usize, u16)> {
+        let mut raised = self.cables.iter().zip(&self.raised).filter(|(_, raised)| **raised).map(|(cable, _)| cable);
+        let cable = raised.find(|cable| cable.ends.contains(&(node, port)))?;
+        Some(if cable.ends[0] == (node, port) { cable.ends[1] } else { cable.ends[0] })
+    }
+
+    fn arrive(&mut self, flight: Flight) {
+        let Flight { node, port, frame, .. } = flight;
+        let header = frame.header;
+        match self.nodes[node].fib.decide(port, header.s_id, header.d_id, header.ox_id) {
+            Decision::Local => self.input(node, Input::Frame { port, frame }),
+            Decision::Forward(Egress::Port(out)) => self.leave(node, out, frame),
+            Decision::Forward(Egress::Bundle(bundle)) => {
+                let bundles = (0..).zip(&self.nodes[node].bundles);
+                let mut members = bundles.filter(|(_, of)| **of == Some(bundle)).map(|(port, _)| port);
+                if let Some(out) = members.find(|port| self.other_end(node, *port).is_some()) {
+                    self.leave(node, out, frame);
+                }
+            }
+            Decision::Forward(Egress::Spray(_)) | Decision::Drop(_) => {}
+        }
+    }
+}

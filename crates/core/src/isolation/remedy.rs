@@ -1,0 +1,34 @@
+//! What to do about an isolated link: [`Isolation::remedy`].
+
+use super::Isolation;
+
+impl Isolation {
+    /// What an administrator can do about it, in one sentence without a full stop.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Isolation::ClassF | Isolation::ClassN | Isolation::LinkParameters(_) => {
+                "give the ports at both ends the same link parameters"
+            }
+            Isolation::Timers => "set the same `e_d_tov` and `r_a_tov` at all switches of both fabrics",
+            Isolation::FlowControl => "give both switches a common mode with `fabric = { flow_control = ... }`",
+            Isolation::Loopback => "link two different switches",
+            Isolation::DomainOverlap => {
+                "give every switch a `domain` of its own, or set `fabric = { reconfigure = true }` at both ends of the link"
+            }
+            Isolation::DomainUnavailable => "choose a `domain` that is free, or leave `insistent` out",
+            Isolation::EfpRejected | Isolation::InvalidReconfigure => {
+                "look at what the neighbour says about its fabric parameters"
+            }
+            Isolation::RcfDenied => "set `fabric = { reconfigure = true }` at both ends, or mend the domains by hand",
+            Isolation::NoPrincipal => "give at least one switch a `priority` below 255",
+            Isolation::ZoneMerge { .. } => {
+                "make what contradicts equal on both sides, or rename one of the two; both switches must know zoning"
+            }
+            Isolation::EscMismatch => "let both switches speak FSPF",
+            Isolation::TrunkMismatch => "give all links of the trunk the same switches, rate and length",
+            Isolation::VirtualFabricMismatch => "put both ports into the same virtual fabric",
+            Isolation::Authentication => "give both switches the secret of the other",
+            Isolation::OtherSide => "look at the other end of the link for the reason",
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Fabrics that did not become what the lab draws: isolated links, logins rejected, hosts without paths.
+
+use super::super::view::View;
+use super::list;
+use crate::world::{HostNode, NoteKind};
+use sanloom_api::results::measure::s_of_ps;
+use sanloom_api::results::{Finding, FindingKind, Results, Victim};
+use sanloom_core::config::Node;
+use sanloom_core::fabric_switch::IslState;
+use sanloom_core::isolation::Isolation;
+use sanloom_core::switch::LoginRejects;
+
+/// Links that are isolated at the end of the run, each with what its ends say.
+pub(super) fn isolated(view: &View<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for link in &view.world.lab.links {
+        let mut reasons: Vec<(String, Isolation)> = Vec::new();
+        for end in &link.ends {
+            let Node::Switch(switch) = end.node else { continue };
+            let mut isls = view.world.switches[usize::from(switch)].machine.isls();
+            let state = isls.find(|isl| isl.members.contains(&end.port)).map(|isl| isl.state);
+            if let Some(IslState::Isolated(reason)) = state {
+                reasons.push((view.names.port(end), reason));
+            }
+        }
+        // Who was only told knows less.
+        reasons.sort_by_key(|(_, reason)| *reason == Isolation::OtherSide);
+        let Some((port, reason)) = reasons.first() else { continue };
+        found.push(Finding {
+            kind: FindingKind::IsolatedLink,
+            title: format!("Link {} carries no traffic: {}", link.name, reason.name()),
+            detail: reasons.iter().map(|(port, reason)| format!("{port}: {reason}")).collect::<Vec<_>>().join("; "),
+            remedy: sentence(reason.remedy()),
+            culprit: Some(port.clone()),
+            victims: vec![Victim { name: link.name.clone(), ..Victim::default() }],
+            ..Finding::default()
+        });
+    }
+    found
+}
+
+/// Switches that rejected logins.
+pub(super) fn rejected(view: &View<'_>) -> Vec<Finding> {
+    let switches = view.world.switches.iter().zip(&view.world.lab.switches);
+    let counted = switches.map(|(node, config)| (node.counted().rejects, &config.name));
+    let finding = |(rejects, name): (LoginRejects, &String)| {
+        let reasons = [
+            (rejects.port_limit, "the port had as many as `logins_per_port` allows", "raise `logins_per_port`"),
+            (rejects.switch_limit, "the switch had as many as `logins_per_switch` allows", "raise `logins_per_switch`"),
+            (rejects.no_address, "no address was free", "use addressing = \"flat\", or more ports"),
+            (
+                rejects.name,
+                "the port name was in use",
+                "give every port a name of its own, or use duplicate_names = \"new-wins\"",
+            ),
+            (rejects.other, "something else was wrong with them", ""),
+        ];
+        let there: Vec<_> = reasons.iter().filter(|(count, ..)| *count > 0).collect();
+        let remedies: Vec<&str> =
+            there.iter().map(|(_, _, remedy)| *remedy).filter(|remedy| !remedy.is_empty()).collect();
+        Finding {
+            kind: FindingKind::LoginsRejected,
+            title: format!("{name} rejected {} fabric logins, repetitions included", rejects.total()),
+            detail: there.iter().map(|(count, why, _)| format!("{count} because {why}")).collect::<Vec<_>>().join("; "),
+            remedy: sentence(&remedies.join("; ")),
+            culprit: Some(name.clone()),
+            ..Finding::default()
+        }
+    };
+    counted.filter(|(rejects, _)| rejects.total() > 0).map(finding).collect()
+}
+
+/// Changes of the zones that did not happen.
+pub(super) fn unchanged(view: &View<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for note in &view.world.ledger.notes {
+        let NoteKind::ZonesChanged { switch, failure: Some(failure), .. } = &note.kind else { continue };
+        let name = view.names.node(Node::Switch(*switch)).to_owned();
+        found.push(Finding {
+            kind: FindingKind::ZonesUnchanged,
+            title: format!("A change of the zones at {name} did not happen"),
+            detail: failure.clone(),
+            remedy: "Nothing changed anywhere; mend what is in the way, and commit it again".to_owned(),
+            culprit: Some(name),
+            from_s: Some(s_of_ps(note.at_ps.saturating_sub(view.world.start_ps))),
+            ..Finding::default()
+        });
+    }
+    found
+}
+
+/// Hosts that have never had a path to storage that they are to use.
+pub(super) fn pathless(view: &View<'_>, results: &Results) -> Option<Finding> {
+    let hosts = view.world.hosts.iter().zip(&results.hosts);
+    let lacking = hosts.filter(|(node, host)| (node.busy() || host.io.ios_offered > 0) && lacks_path(node));
+    let names: Vec<String> = lacking.map(|(_, host)| host.name.clone()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        kind: FindingKind::NoPath,
+        title: match &names[..] {
+            [one] => format!("{one} never had a path to storage that it is to use"),
+            _ => format!("{} hosts never had a path to storage that they are to use", names.len()),
+        },
+        detail: list(&names),
+        remedy: "Look for isolated links, rejected logins, and zones that keep them apart (`sanloom zone explain`)"
+            .to_owned(),
+        victims: names.into_iter().map(|name| Victim { name, ..Victim::default() }).collect(),
+        ..Finding::default()
+    })
+}
+
+/// The host has never had a path to any storage that it is to use.
+pub(super) fn is_pathless(host: &HostNode) -> bool {
+    let systems = host.paths.systems();
+    !systems.is_empty() && systems.iter().all(|system| system.paths().iter().all(|path| !path.was_up))
+}
+
+fn lacks_path(host: &HostNode) -> bool {
+    host.paths.systems().iter().any(|system| system.paths().iter().all(|path| !path.was_up))
+}
+
+/// With a capital letter.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

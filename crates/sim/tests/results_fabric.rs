@@ -1,0 +1,72 @@
+//! Fabrics that did not become what their labs draw say so: isolated links, rejected logins, hosts without paths.
+
+mod labs;
+
+use labs::{lab, run};
+use sanloom_api::results::{EventKind, Finding, FindingKind, Results};
+
+fn find(results: &Results, kind: FindingKind) -> Option<&Finding> {
+    results.findings.iter().find(|finding| finding.kind == kind)
+}
+
+/// A host at one switch and its storage at the other; `keys` are lines of the second switch.
+fn two_switches(keys: &str) -> String {
+    format!(
+        "[run]\nduration = \"300ms\"\n[switch.a]\n[switch.b]\n{keys}\n[host.h]\n[storage.d]\n\
+         [[link]]\nfrom = \"h\"\nto = \"a\"\n[[link]]\nfrom = \"d\"\nto = \"b\"\n\
+         [[isl]]\nname = \"bridge\"\nfrom = \"a\"\nto = \"b\"\n\
+         [workload.w]\nhosts = \"h\"\ntargets = \"d\"\narrivals = \"constant 100/s\"\n"
+    )
+}
+
+#[test]
+fn an_isolated_link_and_the_hosts_behind_it_are_findings() {
+    let results = run(&lab(&two_switches("fabric = { flow_control = \"vendor\" }")));
+    let isolated = find(&results, FindingKind::IsolatedLink).unwrap_or_else(|| panic!("{:?}", results.findings));
+    assert!(isolated.title.contains("bridge") && isolated.title.contains("flow-control"), "{isolated:?}");
+    assert!(isolated.detail.contains("no common flow control mode") && !isolated.remedy.is_empty(), "{isolated:?}");
+    let pathless = find(&results, FindingKind::NoPath).unwrap_or_else(|| panic!("{:?}", results.findings));
+    assert_eq!(pathless.victims.iter().map(|victim| victim.name.as_str()).collect::<Vec<_>>(), ["h"]);
+    // It is explained, and not a stall that nobody knows the cause of.
+    assert!(find(&results, FindingKind::Stall).is_none(), "{:?}", results.findings);
+    let event = results.events.iter().find(|event| event.kind == EventKind::Isolated);
+    assert_eq!(event.map(|event| event.at_s), Some(0.0), "{:?}", results.events);
+    assert!(results.switches.iter().any(|switch| switch.isolated_ports == 1));
+}
+
+#[test]
+fn a_fabric_that_joins_has_no_such_finding() {
+    let results = run(&lab(&two_switches("")));
+    for kind in [FindingKind::IsolatedLink, FindingKind::LoginsRejected, FindingKind::NoPath] {
+        assert!(find(&results, kind).is_none(), "{:?}", results.findings);
+    }
+    assert!(results.switches.iter().all(|switch| switch.logins_rejected.is_empty()));
+}
+
+#[test]
+fn rejected_logins_are_counted_by_reason() {
+    let machines = |more: &str, keys: &str| {
+        let text = format!(
+            "[run]\nduration = \"200ms\"\n[switch.sw]\n{keys}\n[host.hypervisor]\n[host.\"vm{{1..5}}\"]\non = \"hypervisor\"\n\
+             {more}\n[storage.d]\n[[link]]\nfrom = \"hypervisor\"\nto = \"sw\"\n[[link]]\nfrom = \"d\"\nto = \"sw\"\n\
+             [workload.w]\nhosts = \"vm{{1..5}}\"\ntargets = \"d\"\narrivals = \"constant 100/s\"\n"
+        );
+        run(&lab(&text))
+    };
+    for (keys, reason, key) in [
+        ("logins_per_port = 3", "port_limit", "logins_per_port"),
+        ("logins_per_switch = 4", "switch_limit", "logins_per_switch"),
+    ] {
+        let results = machines("", keys);
+        let counts: Vec<&str> = results.switches[0].logins_rejected.keys().map(String::as_str).collect();
+        assert_eq!(counts, [reason], "{:?}", results.switches[0].logins_rejected);
+        assert!(results.switches[0].logins_rejected[reason] >= 3);
+        let finding = find(&results, FindingKind::LoginsRejected).unwrap_or_else(|| panic!("{:?}", results.findings));
+        assert_eq!(finding.culprit.as_deref(), Some("sw"));
+        assert!(finding.remedy.contains(key), "{finding:?}");
+        // Two or three of the machines are in, the others are named.
+        let pathless = find(&results, FindingKind::NoPath).unwrap_or_else(|| panic!("{:?}", results.findings));
+        let lacking = 5 - results.hosts.iter().filter(|host| host.io.ios_completed > 0).count();
+        assert_eq!(pathless.victims.len(), lacking);
+    }
+}
