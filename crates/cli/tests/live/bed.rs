@@ -50,6 +50,8 @@ fn root() -> PathBuf {
 pub struct Bed {
     pub folder: PathBuf,
     up: Option<Child>,
+    /// Other switches of the lab, in processes of their own.
+    others: Vec<Child>,
 }
 
 impl Bed {
@@ -59,15 +61,34 @@ impl Bed {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("lab.toml"), lab.replace("{folder}", &folder.display().to_string())).unwrap();
-        let mut bed = Bed { folder, up: None };
+        let mut bed = Bed { folder, up: None, others: Vec::new() };
         bed.start_again(captures);
+        bed
+    }
+
+    /// Starts each switch of a lab in a process of its own.
+    pub fn start_fabric(name: &str, lab: &str, switches: &[&str]) -> Bed {
+        let folder = std::env::temp_dir().join(format!("sanloom-live-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("lab.toml"), lab.replace("{folder}", &folder.display().to_string())).unwrap();
+        let mut bed = Bed { folder, up: None, others: Vec::new() };
+        for switch in switches {
+            bed.spawn(&[], Some(switch));
+            bed.others.extend(bed.up.take());
+        }
         bed
     }
 
     /// Starts the lab of the bed, after its end.
     pub fn start_again(&mut self, captures: &[&str]) {
+        self.spawn(captures, None);
+    }
+
+    fn spawn(&mut self, captures: &[&str], switch: Option<&str>) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
         command.arg("up").arg(self.folder.join("lab.toml")).args(["--ready-fd", "1"]);
+        command.args(switch.into_iter().flat_map(|name| ["--switch", name]));
         for link in captures {
             command.arg("--capture").arg(format!("{link}={}", self.capture(link).display()));
         }
@@ -89,6 +110,11 @@ impl Bed {
     /// What it has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// A table of a switch in a process of its own.
+    pub fn show_on(&self, table: &str, switch: &str) -> String {
+        self.command(&["show", table, "--live", "--switch", switch])
     }
 
     /// A table of the running lab.
@@ -132,7 +158,7 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        if let Some(mut up) = self.up.take() {
+        for mut up in self.up.take().into_iter().chain(self.others.drain(..)) {
             let _ = up.kill();
             let _ = up.wait();
         }

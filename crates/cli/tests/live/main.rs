@@ -2,6 +2,7 @@
 //! its captures read by tshark.
 
 mod bed;
+mod fabric;
 mod initiator;
 mod recovery;
 mod scsi_commands;
