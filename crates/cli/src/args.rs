@@ -1,7 +1,8 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
 use crate::commands::{
-    bench, capture, check, completions, fabric, port, reference, reproduce, show, sim, sweep, up, whatif, zone,
+    bench, capture, check, completions, fabric, fipvlan, initiator, port, reference, reproduce, show, sim, sweep, up,
+    whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -36,6 +37,10 @@ pub enum Command {
     Whatif(whatif::Args),
     /// Bring a lab to life: a Fibre Channel fabric over Ethernet, with storage, that real hosts log in to
     Up(up::Args),
+    /// Be a Fibre Channel host over Ethernet, and offer its disks to programs on an NBD socket
+    Initiator(Box<initiator::Args>),
+    /// Ask which VLANs carry FCoE
+    Fipvlan(fipvlan::Args),
     /// Disable or enable a port of a running lab
     Port(port::Args),
     /// Capture the Ethernet port of a link of a running lab

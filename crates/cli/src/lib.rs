@@ -17,10 +17,11 @@ pub mod run;
 use clap::Parser;
 use exit::Failure;
 use std::ffi::OsString;
+use std::path::Path;
 
 /// Runs a command line and returns its exit code, one of [`exit`].
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let outcome = match args::Cli::try_parse_from(arguments) {
+    let outcome = match args::Cli::try_parse_from(as_tool(arguments.into_iter().collect())) {
         Ok(cli) => {
             interrupt::listen();
             commands::run(&cli.command)
@@ -40,6 +41,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             failure.code
         }
     }
+}
+
+/// Commands that are programs of their own elsewhere; called by such a name, sanloom is that program.
+const TOOLS: [&str; 1] = ["fipvlan"];
+
+/// `fipvlan -a` is `sanloom fipvlan -a`.
+fn as_tool(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().and_then(|program| Path::new(program).file_name()).map(OsString::from);
+    if let Some(tool) = name.filter(|name| TOOLS.iter().any(|tool| *name == **tool)) {
+        arguments.insert(1, tool);
+    }
+    arguments
 }
 
 /// Help and version are answers, too, and the only ones that are no mistake.

@@ -3,7 +3,7 @@
 use sanloom_core::exchange::Accepted;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::fcp::initiator::{
-    AbortReason, Command, FcpInitiator, FcpInitiatorConfig, Input, MAX_EXCHANGES, Outcome, Output,
+    AbortReason, Command, FcpInitiator, FcpInitiatorConfig, Input, MAX_EXCHANGES, Manage, Outcome, Output,
 };
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::bls::{BaAcc, BaRjt, Bls};
@@ -344,4 +344,28 @@ fn exchange_numbers_go_round_before_one_is_used_again() {
     for _ in 0..3 {
         assert_eq!(numbers_of_a_round(&mut initiator, Instant::ZERO), expected, "one command at a time has one slot");
     }
+}
+
+#[test]
+fn a_task_management_function_is_done_when_the_target_says_so() {
+    let mut initiator = initiator(true);
+    let mut manage = |now| {
+        let function = sanloom_wire::fcp::task_management::LUN_RESET;
+        let said = say(
+            &mut initiator,
+            now,
+            Input::Manage(Manage { tag: 9, d_id: TARGET, lun: [0, 5, 0, 0, 0, 0, 0, 0], function }),
+        );
+        let [Output::Send(Frame { header, payload: Payload::Typed(Message::FcpCmnd(command)) })] = &said[..] else {
+            panic!("{said:?}");
+        };
+        assert_eq!((command.task_management, command.lun[1], command.flags, command.data_len), (function, 5, 0, 0));
+        header.ox_id
+    };
+    let (first, second) = (manage(Instant::ZERO), manage(Instant::ZERO));
+    let answer = |code| Message::FcpRsp(FcpRsp { response_code: Some(code), ..FcpRsp::GOOD });
+    let said = say(&mut initiator, Instant::ZERO, from_target(first, answer(0)));
+    assert!(matches!(outcomes(&said)[..], [(9, Outcome::Completed { status: status::GOOD, .. })]), "{said:?}");
+    let said = say(&mut initiator, Instant::ZERO, from_target(second, answer(5)));
+    assert_eq!(outcomes(&said), [(9, Outcome::Aborted(AbortReason::Refused(5)))]);
 }

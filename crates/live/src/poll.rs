@@ -5,7 +5,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// What a descriptor is waited for.
@@ -72,6 +72,14 @@ impl Poller {
         }
     }
 
+    /// Waits for nothing of this descriptor any more, not even for its end.
+    pub fn remove(&mut self, token: u64, descriptor: BorrowedFd<'_>) {
+        if self.known.remove(&token).is_some() {
+            // It may have been closed and opened again, and so be unknown to the kernel.
+            let _ = epoll::delete(&self.epoll, descriptor);
+        }
+    }
+
     /// The descriptor of a token was closed, and another one may have its number.
     pub fn forget(&mut self, token: u64) {
         self.known.remove(&token);
@@ -101,5 +109,12 @@ impl Poller {
             }
         }));
         Ok(&self.happened)
+    }
+}
+
+impl AsFd for Poller {
+    /// Readable when [`Poller::wait`] would return at once: a poller can wait for another one.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }

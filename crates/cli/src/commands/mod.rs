@@ -5,6 +5,8 @@ pub mod capture;
 pub mod check;
 pub mod completions;
 pub mod fabric;
+pub mod fipvlan;
+pub mod initiator;
 pub mod port;
 pub mod reference;
 pub mod reproduce;
@@ -30,6 +32,8 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::run(args),
         Command::Whatif(args) => whatif::run(args),
         Command::Up(args) => up::run(args),
+        Command::Initiator(args) => initiator::run(args),
+        Command::Fipvlan(args) => fipvlan::run(args),
         Command::Port(args) => port::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),

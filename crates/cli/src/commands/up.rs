@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.print_qemu {
         return output::print(&qemu(&lab));
     }
-    log_to_stderr(args)?;
+    log_to_stderr(&args.log, args.log_json)?;
     let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone() }).map_err(failure)?;
     for (link, file) in &args.capture {
         runtime.capture(link, file).map_err(failure)?;
@@ -82,18 +82,20 @@ fn failure(error: UpError) -> Failure {
     }
 }
 
-fn say_ready(number: i32) -> Result<(), Failure> {
+/// Writes `ready` to a descriptor of the parent's.
+pub(super) fn say_ready(number: i32) -> Result<(), Failure> {
     let descriptor: Result<OwnedFd, _> = sanloom_live::sys::interface::inherited(number);
     let said = descriptor.and_then(|descriptor| File::from(descriptor).write_all(b"ready\n"));
     said.map_err(|error| Failure::environment(format_args!("cannot write to descriptor {number}: {error}")))
 }
 
-fn log_to_stderr(args: &Args) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&args.log)
-        .map_err(|error| Failure::usage(format_args!("--log {}: {error}", args.log)))?;
+/// Events that pass `filter` go to standard error from now on.
+pub(super) fn log_to_stderr(filter: &str, json: bool) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter)
+        .map_err(|error| Failure::usage(format_args!("--log {filter}: {error}")))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     // Whoever called us before has set it up.
-    let _ = match args.log_json {
+    let _ = match json {
         true => builder.json().try_init(),
         false => builder.with_ansi(output::colours()).try_init(),
     };

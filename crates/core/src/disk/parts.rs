@@ -155,9 +155,10 @@ impl Disk {
     fn command_of(&self, part: &Part, fua: bool) -> ([u8; 16], Data) {
         let Part { tag, lba, blocks, .. } = *part;
         let block_bytes = self.properties.as_deref().map_or(1, |properties| properties.block_bytes);
-        let first = self.requests.get(&tag).map_or(lba, |open| open.request.lba);
         let bytes = blocks.saturating_mul(block_bytes);
-        let at = ((lba - first) * u64::from(block_bytes)) as u32;
+        // A flush behind a durable write has no place in the buffer.
+        let first = self.requests.get(&tag).map_or(lba, |open| open.request.lba);
+        let at = (lba.saturating_sub(first) * u64::from(block_bytes)) as u32;
         match part.what {
             What::Read => (cdb::read(lba, blocks), Data::Buffer { tag, at, bytes, write: false }),
             What::Write => (cdb::write(lba, blocks, fua), Data::Buffer { tag, at, bytes, write: true }),
@@ -268,6 +269,11 @@ impl Disk {
             (What::Unmap, Some(properties)) if unsupported => {
                 properties.provisioning.unmap = false;
                 self.waiting.push_front(part);
+            }
+            (What::Synchronize, Some(properties)) if unsupported => {
+                // Who knows no flush has no cache.
+                properties.write_cache = false;
+                self.end(part, Ok(None));
             }
             (What::Status, Some(_)) if unsupported => {
                 let run = Run { blocks: part.blocks, mapped: true, zero: false };

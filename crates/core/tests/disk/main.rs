@@ -1,5 +1,6 @@
 //! A SCSI disk as its initiator sees it, against a target that plays what a test has written down.
 
+mod device;
 mod probing;
 mod recovery;
 mod requests;

@@ -59,19 +59,30 @@ fn durable_means_a_flag_a_flush_or_nothing() {
     for (write_cache, dpofua, write, flag, flush) in cases {
         let mut bed = Bed::ready(Target { write_cache, dpofua, ..Target::new() });
         bed.buffers.insert(1, vec![0; BLOCK]);
-        bed.submit(1, Op::Write, 0, 1, true);
+        bed.submit(1, Op::Write, 100, 1, true);
         assert_eq!((bed.operations(), bed.sent[0][1] & 8 != 0), (write, flag));
         bed.sent.clear();
         bed.submit(2, Op::Flush, 0, 0, false);
         assert_eq!(bed.operations(), flush);
         // What cannot carry the flag is followed by a flush.
         bed.sent.clear();
-        bed.submit(3, Op::WriteZeroes { unmap: false }, 0, 1, true);
+        bed.submit(3, Op::WriteZeroes { unmap: false }, 200, 1, true);
         let expected =
             if write_cache { vec![op::WRITE_SAME_16, op::SYNCHRONIZE_CACHE_10] } else { vec![op::WRITE_SAME_16] };
         assert_eq!(bed.operations(), expected);
         assert!(bed.done.values().all(Result::is_ok));
     }
+}
+
+#[test]
+fn a_disk_that_knows_no_flush_needs_none() {
+    let mut bed = Bed::ready(Target { write_cache: true, dpofua: false, synchronize: false, ..Target::new() });
+    bed.buffers.insert(1, vec![0; BLOCK]);
+    bed.submit(1, Op::Write, 100, 1, true);
+    assert_eq!(bed.operations(), [op::WRITE_10, op::SYNCHRONIZE_CACHE_10]);
+    bed.submit(2, Op::Flush, 0, 0, false);
+    assert_eq!(bed.sent.len(), 2, "asked once");
+    assert!(bed.done.values().all(Result::is_ok));
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub struct Target {
     pub dpofua: bool,
     pub long_capacity: bool,
     pub write_same: bool,
+    pub synchronize: bool,
     pub provisioned: bool,
     /// Ends to play for the next commands, whatever they are.
     pub script: VecDeque<End>,
@@ -65,6 +66,7 @@ impl Target {
             dpofua: true,
             long_capacity: true,
             write_same: true,
+            synchronize: true,
             provisioned: true,
             script: VecDeque::new(),
         }
@@ -131,25 +133,25 @@ impl Target {
                 range.copy_from_slice(&data);
                 good(vec![], data.len())
             }
-            Cdb::Other(_) if cdb[0] == operation::MODE_SENSE_6 => {
+            _ if cdb[0] == operation::MODE_SENSE_6 => {
                 let specific = if self.dpofua { 0x10 } else { 0 };
                 let page = [0x08, 0x12, if self.write_cache { 4 } else { 0 }];
                 answer([&[23, 0, specific, 0][..], &page, &[0; 17]].concat())
             }
-            Cdb::Other(_) if cdb[0] == operation::SYNCHRONIZE_CACHE_10 => good(vec![], 0),
-            Cdb::Other(_) if cdb[0] == operation::WRITE_SAME_16 && self.write_same => {
+            _ if cdb[0] == operation::SYNCHRONIZE_CACHE_10 && self.synchronize => good(vec![], 0),
+            _ if cdb[0] == operation::WRITE_SAME_16 && self.write_same => {
                 assert_eq!(command.data, Data::Zeroes { bytes: BLOCK as u32 });
                 self.range(long_lba, long_len).unwrap().fill(0);
                 good(vec![], BLOCK)
             }
-            Cdb::Other(_) if cdb[0] == operation::UNMAP && self.provisioned => {
+            _ if cdb[0] == operation::UNMAP && self.provisioned => {
                 let Data::Out(list) = &command.data else { panic!("{command:?}") };
                 let lba = u64::from_be_bytes(list[8..16].try_into().unwrap()) as usize;
                 let blocks = u32::from_be_bytes(list[16..20].try_into().unwrap()) as usize;
                 self.range(lba, blocks).unwrap().fill(0);
                 good(vec![], list.len())
             }
-            Cdb::Other(_) if cdb[..2] == [0x9e, 0x12] && self.provisioned => {
+            _ if cdb[..2] == [0x9e, 0x12] && self.provisioned => {
                 let mut data = vec![0; 8];
                 let mut lba = long_lba;
                 let blocks: Vec<bool> =

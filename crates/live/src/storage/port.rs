@@ -5,10 +5,10 @@ use sanloom_core::exchange::{Accepted, DataFrame, SeqTx};
 use sanloom_core::fcp::target::FcpTarget;
 use sanloom_core::nport::NPort;
 use sanloom_core::scsi::IoTag;
-use sanloom_wire::fcp::FcpRsp;
 use sanloom_wire::message::ReplyTo;
 use sanloom_wire::{FCtl, FcId, Frame, Header, Message, Payload};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// A free buffer that is larger gives its memory back.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
@@ -18,8 +18,9 @@ const KEPT_BUFFER_BYTES: usize = 1 << 20;
 pub enum Outgoing {
     /// A message that fits into a frame.
     Message(Frame),
-    /// Data of a buffer, cut into frames one by one.
-    Data(SeqTx),
+    /// Data of a buffer, cut into frames one by one: of the exchange's own, or of one that it had. Another exchange has the
+    /// RX_ID as soon as the response stands behind the data.
+    Data(SeqTx, Option<Arc<Vec<u8>>>),
 }
 
 /// The next frame that leaves.
@@ -54,6 +55,10 @@ pub struct StoragePort {
     out: VecDeque<Outgoing>,
     /// Data of each exchange, by RX_ID.
     buffers: Vec<Vec<u8>>,
+    /// Exchanges whose data are to leave from their own buffer, by RX_ID.
+    sending: BTreeSet<u16>,
+    /// The buffer of the frame that leaves, where no exchange has it any more.
+    leaving: Option<Arc<Vec<u8>>>,
     /// What requests of ours are about, by OX_ID: their answers do not say it.
     asked: BTreeMap<u16, ReplyTo>,
 }
@@ -72,12 +77,17 @@ impl StoragePort {
             unexpected: 0,
             out: VecDeque::new(),
             buffers: Vec::new(),
+            sending: BTreeSet::new(),
+            leaving: None,
             asked: BTreeMap::new(),
         }
     }
 
-    /// Puts a message at the end of what leaves.
+    /// Puts a message at the end of what leaves. A response ends its exchange, and the buffer of it is free.
     pub fn push_message(&mut self, frame: Frame) {
+        if matches!(&frame.payload, Payload::Typed(Message::FcpRsp(_))) {
+            self.end(frame.header.rx_id);
+        }
         if let Payload::Typed(message) = &frame.payload
             && let Some(key) = message.reply_key()
         {
@@ -88,7 +98,8 @@ impl StoragePort {
 
     /// Puts data of an exchange at the end of what leaves.
     pub fn push_data(&mut self, sequence: SeqTx) {
-        self.out.push_back(Outgoing::Data(sequence));
+        self.sending.insert(sequence.rx_id);
+        self.out.push_back(Outgoing::Data(sequence, None));
     }
 
     /// Something is to leave.
@@ -96,44 +107,55 @@ impl StoragePort {
         !self.out.is_empty()
     }
 
-    /// The next frame that leaves. A response ends its exchange, and the buffer of it is free.
+    /// The next frame that leaves.
     pub fn next_leaving(&mut self) -> Option<Leaving<'_>> {
         loop {
-            match self.out.front_mut()? {
-                Outgoing::Message(_) => {
-                    let Some(Outgoing::Message(frame)) = self.out.pop_front() else { return None };
-                    let is_response = matches!(&frame.payload, Payload::Typed(Message::FcpRsp(FcpRsp { .. })));
-                    if is_response {
-                        self.free(frame.header.rx_id);
-                    }
-                    return Some(Leaving::Message(frame));
-                }
-                Outgoing::Data(sequence) => {
-                    let next = sequence.next_frame().map(|frame| (sequence.header(&frame), frame));
-                    let Some((header, DataFrame { offset, len, last, .. })) = next else {
-                        self.out.pop_front();
-                        continue;
-                    };
-                    if last {
-                        self.out.pop_front();
-                    }
-                    let (from, to) = (offset as usize, offset as usize + usize::from(len));
-                    let buffer = self.buffers.get(usize::from(header.rx_id));
-                    return Some(Leaving::Data(
-                        header,
-                        buffer.and_then(|buffer| buffer.get(from..to)).unwrap_or_default(),
-                    ));
+            let Outgoing::Data(sequence, kept) = self.out.front_mut()? else {
+                let Some(Outgoing::Message(frame)) = self.out.pop_front() else { return None };
+                return Some(Leaving::Message(frame));
+            };
+            let Some(frame) = sequence.next_frame() else {
+                self.out.pop_front();
+                continue;
+            };
+            let (header, DataFrame { offset, len, last, .. }) = (sequence.header(&frame), frame);
+            self.leaving.clone_from(kept);
+            if last {
+                self.out.pop_front();
+            }
+            let (from, to) = (offset as usize, offset as usize + usize::from(len));
+            let own = self.buffers.get(usize::from(header.rx_id));
+            let buffer = self.leaving.as_deref().or(own);
+            return Some(Leaving::Data(header, buffer.and_then(|buffer| buffer.get(from..to)).unwrap_or_default()));
+        }
+    }
+
+    /// The exchange is over. Its data that have not left yet keep the buffer; otherwise it is free.
+    fn end(&mut self, rx_id: u16) {
+        if self.sending.remove(&rx_id) {
+            let buffer = Arc::new(std::mem::take(self.slot(rx_id)));
+            for outgoing in &mut self.out {
+                if let Outgoing::Data(sequence, kept @ None) = outgoing
+                    && sequence.rx_id == rx_id
+                {
+                    *kept = Some(buffer.clone());
                 }
             }
+            if let Ok(buffer) = Arc::try_unwrap(buffer) {
+                *self.slot(rx_id) = buffer;
+            }
         }
+        self.free(rx_id);
     }
 
     /// The exchange is given up: nothing of it leaves any more.
     pub fn forget(&mut self, rx_id: u16) {
-        self.out.retain(|outgoing| match outgoing {
-            Outgoing::Data(sequence) => sequence.rx_id != rx_id,
-            Outgoing::Message(_) => true,
-        });
+        if self.sending.remove(&rx_id) {
+            self.out.retain(|outgoing| match outgoing {
+                Outgoing::Data(sequence, None) => sequence.rx_id != rx_id,
+                Outgoing::Data(..) | Outgoing::Message(_) => true,
+            });
+        }
         self.free(rx_id);
     }
 

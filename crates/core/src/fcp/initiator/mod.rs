@@ -78,6 +78,19 @@ pub struct Command {
     pub frame_size_bytes: u16,
 }
 
+/// A task management function for a remote port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manage {
+    /// Comes back in [`Output::Done`].
+    pub tag: u64,
+    /// The target port.
+    pub d_id: FcId,
+    /// The eight LUN bytes of SAM.
+    pub lun: [u8; 8],
+    /// One of [`task_management`](sanloom_wire::fcp::task_management).
+    pub function: u8,
+}
+
 /// What happens to an initiator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
@@ -85,6 +98,8 @@ pub enum Input {
     LocalId(FcId),
     /// Start a command.
     Submit(Command),
+    /// Start a task management function. It ends as a command without data does: completed, if the target did it.
+    Manage(Manage),
     /// FCP_RSP, FCP_XFER_RDY, BA_ACC, BA_RJT, or the reply to an RRQ.
     Frame(Frame),
     /// What [`SeqRx::accept`] said, when it was `Complete` or `Gap`.
@@ -221,7 +236,12 @@ impl FcpInitiator {
         self.work += 1;
         match input {
             Input::LocalId(local_id) => self.set_local_id(now, local_id),
-            Input::Submit(command) => self.submit(now, &command),
+            Input::Submit(command) => self.submit(now, &command, 0),
+            Input::Manage(Manage { tag, d_id, lun, function }) => {
+                let (direction, frame_size_bytes) = (DataDirection::None, 0);
+                let command = Command { tag, d_id, lun, cdb: [0; 16], data_len: 0, direction, frame_size_bytes };
+                self.submit(now, &command, function);
+            }
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Data { ox_id, accepted } => self.on_data(now, ox_id, accepted),
             Input::RemoteDown { port_id } => self.end_all(now, Some(port_id)),
@@ -275,7 +295,7 @@ impl FcpInitiator {
         self.config.r_a_tov = self.config.r_a_tov.max(r_a_tov);
     }
 
-    fn submit(&mut self, now: Instant, command: &Command) {
+    fn submit(&mut self, now: Instant, command: &Command, task_management: u8) {
         self.counters.submitted += 1;
         if self.local_id == FcId::ZERO {
             return self.done(command.tag, u16::MAX, Outcome::PortGone);
@@ -294,7 +314,7 @@ impl FcpInitiator {
             lun: command.lun,
             crn: 0,
             attribute: 0,
-            task_management: 0,
+            task_management,
             flags,
             cdb: command.cdb,
             data_len: command.data_len,

@@ -1,0 +1,123 @@
+//! `sanloom fipvlan`, also as a program of that name: which VLANs of which ports carry FCoE (document 002, fipvlan).
+
+use super::initiator::PortName;
+use crate::exit::{self, Failure};
+use crate::output;
+use sanloom_live::initiator::{FoundVlan, discover_vlans};
+use sanloom_wire::ether::MacAddr;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Options of `fipvlan`.
+#[derive(clap::Args, Debug)]
+#[command(version, disable_version_flag = true)]
+pub struct Args {
+    /// Auto select Ethernet interfaces: every one that is up
+    #[arg(short, long)]
+    auto: bool,
+    /// Start an FCoE host on each VLAN that is found, with an NBD server in the folder of --nbd-folder
+    #[arg(short, long, requires = "nbd_folder")]
+    start: bool,
+    /// Where started hosts open the sockets of their NBD servers, as `eth2.152-fcoe.sock`
+    #[arg(long, value_name = "FOLDER")]
+    nbd_folder: Option<PathBuf>,
+    /// Ethernet address to ask with [default: the interface's own]
+    #[arg(long, value_name = "MAC")]
+    mac: Option<MacAddr>,
+    /// Display version information
+    #[arg(short, long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+    /// Network interfaces, or ports as `sanloom initiator --port` names them
+    #[arg(value_name = "INTERFACE", required_unless_present = "auto", value_parser = PortName::parse)]
+    interfaces: Vec<PortName>,
+}
+
+/// Asks, and prints the table.
+///
+/// # Errors
+/// When a port cannot be opened, or a host not be started.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut ports = args.interfaces.clone();
+    if args.auto {
+        ports.extend(ethernet_interfaces().into_iter().map(PortName::Interface));
+    }
+    let mut rows = Vec::new();
+    for name in &ports {
+        let mac = args.mac.or_else(|| name.mac());
+        let mac =
+            mac.ok_or_else(|| Failure::usage(format_args!("{name} has no Ethernet address; give one with --mac")))?;
+        let mut port = name.open().map_err(Failure::environment)?;
+        let found = discover_vlans(&mut port, mac)
+            .map_err(|error| Failure::environment(format_args!("cannot wait for {name}: {error}")))?;
+        rows.extend(found.into_iter().map(|found| (name, mac, found)));
+    }
+    if rows.is_empty() {
+        let message = "No Fibre Channel Forwarders Found".to_owned();
+        return Err(Failure { code: exit::PROTOCOL, message, coloured: None });
+    }
+    output::print(&table(&rows))?;
+    if let Some(folder) = args.nbd_folder.as_ref().filter(|_| args.start) {
+        for (name, mac, found) in rows {
+            start(name, mac, found.vlan, folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// The layout of document 002.
+fn table(rows: &[(&PortName, MacAddr, FoundVlan)]) -> String {
+    let mut text = String::from("Fibre Channel Forwarders Discovered\ninterface       | VLAN | FCF MAC          \n");
+    text += &"-".repeat(42);
+    text.push('\n');
+    for (name, _, FoundVlan { vlan, fcf }) in rows {
+        let _ = writeln!(text, "{:<15} | {vlan:<4} | {fcf}", name.to_string());
+    }
+    text
+}
+
+/// A host of its own, which lives on when we end.
+fn start(name: &PortName, mac: MacAddr, vlan: u16, folder: &std::path::Path) -> Result<(), Failure> {
+    let instance = format!("{name}.{vlan}-fcoe").replace(['/', ':', ','], "_");
+    let cannot = |error| Failure::environment(format_args!("cannot start {instance}: {error}"));
+    let vlan = if vlan == 0 { "none".to_owned() } else { vlan.to_string() };
+    let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+    command.args(["initiator", "--port", &name.to_string(), "--mac", &mac.to_string(), "--vlan", &vlan, "--nbd"]);
+    command.arg(folder.join(format!("{instance}.sock"))).stdin(Stdio::null()).stdout(Stdio::null());
+    let child = command.spawn().map_err(cannot)?;
+    output::print(&format!("Starting FCoE on interface {instance} (process {})\n", child.id()))
+}
+
+/// Names of the Ethernet interfaces that are up, without loopback and VLANs.
+fn ethernet_interfaces() -> Vec<String> {
+    const ETHERNET: &str = "1";
+    let folder = std::path::Path::new("/sys/class/net");
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let read = |name: &str, file: &str| std::fs::read_to_string(folder.join(name).join(file)).unwrap_or_default();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| read(name, "type").trim() == ETHERNET && read(name, "operstate").trim() == "up")
+        .filter(|name| !read(name, "uevent").contains("DEVTYPE=vlan"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_the_one_of_the_document() {
+        let eth2 = PortName::Interface("eth2".into());
+        let fcf = MacAddr([0x00, 0x0d, 0xec, 0x6d, 0x8f, 0x00]);
+        let text = table(&[(&eth2, MacAddr::ZERO, FoundVlan { vlan: 152, fcf })]);
+        assert_eq!(
+            text,
+            "Fibre Channel Forwarders Discovered\n\
+             interface       | VLAN | FCF MAC          \n\
+             ------------------------------------------\n\
+             eth2            | 152  | 00:0d:ec:6d:8f:00\n"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! SCSI commands of a host that are under way: [`Commands`].
+
+use sanloom_core::disk::{Data, End};
+use sanloom_core::fcp::DataDirection;
+use sanloom_core::fcp::initiator::{AbortReason, Command, Outcome};
+use sanloom_wire::FcId;
+use sanloom_wire::Wwpn;
+use sanloom_wire::lun::LunBytes;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Whose command it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Who {
+    Scan,
+    Disk,
+    /// LOGICAL UNIT RESET of a disk.
+    Reset,
+}
+
+/// A command.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) target: Wwpn,
+    pub(super) who: Who,
+    pub(super) lun: LunBytes,
+    /// Its number where it came from.
+    pub(super) id: u64,
+    cdb: [u8; 16],
+    pub(super) data: Data,
+    /// Its data, where they are not those of a request.
+    pub(super) own: Vec<u8>,
+    pub(super) sense: Box<[u8]>,
+    /// Where it was sent.
+    pub(super) d_id: FcId,
+    ox_id: Option<u16>,
+}
+
+impl Active {
+    pub(super) fn new(target: Wwpn, who: Who, lun: LunBytes, id: u64, cdb: [u8; 16], data: Data) -> Active {
+        let own = match &data {
+            Data::None | Data::Buffer { .. } => Vec::new(),
+            Data::In { max_bytes: bytes } | Data::Zeroes { bytes } => vec![0; *bytes as usize],
+            Data::Out(bytes) => bytes.to_vec(),
+        };
+        Active { target, who, lun, id, cdb, data, own, sense: Box::default(), d_id: FcId::ZERO, ox_id: None }
+    }
+
+    /// As FCP wants it.
+    pub(super) fn command(&self, tag: u64, frame_size_bytes: u16) -> Command {
+        let direction = match self.data {
+            Data::None => DataDirection::None,
+            Data::In { .. } | Data::Buffer { write: false, .. } => DataDirection::Read,
+            Data::Out(_) | Data::Zeroes { .. } | Data::Buffer { write: true, .. } => DataDirection::Write,
+        };
+        let data_len = self.data.bytes();
+        Command { tag, d_id: self.d_id, lun: self.lun, cdb: self.cdb, data_len, direction, frame_size_bytes }
+    }
+
+    /// What an outcome means to the SCSI layer. Sense and data are taken out.
+    pub(super) fn end(&mut self, outcome: Outcome) -> End {
+        match outcome {
+            Outcome::Completed { status, transferred, .. } => {
+                let is_in = matches!(self.data, Data::In { .. });
+                let mut data = if is_in { std::mem::take(&mut self.own) } else { Vec::new() };
+                data.truncate(transferred as usize);
+                End::Status { status, sense: std::mem::take(&mut self.sense), transferred, data: data.into() }
+            }
+            Outcome::Aborted(AbortReason::Timeout) => End::TimedOut { aborted: true },
+            Outcome::Aborted(AbortReason::Unanswered) => End::TimedOut { aborted: false },
+            Outcome::Aborted(
+                AbortReason::LostFrame | AbortReason::Protocol | AbortReason::Refused(_) | AbortReason::NoExchange,
+            ) => End::Transport,
+            Outcome::PortGone => End::PathGone,
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    by_tag: BTreeMap<u64, Active>,
+    by_exchange: BTreeMap<u16, u64>,
+    /// Those that wait for a free exchange.
+    pub(super) backlog: VecDeque<u64>,
+    next_tag: u64,
+}
+
+impl Commands {
+    pub(super) fn insert(&mut self, active: Active) -> u64 {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.by_tag.insert(tag, active);
+        tag
+    }
+
+    pub(super) fn get_mut(&mut self, tag: u64) -> Option<&mut Active> {
+        self.by_tag.get_mut(&tag)
+    }
+
+    pub(super) fn at_exchange(&self, ox_id: u16) -> Option<&Active> {
+        self.by_tag.get(self.by_exchange.get(&ox_id)?)
+    }
+
+    pub(super) fn of_exchange(&mut self, ox_id: u16) -> Option<&mut Active> {
+        self.by_tag.get_mut(self.by_exchange.get(&ox_id)?)
+    }
+
+    /// The command has this exchange.
+    pub(super) fn exchange_of(&mut self, tag: u64, ox_id: u16) {
+        if let Some(active) = self.by_tag.get_mut(&tag) {
+            active.ox_id = Some(ox_id);
+            self.by_exchange.insert(ox_id, tag);
+        }
+    }
+
+    pub(super) fn remove(&mut self, tag: u64) -> Option<Active> {
+        let active = self.by_tag.remove(&tag)?;
+        if let Some(ox_id) = active.ox_id {
+            self.by_exchange.remove(&ox_id);
+        }
+        Some(active)
+    }
+}

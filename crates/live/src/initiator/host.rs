@@ -1,0 +1,603 @@
+//! A Fibre Channel host without a network: login, discovery, FCP and its disks, whatever carries the frames.
+//!
+//! The roles of libfc are machines of `core`: local port, discovery and remote ports ([`NPort`]), exchanges and FCP
+//! ([`FcpInitiator`]), and above them the SCSI layer ([`Scan`], [`Disk`]). This carries what one says to the other, and data
+//! between frames and the buffers of requests.
+
+use super::commands::{Active, Commands, Who};
+use crate::sequence::Reassembly;
+use sanloom_core::disk::{
+    Data, Disk, DiskConfig, Done, End, Error, Input as DiskInput, Op, Output as DiskOutput, Properties, Reply, Request,
+    Scan, ScanInput, ScanOutput,
+};
+use sanloom_core::exchange::{Accepted, Route, SeqTx, route};
+use sanloom_core::fcp::initiator::{self as fcp, FcpInitiator, FcpInitiatorConfig, Outcome};
+use sanloom_core::nport::{self, NPort, NPortConfig, Remote};
+use sanloom_core::time::Instant;
+use sanloom_wire::fcp::task_management;
+use sanloom_wire::lun::LunBytes;
+use sanloom_wire::message::ReplyTo;
+use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwpn};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Exchanges at once.
+const MAX_EXCHANGES: u16 = 1_024;
+
+/// Something that is to leave, in order.
+#[derive(Debug)]
+enum Outgoing {
+    Message(Frame),
+    Data(SeqTx),
+}
+
+/// The next frame that leaves.
+#[derive(Debug)]
+pub enum Leaving<'b> {
+    /// A message, not yet cut.
+    Message(Frame),
+    /// A frame of data.
+    Data(Header, &'b [u8]),
+}
+
+/// What a host tells its owner.
+#[derive(Debug)]
+pub enum Event {
+    /// A disk has come, changed, or gone; see [`Host::disks`].
+    Disks,
+    /// A request of [`Host::submit`] ended; its buffer comes back.
+    Done {
+        /// The caller's own number.
+        tag: u64,
+        /// How.
+        result: Result<Done, Error>,
+        /// The buffer.
+        data: Vec<u8>,
+    },
+}
+
+/// A disk as the owner sees it.
+#[derive(Debug)]
+pub struct DiskView<'h> {
+    /// Its number in this host.
+    pub number: u64,
+    /// The target port that it is behind.
+    pub target: Wwpn,
+    /// Its logical unit number.
+    pub lun: LunBytes,
+    /// What it is, once it has said so.
+    pub properties: Option<&'h Properties>,
+    /// It can be used now.
+    pub ready: bool,
+}
+
+/// A target port that was seen.
+#[derive(Debug)]
+struct Target {
+    /// Nothing while there is no login.
+    remote: Option<Remote>,
+    scan: Scan,
+    units: BTreeMap<LunBytes, Unit>,
+}
+
+#[derive(Debug)]
+struct Unit {
+    disk: Disk,
+    number: u64,
+    /// It stood in the last list of the target.
+    listed: bool,
+}
+
+/// A request under way.
+#[derive(Debug)]
+struct Pending {
+    tag: u64,
+    data: Vec<u8>,
+}
+
+/// A host.
+#[derive(Debug)]
+pub struct Host {
+    /// Login and discovery.
+    pub login: NPort,
+    fcp: FcpInitiator,
+    disk_config: DiskConfig,
+    port_id: FcId,
+    reassembly: Reassembly,
+    /// What requests of ours are about, by OX_ID: their answers do not say it.
+    asked: BTreeMap<u16, ReplyTo>,
+    targets: BTreeMap<Wwpn, Target>,
+    /// Where a disk is, by its number.
+    places: Vec<(Wwpn, LunBytes)>,
+    commands: Commands,
+    requests: BTreeMap<u64, Pending>,
+    next_request: u64,
+    out: VecDeque<Outgoing>,
+    fcp_outputs: VecDeque<fcp::Output>,
+    touched: VecDeque<(Wwpn, Option<LunBytes>)>,
+    events: VecDeque<Event>,
+    /// A target answers nothing: all logins begin anew.
+    start_over: bool,
+    /// Frames that no machine took.
+    pub unexpected: u64,
+}
+
+impl Host {
+    /// A host without a link.
+    pub fn new(login: NPortConfig, fcp: FcpInitiatorConfig, disk_config: DiskConfig) -> Host {
+        let fcp = FcpInitiatorConfig { max_exchanges: fcp.max_exchanges.min(MAX_EXCHANGES), ..fcp };
+        Host {
+            login: NPort::new(login),
+            fcp: FcpInitiator::new(fcp),
+            disk_config,
+            port_id: FcId::ZERO,
+            reassembly: Reassembly::default(),
+            asked: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            places: Vec::new(),
+            commands: Commands::default(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            out: VecDeque::new(),
+            fcp_outputs: VecDeque::new(),
+            touched: VecDeque::new(),
+            events: VecDeque::new(),
+            start_over: false,
+            unexpected: 0,
+        }
+    }
+
+    /// Our address; zero without a login.
+    pub fn port_id(&self) -> FcId {
+        self.port_id
+    }
+
+    /// The link went up or down.
+    pub fn link(&mut self, now: Instant, up: bool) {
+        let input = if up { nport::Input::LinkUp } else { nport::Input::LinkDown };
+        self.login.handle(now, input);
+        self.settle(now);
+    }
+
+    /// Logs out everywhere.
+    pub fn log_out(&mut self, now: Instant) {
+        self.login.handle(now, nport::Input::LogOut);
+        self.settle(now);
+    }
+
+    /// Target ports with a login.
+    pub fn remotes(&self) -> impl Iterator<Item = &Remote> {
+        self.targets.values().filter_map(|target| target.remote.as_ref())
+    }
+
+    /// The disks that the targets list, ordered by target and LUN.
+    pub fn disks(&self) -> impl Iterator<Item = DiskView<'_>> {
+        self.targets.iter().flat_map(|(&target, entry)| {
+            entry.units.iter().filter(|(_, unit)| unit.listed).map(move |(&lun, Unit { disk, number, .. })| DiskView {
+                number: *number,
+                target,
+                lun,
+                properties: disk.properties(),
+                ready: disk.is_ready(),
+            })
+        })
+    }
+
+    /// What the owner is to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Does something with a disk. `data`: what a write brings, or room of the size of a read.
+    pub fn submit(&mut self, now: Instant, disk: u64, tag: u64, request: Request, data: Vec<u8>) {
+        let id = self.next_request;
+        self.next_request += 1;
+        self.requests.insert(id, Pending { tag, data });
+        if let Some((wwpn, lun)) = self.places.get(disk as usize).copied() {
+            self.tell_disk(now, wwpn, lun, DiskInput::Submit(Request { tag: id, ..request }));
+        }
+        self.settle(now);
+    }
+
+    /// A frame came in: header and data field, CRC right.
+    pub fn frame_in(&mut self, now: Instant, header: Header, field: &[u8]) {
+        if header.fc_type == FcType::FCP && header.r_ctl == RCtl::SOLICITED_DATA {
+            if let Some(accepted) = self.data_in(&header, field) {
+                self.fcp.handle(now, fcp::Input::Data { ox_id: header.ox_id, accepted });
+                self.settle(now);
+            }
+        } else if let Some(frame) = self.reassembly.accept(now, header, field) {
+            self.message_in(now, frame);
+        }
+    }
+
+    /// A whole message came in.
+    pub fn message_in(&mut self, now: Instant, frame: Frame) {
+        let frame = self.read(frame);
+        match route(&frame.header) {
+            Some(Route::NPort) => self.login.handle(now, nport::Input::Frame(frame)),
+            Some(Route::Initiator) => {
+                if let Payload::Typed(Message::FcpRsp(response)) = &frame.payload
+                    && let Some(active) = self.commands.of_exchange(frame.header.ox_id)
+                {
+                    active.sense = response.sense.clone().unwrap_or_default();
+                }
+                self.fcp.handle(now, fcp::Input::Frame(frame));
+            }
+            // We serve nobody.
+            Some(Route::Target) | None => self.unexpected += 1,
+        }
+        self.settle(now);
+    }
+
+    /// When to call [`timeout`](Self::timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let targets = self.targets.values().flat_map(|target| {
+            target.units.values().map(|unit| unit.disk.poll_timeout()).chain([target.scan.poll_timeout()])
+        });
+        [self.login.poll_timeout(), self.fcp.poll_timeout()].into_iter().chain(targets).flatten().min()
+    }
+
+    /// Time has passed.
+    pub fn timeout(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.login.poll_timeout()) {
+            self.login.handle(now, nport::Input::Timeout);
+        }
+        if due(self.fcp.poll_timeout()) {
+            self.fcp.handle(now, fcp::Input::Timeout);
+        }
+        for (&wwpn, target) in &mut self.targets {
+            if due(target.scan.poll_timeout()) {
+                target.scan.handle(now, ScanInput::Timeout);
+                self.touched.push_back((wwpn, None));
+            }
+            for (&lun, unit) in &mut target.units {
+                if due(unit.disk.poll_timeout()) {
+                    unit.disk.handle(now, DiskInput::Timeout);
+                    self.touched.push_back((wwpn, Some(lun)));
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Something is to leave.
+    pub fn has_output(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// The next frame that leaves.
+    pub fn next_leaving(&mut self) -> Option<Leaving<'_>> {
+        loop {
+            let Outgoing::Data(sequence) = self.out.front_mut()? else {
+                let Some(Outgoing::Message(frame)) = self.out.pop_front() else { return None };
+                return Some(Leaving::Message(frame));
+            };
+            let Some(frame) = sequence.next_frame() else {
+                self.out.pop_front();
+                continue;
+            };
+            let (header, ox_id) = (sequence.header(&frame), sequence.ox_id);
+            let (from, to) = (frame.offset as usize, frame.offset as usize + usize::from(frame.len));
+            if frame.last {
+                self.out.pop_front();
+            }
+            // Of a command that is over, nothing leaves: its buffer is elsewhere.
+            if self.data_out(ox_id, from, to).is_some() {
+                return Some(Leaving::Data(header, self.data_out(ox_id, from, to).unwrap_or_default()));
+            }
+        }
+    }
+
+    /// Write data of an exchange.
+    fn data_out(&self, ox_id: u16, from: usize, to: usize) -> Option<&[u8]> {
+        let active = self.commands.at_exchange(ox_id)?;
+        match active.data {
+            Data::Buffer { tag, at, .. } => self.requests.get(&tag)?.data.get(at as usize + from..at as usize + to),
+            _ => active.own.get(from..to),
+        }
+    }
+
+    /// A frame of read data: it goes to its place. Says what the sequence has come to, when it is complete or broken.
+    fn data_in(&mut self, header: &Header, field: &[u8]) -> Option<Accepted> {
+        let fill = if header.f_ctl.has(FCtl::END_SEQUENCE) { header.f_ctl.fill_bytes() } else { 0 };
+        let data = &field[..field.len().saturating_sub(fill)];
+        let ox_id = header.ox_id;
+        let ours = header.d_id == self.port_id;
+        let active = self.commands.of_exchange(ox_id).filter(|active| ours && active.d_id == header.s_id);
+        let (Some(active), Some(sequence)) = (active, self.fcp.data(ox_id)) else {
+            self.unexpected += 1;
+            return None;
+        };
+        // Frames come in order, so each begins where the one before ended; a peer that says otherwise is not believed.
+        let offset = sequence.received_bytes();
+        if header.f_ctl.has(FCtl::RELATIVE_OFFSET) && header.parameter != offset {
+            self.unexpected += 1;
+            return Some(Accepted::Gap);
+        }
+        let accepted = sequence.accept(header.seq_cnt, data.len() as u16);
+        if matches!(accepted, Accepted::More | Accepted::Complete) {
+            let from = offset as usize;
+            let room = match active.data {
+                Data::Buffer { tag, at, bytes, .. } => {
+                    let limit = at as usize + bytes as usize;
+                    self.requests.get_mut(&tag).and_then(|pending| pending.data.get_mut(at as usize..limit))
+                }
+                _ => Some(&mut active.own[..]),
+            };
+            match room.and_then(|room| room.get_mut(from..from + data.len())) {
+                Some(room) => room.copy_from_slice(data),
+                None => return Some(Accepted::Gap),
+            }
+        }
+        matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(accepted)
+    }
+
+    /// A message that came as bytes, read as far as it can be.
+    fn read(&mut self, frame: Frame) -> Frame {
+        let Payload::Bytes(bytes) = &frame.payload else { return frame };
+        let from_responder = frame.header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
+        let asked = if from_responder { self.asked.remove(&frame.header.ox_id) } else { None };
+        match Message::parse(&frame.header, bytes, asked) {
+            Ok(message) => Frame { header: frame.header, payload: Payload::Typed(message) },
+            Err(_) => frame,
+        }
+    }
+
+    fn push_message(&mut self, frame: Frame) {
+        if let Payload::Typed(message) = &frame.payload
+            && let Some(key) = message.reply_key()
+        {
+            self.asked.insert(frame.header.ox_id, key);
+        }
+        self.out.push_back(Outgoing::Message(frame));
+    }
+
+    /// Carries what the machines say, until all are silent.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            if let Some(output) = self.login.poll_output() {
+                self.login_output(now, output);
+            } else if let Some(output) = self.fcp_outputs.pop_front().or_else(|| self.fcp.poll_output()) {
+                self.fcp_output(now, output);
+            } else if let Some((wwpn, lun)) = self.touched.pop_front() {
+                match lun {
+                    Some(lun) => self.disk_outputs(now, wwpn, lun),
+                    None => self.scan_outputs(now, wwpn),
+                }
+            } else if std::mem::take(&mut self.start_over) {
+                self.login.handle(now, nport::Input::LinkDown);
+                self.login.handle(now, nport::Input::LinkUp);
+            } else if !self.start_backlog(now) {
+                return;
+            }
+        }
+    }
+
+    fn login_output(&mut self, now: Instant, output: nport::Output) {
+        match output {
+            nport::Output::Send(frame) => self.push_message(frame),
+            nport::Output::FabricUp { port_id } => {
+                tracing::info!(%port_id, "logged in to the fabric");
+                self.fcp.raise_timeouts(self.login.e_d_tov(), self.login.r_a_tov());
+                self.local_id(now, port_id);
+            }
+            nport::Output::FabricDown => {
+                tracing::info!("the fabric login is gone");
+                self.local_id(now, FcId::ZERO);
+            }
+            nport::Output::RemoteUp(remote) if remote.target => self.target_up(now, remote),
+            nport::Output::RemoteUp(_) => {}
+            nport::Output::RemoteDown { port_id, wwpn } => {
+                self.fcp.handle(now, fcp::Input::RemoteDown { port_id });
+                self.target_down(now, wwpn);
+            }
+        }
+    }
+
+    fn local_id(&mut self, now: Instant, port_id: FcId) {
+        self.port_id = port_id;
+        self.fcp.handle(now, fcp::Input::LocalId(port_id));
+    }
+
+    fn target_up(&mut self, now: Instant, remote: Remote) {
+        tracing::info!(target_port = %remote.wwpn, port_id = %remote.port_id, "logged in to a target");
+        let wwpn = remote.wwpn;
+        let new = || Target { remote: None, scan: Scan::new(), units: BTreeMap::new() };
+        let target = self.targets.entry(wwpn).or_insert_with(new);
+        target.remote = Some(remote);
+        target.scan.handle(now, ScanInput::PathUp);
+        self.touched.push_back((wwpn, None));
+        for (&lun, unit) in target.units.iter_mut().filter(|(_, unit)| unit.listed) {
+            unit.disk.handle(now, DiskInput::PathUp);
+            self.touched.push_back((wwpn, Some(lun)));
+        }
+    }
+
+    fn target_down(&mut self, now: Instant, wwpn: Wwpn) {
+        let Some(target) = self.targets.get_mut(&wwpn) else { return };
+        tracing::info!(target_port = %wwpn, "the login with a target is gone");
+        target.remote = None;
+        target.scan.handle(now, ScanInput::PathDown);
+        for (&lun, unit) in &mut target.units {
+            unit.disk.handle(now, DiskInput::PathDown);
+            self.touched.push_back((wwpn, Some(lun)));
+        }
+        self.events.push_back(Event::Disks);
+    }
+
+    fn scan_outputs(&mut self, now: Instant, wwpn: Wwpn) {
+        while let Some(output) = self.targets.get_mut(&wwpn).and_then(|target| target.scan.poll_output()) {
+            match output {
+                ScanOutput::Command(command) => {
+                    self.start(now, Active::new(wwpn, Who::Scan, [0; 8], command.id, command.cdb, command.data));
+                }
+                ScanOutput::Units(units) => self.units(now, wwpn, &units),
+            }
+        }
+    }
+
+    /// The target has listed its units.
+    fn units(&mut self, now: Instant, wwpn: Wwpn, listed: &[LunBytes]) {
+        let Some(target) = self.targets.get_mut(&wwpn) else { return };
+        let up = target.remote.is_some();
+        for (lun, unit) in &mut target.units {
+            let here = listed.contains(lun);
+            let input = if here { DiskInput::PathUp } else { DiskInput::PathDown };
+            if up && here != unit.listed {
+                unit.listed = here;
+                unit.disk.handle(now, input);
+                self.touched.push_back((wwpn, Some(*lun)));
+            }
+        }
+        for &lun in listed {
+            if target.units.contains_key(&lun) {
+                continue;
+            }
+            let mut unit =
+                Unit { disk: Disk::new(now, self.disk_config), number: self.places.len() as u64, listed: true };
+            unit.disk.handle(now, DiskInput::PathUp);
+            target.units.insert(lun, unit);
+            self.places.push((wwpn, lun));
+            self.touched.push_back((wwpn, Some(lun)));
+        }
+        self.events.push_back(Event::Disks);
+    }
+
+    fn tell_disk(&mut self, now: Instant, wwpn: Wwpn, lun: LunBytes, input: DiskInput) {
+        if let Some(unit) = self.targets.get_mut(&wwpn).and_then(|target| target.units.get_mut(&lun)) {
+            unit.disk.handle(now, input);
+            self.touched.push_back((wwpn, Some(lun)));
+        }
+    }
+
+    fn disk_outputs(&mut self, now: Instant, wwpn: Wwpn, lun: LunBytes) {
+        loop {
+            let unit = self.targets.get_mut(&wwpn).and_then(|target| target.units.get_mut(&lun));
+            let Some(output) = unit.and_then(|unit| unit.disk.poll_output()) else { return };
+            match output {
+                DiskOutput::Command(command) => {
+                    self.start(now, Active::new(wwpn, Who::Disk, lun, command.id, command.cdb, command.data));
+                }
+                DiskOutput::ResetUnit => {
+                    tracing::warn!(target_port = %wwpn, lun = lun_name(lun), "logical unit reset");
+                    self.start(now, Active::new(wwpn, Who::Reset, lun, 0, [0; 16], Data::None));
+                }
+                DiskOutput::DropPath => self.start_over = true,
+                DiskOutput::Ready(found) => {
+                    tracing::info!(target_port = %wwpn, lun = lun_name(lun), blocks = found.blocks, "disk ready");
+                    self.events.push_back(Event::Disks);
+                }
+                DiskOutput::Unusable(error) => {
+                    tracing::warn!(target_port = %wwpn, lun = lun_name(lun), %error, "disk unusable");
+                    self.events.push_back(Event::Disks);
+                }
+                DiskOutput::UnitsChanged => {
+                    if let Some(target) = self.targets.get_mut(&wwpn) {
+                        target.scan.handle(now, ScanInput::Rescan);
+                        self.touched.push_back((wwpn, None));
+                    }
+                }
+                DiskOutput::Done { tag, result } => {
+                    if let Some(Pending { tag, data }) = self.requests.remove(&tag) {
+                        self.events.push_back(Event::Done { tag, result, data });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands a command to FCP, now or when an exchange is free.
+    fn start(&mut self, now: Instant, active: Active) {
+        let tag = self.commands.insert(active);
+        if self.fcp.has_free_exchange() {
+            self.submit_command(now, tag);
+        } else {
+            self.commands.backlog.push_back(tag);
+        }
+    }
+
+    /// True if a command that had to wait was started.
+    fn start_backlog(&mut self, now: Instant) -> bool {
+        let next = if self.fcp.has_free_exchange() { self.commands.backlog.pop_front() } else { None };
+        let Some(tag) = next else { return false };
+        self.submit_command(now, tag);
+        true
+    }
+
+    fn submit_command(&mut self, now: Instant, tag: u64) {
+        let Some(active) = self.commands.get_mut(tag) else { return };
+        let remote = self.targets.get(&active.target).and_then(|target| target.remote);
+        let Some(remote) = remote else {
+            return self.command_ended(now, tag, End::PathGone);
+        };
+        active.d_id = remote.port_id;
+        let input = match active.who {
+            Who::Reset => fcp::Input::Manage(fcp::Manage {
+                tag,
+                d_id: remote.port_id,
+                lun: active.lun,
+                function: task_management::LUN_RESET,
+            }),
+            Who::Scan | Who::Disk => fcp::Input::Submit(active.command(tag, remote.receive_size_bytes)),
+        };
+        self.fcp.handle(now, input);
+        // The first thing that it says about the command names the exchange.
+        while let Some(output) = self.fcp.poll_output() {
+            if let fcp::Output::Send(frame) = &output
+                && matches!(frame.payload, Payload::Typed(Message::FcpCmnd(_)))
+            {
+                self.commands.exchange_of(tag, frame.header.ox_id);
+            }
+            self.fcp_outputs.push_back(output);
+        }
+    }
+
+    fn fcp_output(&mut self, now: Instant, output: fcp::Output) {
+        match output {
+            fcp::Output::Send(frame) => self.push_message(frame),
+            fcp::Output::Transmit(sequence) => self.out.push_back(Outgoing::Data(sequence)),
+            fcp::Output::Done { tag, ox_id, outcome } => {
+                if !matches!(outcome, Outcome::Completed { .. }) {
+                    let of_it = |outgoing: &Outgoing| matches!(outgoing, Outgoing::Data(data) if data.ox_id == ox_id);
+                    self.out.retain(|outgoing| !of_it(outgoing));
+                }
+                let end = match self.commands.get_mut(tag) {
+                    Some(active) => active.end(outcome),
+                    None => return,
+                };
+                self.command_ended(now, tag, end);
+            }
+        }
+    }
+
+    fn command_ended(&mut self, now: Instant, tag: u64, end: End) {
+        let Some(Active { target, who, lun, id, .. }) = self.commands.remove(tag) else { return };
+        match who {
+            Who::Scan => {
+                if let Some(entry) = self.targets.get_mut(&target) {
+                    entry.scan.handle(now, ScanInput::Reply(Reply { id, end }));
+                    self.touched.push_back((target, None));
+                }
+            }
+            Who::Disk => self.tell_disk(now, target, lun, DiskInput::Reply(Reply { id, end })),
+            Who::Reset => {
+                let success = matches!(end, End::Status { .. });
+                self.tell_disk(now, target, lun, DiskInput::ResetDone { success });
+            }
+        }
+    }
+}
+
+/// A request without a tag: [`Host::submit`] gives it one.
+pub fn request(op: Op, lba: u64, blocks: u32, fua: bool) -> Request {
+    Request { tag: 0, op, lba, blocks, fua }
+}
+
+/// The number that people use, or the eight bytes.
+pub fn lun_name(lun: LunBytes) -> String {
+    match sanloom_wire::lun::from_bytes(lun) {
+        Some(number) => number.to_string(),
+        None => format!("0x{:016x}", sanloom_wire::lun::to_u64(lun)),
+    }
+}

@@ -1,0 +1,251 @@
+//! Disks for programs: [`NbdServer`], the network block device protocol on a unix socket.
+//!
+//! The server waits on an epoll of its own, so that it is one descriptor for the loop around it. What clients ask comes out as
+//! [`Work`]; who does it, in any order, gives it back with [`NbdServer::done`].
+//!
+//! ```text
+//!   program ══ unix socket ══▶ Client (core::nbd::Connection, buffers) ──▶ Work ──▶ a disk
+//!                                 ◀── reply: head and the buffer, in one system call ──┘
+//! ```
+
+mod client;
+pub mod local;
+
+use crate::poll::{Interest, Poller};
+use crate::ports::{PortError, free_path};
+use client::Client;
+use sanloom_core::nbd::{Counters, Done, Export, Failure, Input, Io, Limits};
+use sanloom_core::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Clients at once; more wait until one leaves.
+const MAX_CLIENTS: usize = 64;
+/// The listener's token; clients have their own numbers.
+const LISTENER: u64 = u64::MAX;
+
+/// What a client wants of a disk.
+#[derive(Debug)]
+pub struct Work {
+    /// Which client; [`NbdServer::done`] wants it back.
+    pub client: u64,
+    /// [`Export::disk`] of the export that it has opened.
+    pub disk: u64,
+    /// What to do.
+    pub io: Io,
+    /// The data of a write; for a read, a buffer to be filled.
+    pub data: Vec<u8>,
+}
+
+/// A server on a unix socket, with all its clients.
+#[derive(Debug)]
+pub struct NbdServer {
+    path: PathBuf,
+    listener: UnixListener,
+    poller: Poller,
+    exports: Arc<[Export]>,
+    limits: Limits,
+    clients: BTreeMap<u64, Client>,
+    next_client: u64,
+    work: VecDeque<Work>,
+    /// What clients that have left had counted.
+    past: Counters,
+    accepting: bool,
+}
+
+impl NbdServer {
+    /// Listens at a path. A socket that nobody listens at any more makes way.
+    ///
+    /// # Errors
+    /// When the path is in use, or cannot be used.
+    pub fn listen(path: &Path, exports: Vec<Export>, limits: Limits) -> Result<NbdServer, PortError> {
+        let failed = |error| PortError::Socket { path: path.to_owned(), error };
+        free_path(path, |path| UnixStream::connect(path).map(drop))?;
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let mut poller = Poller::new().map_err(failed)?;
+        poller.set(LISTENER, Some(listener.as_fd()), Interest { read: true, write: false }).map_err(failed)?;
+        Ok(NbdServer {
+            path: path.to_owned(),
+            listener,
+            poller,
+            exports: exports.into(),
+            limits,
+            clients: BTreeMap::new(),
+            next_client: 0,
+            work: VecDeque::new(),
+            past: Counters::default(),
+            accepting: true,
+        })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What clients that come from now on are offered.
+    pub fn set_exports(&mut self, exports: Vec<Export>) {
+        self.exports = exports.into();
+    }
+
+    /// What is offered.
+    pub fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    /// Readable when [`turn`](Self::turn) has something to do.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+
+    /// Clients that are connected.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// What all clients have counted, those that have left too.
+    pub fn counters(&self) -> Counters {
+        self.clients.values().map(|client| *client.machine.counters()).fold(self.past, add)
+    }
+
+    /// When to call [`turn`](Self::turn) even if nothing happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.clients.values().filter_map(|client| client.machine.poll_timeout()).min()
+    }
+
+    /// Waits, at most this long, and serves whoever has something.
+    ///
+    /// # Errors
+    /// When the system does not let us wait.
+    pub fn turn(&mut self, now: Instant, wait: Duration) -> io::Result<()> {
+        let happened: Vec<_> = self.poller.wait(wait)?.to_vec();
+        for event in happened {
+            if event.token == LISTENER {
+                self.accept(now);
+            } else if let Some(client) = self.clients.get_mut(&event.token) {
+                if event.writable {
+                    client.blocked = false;
+                }
+                client.serve(now, &mut self.work);
+                self.settle(event.token);
+            }
+        }
+        let late = |client: &Client| client.machine.poll_timeout().is_some_and(|at| at <= now);
+        let due: Vec<u64> = self.clients.iter().filter(|(_, client)| late(client)).map(|(id, _)| *id).collect();
+        for id in due {
+            self.tell(now, id, Input::Timeout);
+        }
+        Ok(())
+    }
+
+    /// The next thing to do with a disk.
+    pub fn next_work(&mut self) -> Option<Work> {
+        self.work.pop_front()
+    }
+
+    /// Work was done; `data` is its buffer, filled by a read.
+    pub fn done(&mut self, now: Instant, client: u64, tag: u16, result: Result<Done, Failure>, data: Vec<u8>) {
+        let Some(served) = self.clients.get_mut(&client) else {
+            return;
+        };
+        served.done(now, tag, result, data, &mut self.work);
+        self.settle(client);
+    }
+
+    /// Nobody new is let in; clients are let go as soon as what they have asked is done.
+    pub fn shut_down(&mut self, now: Instant) {
+        self.accepting = false;
+        self.listen_again();
+        for id in self.clients.keys().copied().collect::<Vec<_>>() {
+            self.tell(now, id, Input::Shutdown);
+        }
+    }
+
+    fn tell(&mut self, now: Instant, id: u64, input: Input) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.tell(now, input, &mut self.work);
+            self.settle(id);
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        while self.clients.len() < MAX_CLIENTS {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        tracing::warn!(path = %self.path.display(), %error, "no client accepted");
+                    }
+                    break;
+                }
+            };
+            if let Err(error) = stream.set_nonblocking(true) {
+                tracing::warn!(path = %self.path.display(), %error, "no client accepted");
+                continue;
+            }
+            let id = self.next_client;
+            self.next_client += 1;
+            let mut client = Client::new(now, id, stream, self.exports.clone(), self.limits);
+            client.serve(now, &mut self.work);
+            self.clients.insert(id, client);
+            self.settle(id);
+        }
+        self.listen_again();
+    }
+
+    /// Waits for what a client can do next, or lets it go.
+    fn settle(&mut self, id: u64) {
+        let Some(client) = self.clients.get(&id) else {
+            return;
+        };
+        if !client.is_over() {
+            let interest = client.interest();
+            if interest == Interest::default() {
+                // Of a socket that is known the kernel would tell again and again that its peer is gone.
+                self.poller.remove(id, client.stream.as_fd());
+            } else if let Err(error) = self.poller.set(id, Some(client.stream.as_fd()), interest) {
+                tracing::warn!(client = id, %error, "cannot wait for a client");
+            }
+            return;
+        }
+        if let Some(client) = self.clients.remove(&id) {
+            tracing::debug!(path = %self.path.display(), client = id, reason = ?client.closing, "client left");
+            self.past = add(self.past, *client.machine.counters());
+            self.poller.forget(id);
+        }
+        self.listen_again();
+    }
+
+    fn listen_again(&mut self) {
+        let read = self.accepting && self.clients.len() < MAX_CLIENTS;
+        if let Err(error) = self.poller.set(LISTENER, Some(self.listener.as_fd()), Interest { read, write: false }) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot wait for clients");
+        }
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        // Another process would have to remove it otherwise.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn add(a: Counters, b: Counters) -> Counters {
+    Counters {
+        options: a.options + b.options,
+        refused_options: a.refused_options + b.refused_options,
+        requests: a.requests + b.requests,
+        refused_requests: a.refused_requests + b.refused_requests,
+        failed_requests: a.failed_requests + b.failed_requests,
+        protocol_errors: a.protocol_errors + b.protocol_errors,
+        stalls: a.stalls + b.stalls,
+    }
+}
