@@ -291,14 +291,14 @@ fn disjoint(network: &Network, hosts: &[u16], storage: &[u16]) -> u32 {
 }
 
 fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SinglePoint> {
-    let mut lost: BTreeMap<Part, BTreeSet<u16>> = BTreeMap::new();
+    let mut lost: BTreeMap<Part, Losers> = BTreeMap::new();
     let whole = Remains::of(network, None, None);
     let joined: Vec<(usize, usize)> =
         (classes.pairs.iter().copied()).filter(|&(h, s)| whole.joins(&classes.hosts[h], &classes.storage[s])).collect();
     let mut cut = |part: Part, remains: Remains| {
         for &(h, s) in &joined {
             if !remains.joins(&classes.hosts[h], &classes.storage[s]) {
-                lost.entry(part).or_default().extend(&classes.hosts[h].members);
+                lost.entry(part).or_default().classes.insert(h);
             }
         }
     };
@@ -314,8 +314,22 @@ fn single_points(lab: &Lab, network: &Network, classes: &Classes) -> Vec<SingleP
     }
     lonely_ports(network, classes, &whole, &joined, &mut lost);
     (lost.into_iter())
-        .map(|(part, hosts)| SinglePoint { part, name: part_name(lab, part), hosts: hosts.len() })
+        .map(|(part, losers)| SinglePoint { part, name: part_name(lab, part), hosts: losers.count(classes) })
         .collect()
+}
+
+/// The hosts that lose storage: whole classes, and single ones with their class.
+#[derive(Default)]
+struct Losers {
+    classes: BTreeSet<usize>,
+    hosts: BTreeSet<(usize, u16)>,
+}
+
+impl Losers {
+    fn count(&self, classes: &Classes) -> usize {
+        let whole: usize = self.classes.iter().map(|&h| classes.hosts[h].members.len()).sum();
+        whole + self.hosts.iter().filter(|(class, _)| !self.classes.contains(class)).count()
+    }
 }
 
 /// Adds HBAs and storage ports, with their links, that alone lead from one side of a pair to the other.
@@ -324,7 +338,7 @@ fn lonely_ports(
     classes: &Classes,
     whole: &Remains,
     joined: &[(usize, usize)],
-    lost: &mut BTreeMap<Part, BTreeSet<u16>>,
+    lost: &mut BTreeMap<Part, Losers>,
 ) {
     // The port of a class, and the hosts that depend on it.
     let mut hbas: BTreeSet<(usize, usize)> = BTreeSet::new();
@@ -349,16 +363,15 @@ fn lonely_ports(
         for &host in &classes.hosts[class].members {
             let at = network.hosts[usize::from(host)][port];
             for part in [Part::Hba(at.owner, at.port), Part::Link(at.link)] {
-                lost.entry(part).or_default().insert(host);
+                lost.entry(part).or_default().hosts.insert((class, host));
             }
         }
     }
     for ((class, port), hosts) in ports {
-        let hosts: BTreeSet<u16> = hosts.iter().flat_map(|&h| &classes.hosts[h].members).copied().collect();
         for &storage in &classes.storage[class].members {
             let at = network.storage[usize::from(storage)][port];
             for part in [Part::StoragePort(at.owner, at.port), Part::Link(at.link)] {
-                lost.entry(part).or_default().extend(&hosts);
+                lost.entry(part).or_default().classes.extend(&hosts);
             }
         }
     }
