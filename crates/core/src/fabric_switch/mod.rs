@@ -25,8 +25,8 @@ mod join;
 mod message;
 mod status;
 mod topology;
-mod waiting;
 mod trial;
+mod waiting;
 mod wiring;
 
 pub use config::{FabricSwitchConfig, IslConfig, switch_name};

@@ -14,7 +14,7 @@ use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
-use sanloom_core::config::{self, IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
+use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
 use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
@@ -86,7 +86,8 @@ impl World {
                 forgotten: Default::default(),
             })
             .collect();
-        world.hosts = (0..world.lab.hosts.len()).map(|host| world.host(host, &owners)).collect();
+        let hypervisors = world.lab.hosts.iter().filter_map(|host| Some(host.virtual_machine?.on)).collect();
+        world.hosts = (0..world.lab.hosts.len()).map(|host| world.host(host, &owners, &hypervisors)).collect();
         world.storage = (0..world.lab.storage.len()).map(|storage| world.storage_node(storage, &owners)).collect();
         world
     }
@@ -181,7 +182,7 @@ impl World {
         }
     }
 
-    fn host(&self, host: usize, owners: &[Owner]) -> HostNode {
+    fn host(&self, host: usize, owners: &[Owner], hypervisors: &BTreeSet<u16>) -> HostNode {
         let config = &self.lab.hosts[host];
         let of_host = |owner: &Owner| matches!(owner, Owner::Host { host: h, .. } if usize::from(*h) == host);
         let nports: Vec<u16> =
@@ -209,9 +210,8 @@ impl World {
         let systems: Vec<(u16, u16)> =
             used.iter().map(|&s| (s, self.lab.storage[usize::from(s)].ports.len() as u16)).collect();
         let digits = digits(self.lab.hosts.len());
-        let on = |other: &config::Host| other.virtual_machine.is_some_and(|vm| usize::from(vm.on) == host);
         let plan = HostPlan {
-            shares_hbas: config.virtual_machine.is_some() || self.lab.hosts.iter().any(on),
+            shares_hbas: config.virtual_machine.is_some() || hypervisors.contains(&(host as u16)),
             nports,
             streams,
             digits,
