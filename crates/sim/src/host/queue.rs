@@ -108,7 +108,7 @@ impl IoQueue {
     /// The command that leaves next, if one waits and `max_outstanding` allows it: look whether a path and its HBA can
     /// take it, then [`IoQueue::pop`] it. The answer stays the same until something is pushed, popped or ends.
     pub fn peek(&mut self) -> Option<(CommandId, Command)> {
-        if self.outstanding.level() >= u64::from(self.config.max_outstanding) {
+        if !self.has_room() {
             return None;
         }
         let pool = &self.pool;
@@ -176,8 +176,13 @@ impl IoQueue {
         outstanding
     }
 
-    /// A parked command goes on. It is outstanding again even if there are more of them than `max_outstanding` for a
-    /// while; new ones wait until there are fewer. `false`, and nothing happens, if it is not parked.
+    /// `max_outstanding` allows one more outstanding command.
+    pub fn has_room(&self) -> bool {
+        self.outstanding.level() < u64::from(self.config.max_outstanding)
+    }
+
+    /// A parked command goes on: it is outstanding again. `false`, and nothing happens, if it is not parked. Ask
+    /// [`IoQueue::has_room`] before.
     pub fn resume(&mut self, id: CommandId, now_ps: u64) -> bool {
         let parked = self.pool.stage(id) == Stage::Parked;
         if parked {

@@ -57,6 +57,7 @@ impl World {
     }
 
     fn send_waiting(&mut self, host: u16) {
+        self.send_returning(host);
         let now = self.net.now();
         loop {
             let node = &mut self.hosts[usize::from(host)];

@@ -12,7 +12,7 @@ use crate::workload::Stream;
 use sanloom_core::config;
 use sanloom_core::fcp::initiator::Outcome;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Marks the tag of a path's test command.
 pub(super) const PROBE: u64 = 1 << 63;
@@ -41,8 +41,10 @@ pub struct HostNode {
     cpu_per_io_ps: u64,
     retries: u8,
     commands: Vec<Sent>,
+    /// Parked commands that have a path again and go on when there is room among the outstanding ones.
+    returning: VecDeque<u32>,
     /// Completions that no interrupt has shown yet, by HBA.
-    unseen: Vec<std::collections::VecDeque<(u64, Outcome)>>,
+    unseen: Vec<VecDeque<(u64, Outcome)>>,
     agenda: BinaryHeap<Reverse<(u64, u64, Job)>>,
     next_job: u64,
     members: Vec<Member>,
@@ -188,6 +190,7 @@ impl HostNode {
             cpu_per_io_ps: config.cpu_per_io.0,
             retries: config.retries,
             commands: Vec::new(),
+            returning: VecDeque::new(),
             unseen: vec![Default::default(); hbas],
             agenda: BinaryHeap::new(),
             next_job: 0,

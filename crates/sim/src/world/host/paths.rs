@@ -33,6 +33,20 @@ impl World {
         }
     }
 
+    /// Parked commands that have a path again go on while the limit of outstanding ones allows it.
+    pub(super) fn send_returning(&mut self, host: u16) {
+        let now = self.net.now();
+        loop {
+            let node = &mut self.hosts[usize::from(host)];
+            if !node.queue.has_room() {
+                break;
+            }
+            let Some(command) = node.returning.pop_front() else { break };
+            node.queue.resume(CommandId(command), now);
+            self.try_again(host, command);
+        }
+    }
+
     pub(super) fn wait_for_path(&mut self, host: u16, command: u32) {
         let now = self.net.now();
         let node = &mut self.hosts[usize::from(host)];
@@ -85,8 +99,8 @@ impl World {
                 MultipathOutput::TakeBack(path) => self.take_back(host, system, path),
                 MultipathOutput::Probe(path) => self.probe(host, system, path),
                 MultipathOutput::Retry(command) => {
-                    self.hosts[usize::from(host)].queue.resume(CommandId(command), now);
-                    self.try_again(host, command);
+                    self.hosts[usize::from(host)].returning.push_back(command);
+                    self.send_returning(host);
                 }
                 MultipathOutput::Fail(command) => self.finish(host, command, false),
             }
