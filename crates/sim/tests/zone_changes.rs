@@ -95,6 +95,7 @@ fn fabrics_with_one_domain_are_isolated_or_reconfigured_as_their_labs_say() {
     assert!(joined.switches.iter().all(|switch| switch.isolated_ports == 0));
     assert!(joined.switches[0].domain != 5 && joined.switches[1].domain == 5, "{:?}", joined.switches);
     assert!(joined.hosts.iter().all(|host| host.io.ios_completed > 2_000), "{:?}", joined.totals);
+    assert_eq!(joined.totals.io.ios_failed, 0);
 }
 
 #[test]

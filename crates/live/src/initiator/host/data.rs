@@ -1,0 +1,74 @@
+//! Data between frames and the buffers of requests.
+
+use super::{Data, Host, Leaving, Outgoing};
+use sanloom_core::exchange::Accepted;
+use sanloom_wire::{FCtl, Header};
+
+impl Host {
+    /// The next frame that leaves.
+    pub fn next_leaving(&mut self) -> Option<Leaving<'_>> {
+        loop {
+            let Outgoing::Data(sequence) = self.out.front_mut()? else {
+                let Some(Outgoing::Message(frame)) = self.out.pop_front() else { return None };
+                return Some(Leaving::Message(frame));
+            };
+            let Some(frame) = sequence.next_frame() else {
+                self.out.pop_front();
+                continue;
+            };
+            let (header, ox_id) = (sequence.header(&frame), sequence.ox_id);
+            let (from, to) = (frame.offset as usize, frame.offset as usize + usize::from(frame.len));
+            if frame.last {
+                self.out.pop_front();
+            }
+            // Of a command that is over, nothing leaves: its buffer is elsewhere.
+            if self.data_out(ox_id, from, to).is_some() {
+                return Some(Leaving::Data(header, self.data_out(ox_id, from, to).unwrap_or_default()));
+            }
+        }
+    }
+
+    /// Write data of an exchange.
+    fn data_out(&self, ox_id: u16, from: usize, to: usize) -> Option<&[u8]> {
+        let active = self.commands.at_exchange(ox_id)?;
+        match active.data {
+            Data::Buffer { tag, at, .. } => self.requests.get(&tag)?.data.get(at as usize + from..at as usize + to),
+            _ => active.own.get(from..to),
+        }
+    }
+
+    /// A frame of read data: it goes to its place. Says what the sequence has come to, when it is complete or broken.
+    pub(super) fn data_in(&mut self, header: &Header, field: &[u8]) -> Option<Accepted> {
+        let fill = if header.f_ctl.has(FCtl::END_SEQUENCE) { header.f_ctl.fill_bytes() } else { 0 };
+        let data = &field[..field.len().saturating_sub(fill)];
+        let ox_id = header.ox_id;
+        let ours = header.d_id == self.port_id;
+        let active = self.commands.of_exchange(ox_id).filter(|active| ours && active.d_id == header.s_id);
+        let (Some(active), Some(sequence)) = (active, self.fcp.data(ox_id)) else {
+            self.unexpected += 1;
+            return None;
+        };
+        // Frames come in order, so each begins where the one before ended; a peer that says otherwise is not believed.
+        let offset = sequence.received_bytes();
+        if header.f_ctl.has(FCtl::RELATIVE_OFFSET) && header.parameter != offset {
+            self.unexpected += 1;
+            return Some(Accepted::Gap);
+        }
+        let accepted = sequence.accept(header.seq_cnt, data.len() as u16);
+        if matches!(accepted, Accepted::More | Accepted::Complete) {
+            let from = offset as usize;
+            let room = match active.data {
+                Data::Buffer { tag, at, bytes, .. } => {
+                    let limit = at as usize + bytes as usize;
+                    self.requests.get_mut(&tag).and_then(|pending| pending.data.get_mut(at as usize..limit))
+                }
+                _ => Some(&mut active.own[..]),
+            };
+            match room.and_then(|room| room.get_mut(from..from + data.len())) {
+                Some(room) => room.copy_from_slice(data),
+                None => return Some(Accepted::Gap),
+            }
+        }
+        matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(accepted)
+    }
+}
