@@ -87,7 +87,6 @@ impl World {
     }
 
     pub(super) fn drain_paths(&mut self, host: u16, system: u16) {
-        let now = self.net.now();
         while let Some(output) = self.hosts[usize::from(host)].paths.system(system).multipath.poll_output() {
             match output {
                 MultipathOutput::Changed { path, from, to } => {
