@@ -61,7 +61,7 @@ struct Flight {
     frame: Frame,
 }
 
-/// Switches and links in virtual time. See the [module](self).
+/// Switches and links in virtual time.
 #[derive(Debug)]
 pub struct Trial {
     now: Instant,
