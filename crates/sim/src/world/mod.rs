@@ -105,10 +105,8 @@ pub struct World {
     dma: FramePool,
     /// Data frames in flight, by N_Port; virtual ports use that of the HBA that carries them.
     windows: Vec<FrameWindow>,
-    /// Hosts that have a command for which no HBA has had room, and that somebody else on the HBA may make room for.
-    short_of_frames: VecDeque<u16>,
-    /// A command has ended that left room for them.
-    room_made: bool,
+    /// N_Ports on which a command has left room that somebody waits for.
+    room: Vec<u16>,
     /// Requests to the services of switches and how they were answered, if somebody wants to know.
     pub command_log: Option<CommandLog>,
     ended: VecDeque<(u16, u16, u64, Outcome)>,
@@ -129,7 +127,7 @@ impl World {
                 NetEvent::Local { switch, port, frame } => self.local(switch, port, frame),
                 NetEvent::Timer(timer) => self.timer(timer),
             }
-            if !self.ended.is_empty() || self.room_made {
+            if !self.ended.is_empty() || !self.room.is_empty() {
                 self.settle();
             }
             self.report_incidents();
@@ -156,8 +154,9 @@ impl World {
         }
     }
 
-    /// Brings all links up, but those that [`Lab::dark_links`] names, and lets every port log in and find its storage. It is over when no control frame has moved
-    /// for a while; a lab in which somebody tries in vain is given a limit.
+    /// Brings all links up, but those that [`Lab::dark_links`] names, and lets every port log in and find its storage. It is
+    /// over when no control frame has moved for a while and none is under way; a lab in which somebody tries in vain is given a
+    /// limit.
     pub fn log_in(&mut self) {
         let dark = self.lab.dark_links();
         for link in 0..self.lab.links.len() as u16 {
@@ -175,7 +174,8 @@ impl World {
             let before = self.control_frames;
             let until = self.net.now() + quiet_ps;
             self.run_until(until);
-            if (self.control_frames == before && !self.forming() && !self.logging_in()) || until >= limit_ps {
+            let is_quiet = self.control_frames == before && self.net.frames_under_way() == 0;
+            if (is_quiet && !self.forming() && !self.logging_in()) || until >= limit_ps {
                 break;
             }
         }

@@ -46,17 +46,13 @@ impl World {
         }
     }
 
-    /// Sends waiting requests while the limits allow it, if no others wait for the same HBAs.
+    /// Sends waiting requests while the limits allow it.
     pub(in crate::world) fn pump(&mut self, host: u16) {
-        if self.hosts[usize::from(host)].shares_hbas && !self.short_of_frames.is_empty() {
-            self.wait_for_frames(host);
-            self.room_made = true;
-        } else {
-            self.send_waiting(host);
-        }
+        self.send_waiting(host, None);
     }
 
-    fn send_waiting(&mut self, host: u16) {
+    /// The same; on an HBA that others wait for, only in its `turn`, and then one command.
+    fn send_waiting(&mut self, host: u16, mut turn: Option<u16>) {
         self.send_returning(host);
         let now = self.net.now();
         loop {
@@ -67,11 +63,15 @@ impl World {
             let entry = node.paths.system(system);
             let per_hba = entry.ports;
             let plane_of = |path: u16| nodes[usize::from(nports[usize::from(path / per_hba.max(1))])].plane;
-            let fits = |path: u16| windows[usize::from(plane_of(path))].fits(command.bytes);
+            let fits = |path: u16| {
+                let window = &windows[usize::from(plane_of(path))];
+                (turn == Some(plane_of(path)) || !window.is_awaited()) && window.fits(command.bytes)
+            };
             let path = match entry.multipath.choose(command.bytes, fits) {
                 Choice::Busy => {
-                    if node.shares_hbas {
-                        self.wait_for_frames(host);
+                    let planes = node.nports.iter().map(|&nport| self.nodes[usize::from(nport)].plane);
+                    for plane in planes.filter(|_| node.shares_hbas) {
+                        self.windows[usize::from(plane)].wait(host);
                     }
                     break;
                 }
@@ -100,6 +100,7 @@ impl World {
                 self.wait_for_path(host, id.0);
             } else {
                 self.windows[usize::from(plane)].take(command.bytes);
+                turn = turn.filter(|&turn| turn != plane);
                 self.prepare(host, id.0);
             }
         }
@@ -153,8 +154,8 @@ impl World {
     /// Handles commands that initiators have ended, until there are none.
     pub(in crate::world) fn settle(&mut self) {
         self.settle_ended();
-        while std::mem::take(&mut self.room_made) {
-            self.share_frames();
+        while let Some(plane) = self.room.pop() {
+            self.share_frames(plane);
             self.settle_ended();
         }
     }
@@ -177,21 +178,16 @@ impl World {
         }
     }
 
-    /// Somebody may have made room on an HBA: those who wait for it try, whoever got something last comes last.
-    fn share_frames(&mut self) {
-        let mut served = Vec::new();
-        for _ in 0..self.short_of_frames.len() {
-            let Some(host) = self.short_of_frames.pop_front() else { break };
-            let before = self.hosts[usize::from(host)].queue.waiting().level();
-            self.hosts[usize::from(host)].is_short_of_frames = false;
-            self.send_waiting(host);
-            let node = &self.hosts[usize::from(host)];
-            if node.is_short_of_frames && node.queue.waiting().level() < before {
-                self.short_of_frames.pop_back();
-                served.push(host);
+    /// There is room on an HBA: those who wait for it take turns.
+    fn share_frames(&mut self, plane: u16) {
+        while let Some(host) = self.windows[usize::from(plane)].next_waiting() {
+            let before = self.windows[usize::from(plane)].in_flight();
+            self.send_waiting(host, Some(plane));
+            let window = &mut self.windows[usize::from(plane)];
+            if window.in_flight() == before && window.keep_turn(host) {
+                break;
             }
         }
-        self.short_of_frames.extend(served);
     }
 
     pub(super) fn seen(&mut self, host: u16, hba: u16, seen: Seen) {
@@ -210,14 +206,6 @@ impl World {
             self.command_ended(host, tag, outcome);
         }
         self.pump(host);
-    }
-
-    /// The host gets its turn when those before it have had theirs.
-    fn wait_for_frames(&mut self, host: u16) {
-        let node = &mut self.hosts[usize::from(host)];
-        if !std::mem::replace(&mut node.is_short_of_frames, true) {
-            self.short_of_frames.push_back(host);
-        }
     }
 
     fn command_ended(&mut self, host: u16, tag: u64, outcome: Outcome) {
@@ -242,9 +230,8 @@ impl World {
                     entry.multipath.handle(now, MultipathInput::Done(sent.path));
                     self.drain_paths(host, sent.system);
                 }
+                self.give_back(sent.plane, sent.bytes);
                 let node = &mut self.hosts[usize::from(host)];
-                self.windows[usize::from(sent.plane)].give_back(sent.bytes);
-                self.room_made |= !self.short_of_frames.is_empty();
                 node.measured.command_latency.record_ps(now - sent.sent_ps);
                 self.finish(host, command, true);
             }
@@ -293,10 +280,19 @@ impl World {
             return;
         }
         let (system, path, bytes) = (sent.system, sent.path, sent.bytes);
-        self.windows[usize::from(sent.plane)].give_back(bytes);
-        self.room_made |= !self.short_of_frames.is_empty();
+        let plane = sent.plane;
         sent.path = u16::MAX;
         node.paths.system(system).multipath.release(path, bytes, End::NotDone);
+        self.give_back(plane, bytes);
+    }
+
+    /// The data of a command needs no room on its HBA any more.
+    fn give_back(&mut self, plane: u16, bytes: u32) {
+        let window = &mut self.windows[usize::from(plane)];
+        window.give_back(bytes);
+        if window.is_awaited() {
+            self.room.push(plane);
+        }
     }
 
     /// A command ends for good, well or badly, and its requests with it.

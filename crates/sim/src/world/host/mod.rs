@@ -52,8 +52,6 @@ pub struct HostNode {
     stopped: bool,
     /// Others have virtual ports on the same HBAs.
     shares_hbas: bool,
-    /// It is in [`World::short_of_frames`].
-    is_short_of_frames: bool,
     /// A virtual machine on its way to another hypervisor.
     pub(super) is_moving: bool,
 }
@@ -197,7 +195,6 @@ impl HostNode {
             members: Vec::new(),
             stopped: false,
             shares_hbas: plan.shares_hbas,
-            is_short_of_frames: false,
             is_moving: false,
         }
     }
