@@ -7,8 +7,9 @@ use sanloom_sim::random_lab::{first_unrest, generate};
 use sanloom_sim::world::World;
 use std::sync::Arc;
 
-/// Seeds in whose fabrics the first questions between name servers get lost.
-const FORMING: [u64; 4] = [1412, 2385, 3895, 4797];
+/// Seeds in whose fabrics the first questions between name servers get lost, and in the last five a host's last questions
+/// are still on the line when everything else has settled.
+const FORMING: [u64; 9] = [1412, 2385, 3895, 4797, 8810292, 8820622, 8832849, 8834059, 8850602];
 
 /// E_D_TOV that leaves a question to the name server time to wait until all switches know who asks.
 const LONG_ENOUGH: Picos = Picos::from_ms(40);
