@@ -138,8 +138,10 @@ impl StorageSystem {
                         self.touched.push(port);
                     }
                     scsi::Output::Persist { seq, unit, record } => {
-                        self.records.keep(unit, &record);
-                        self.device.persisted(seq);
+                        match self.records.keep(unit, &record) {
+                            Ok(()) => self.device.persisted(seq),
+                            Err(_) => self.device.not_persisted(seq),
+                        }
                     }
                 }
             }
