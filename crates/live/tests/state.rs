@@ -92,7 +92,7 @@ fn a_store_that_cannot_be_used_says_why() {
     fs::remove_file(&path).unwrap();
     drop(StateStore::open(&path).unwrap());
     let raw = rusqlite::Connection::open(&path).unwrap();
-    raw.execute("INSERT INTO zoning (switch, lab, committed) VALUES ('sw1', '{}', '[]')", []).unwrap();
+    raw.execute("INSERT INTO zoning (switch, lab, committed) VALUES ('sw1', '{}', '7')", []).unwrap();
     let damaged = StateStore::open(&path).unwrap().zones("sw1");
     assert!(matches!(&damaged, Err(StateError::Damaged { switch, .. }) if switch == "sw1"), "{damaged:?}");
     raw.pragma_update(None, "user_version", 7).unwrap();
@@ -107,10 +107,8 @@ fn changes_of_the_file_are_done_in_the_store_and_those_of_the_store_stay() {
     let create = |name: &str| ZoneEdit::CreateZone { name: name.to_owned(), zone: zone(&[7, 8]) };
     let enable = || ZoneEdit::Enable("day".to_owned());
     let file = edited(&before, vec![add("a", &[3]), create("of-file"), enable()]);
-    let kept = edited(
-        &before,
-        vec![add("b", &[4]), create("of-store"), ZoneEdit::SetDefault(ZoneDefault::Open), enable()],
-    );
+    let kept =
+        edited(&before, vec![add("b", &[4]), create("of-store"), ZoneEdit::SetDefault(ZoneDefault::Open), enable()]);
     let merged = merge(&before, &file, &kept);
     let expected = edited(
         &before,

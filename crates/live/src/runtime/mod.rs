@@ -33,7 +33,6 @@ use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
 use forward::Entering;
-use zones::ZoneChangeAsked;
 use sanloom_core::config::Lab;
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::time::{Instant, Span};
@@ -41,6 +40,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use zones::ZoneChangeAsked;
 
 /// Why a lab cannot be brought up.
 #[derive(Debug, thiserror::Error)]

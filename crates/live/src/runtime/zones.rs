@@ -77,7 +77,12 @@ impl Runtime {
                     Err(problems) => Err(sentences(&problems)),
                     Ok(outcome) => {
                         let change = ZoneChange::Commit(Box::new(transaction));
-                        return self.change_zones(number, change, &outcome, ZoneChangeAsked { answer, ends_transaction: true });
+                        return self.change_zones(
+                            number,
+                            change,
+                            &outcome,
+                            ZoneChangeAsked { answer, ends_transaction: true },
+                        );
                     }
                 },
             },
@@ -85,7 +90,12 @@ impl Runtime {
                 None => Err(format!("{} has no zone database to go back to", self.switches[number].name)),
                 Some(previous) => {
                     let change = ZoneChange::Replace(previous.clone());
-                    return self.change_zones(number, change, &previous, ZoneChangeAsked { answer, ends_transaction: false });
+                    return self.change_zones(
+                        number,
+                        change,
+                        &previous,
+                        ZoneChangeAsked { answer, ends_transaction: false },
+                    );
                 }
             },
         };
@@ -112,7 +122,8 @@ impl Runtime {
 
     fn change_zones(&mut self, switch: usize, change: ZoneChange, outcome: &ZoneDatabase, asked: ZoneChangeAsked) {
         if let Err(error) = self.state.prepare(&self.switches[switch].name, outcome) {
-            let _ = asked.answer.send(Answer::Failed { reason: format!("not committed, it could not be kept: {error}") });
+            let _ =
+                asked.answer.send(Answer::Failed { reason: format!("not committed, it could not be kept: {error}") });
             return;
         }
         let tag = self.next_zone_change;

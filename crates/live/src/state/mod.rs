@@ -145,8 +145,7 @@ impl StateStore {
             let database: Database = serde_json::from_str(text).map_err(|error| error.to_string())?;
             ZoneDatabase::try_from(&database).map_err(|error| error.to_string())
         };
-        let damaged =
-            |reason| StateError::Damaged { path: self.path.clone(), switch: switch.to_owned(), reason };
+        let damaged = |reason| StateError::Damaged { path: self.path.clone(), switch: switch.to_owned(), reason };
         Ok(Some(KeptZones {
             lab: read(&lab).map_err(damaged)?,
             committed: read(&committed).map_err(damaged)?,

@@ -80,7 +80,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 fn of_lab(lab: &Lab) -> Vec<Port> {
     let ports = lab.attached_ports();
-    let port = |port: &AttachedPort| Port { view: ports::view(lab, port), identity: port.identity, fabric: port.fabric };
+    let port =
+        |port: &AttachedPort| Port { view: ports::view(lab, port), identity: port.identity, fabric: port.fabric };
     ports.iter().map(port).collect()
 }
 

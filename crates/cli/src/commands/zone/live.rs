@@ -138,12 +138,8 @@ fn text(status: &ZoneStatus) -> Result<String, Failure> {
 
 /// What is defined; of a transaction with what it changes.
 fn defined(shown: &Database, committed: &Database) -> Grid {
-    let mut grid = Grid::new(vec![
-        Column::left("change"),
-        Column::left("object"),
-        Column::left("name"),
-        Column::left("members"),
-    ]);
+    let mut grid =
+        Grid::new(vec![Column::left("change"), Column::left("object"), Column::left("name"), Column::left("members")]);
     let list = |members: &[Member], principal: bool| -> Vec<String> {
         let name = |member: &Member| match member {
             Member::Port(text) => text.clone(),

@@ -55,31 +55,36 @@ pub(super) fn agree(
             open.extend(lines.into_iter().map(|line| format!("  {}: {line}", config.name)));
         }
         open.extend(wrong.iter().map(|name| {
-            format!("  {}: {name} has the address {} in the store, which the lab file gives away", config.name, learned[name])
+            format!(
+                "  {}: {name} has the address {} in the store, which the lab file gives away",
+                config.name, learned[name]
+            )
         }));
         found.push((*number, file, kept, learned, wrong));
     }
     if agreement == Agreement::Ask && !open.is_empty() {
         return Err(UpError::Differs { path: store.path().to_owned(), differences: open });
     }
-    found.into_iter().map(|(number, file, kept, learned, wrong)| {
-        let name = &lab.switches[usize::from(number)].name;
-        let (zones, mut addresses) = match (kept, agreement) {
-            (None, _) | (_, Agreement::Reset) => {
-                store.forget_addresses(name, None)?;
-                (KeptZones { lab: file.clone(), committed: file, previous: None }, BTreeMap::new())
-            }
-            (Some(kept), _) if kept.lab == file => (kept, learned),
-            (Some(kept), _) => {
-                store.forget_addresses(name, Some(&wrong))?;
-                let merged = merge(&kept.lab, &file, &kept.committed);
-                let previous = if merged == kept.committed { kept.previous } else { Some(kept.committed) };
-                (KeptZones { lab: file, committed: merged, previous }, learned)
-            }
-        };
-        addresses.retain(|name, _| !wrong.contains(name));
-        store.agree(name, &zones)?;
-        Ok(Kept { database: zones.committed, previous: zones.previous, addresses })
-    })
-    .collect()
+    found
+        .into_iter()
+        .map(|(number, file, kept, learned, wrong)| {
+            let name = &lab.switches[usize::from(number)].name;
+            let (zones, mut addresses) = match (kept, agreement) {
+                (None, _) | (_, Agreement::Reset) => {
+                    store.forget_addresses(name, None)?;
+                    (KeptZones { lab: file.clone(), committed: file, previous: None }, BTreeMap::new())
+                }
+                (Some(kept), _) if kept.lab == file => (kept, learned),
+                (Some(kept), _) => {
+                    store.forget_addresses(name, Some(&wrong))?;
+                    let merged = merge(&kept.lab, &file, &kept.committed);
+                    let previous = if merged == kept.committed { kept.previous } else { Some(kept.committed) };
+                    (KeptZones { lab: file, committed: merged, previous }, learned)
+                }
+            };
+            addresses.retain(|name, _| !wrong.contains(name));
+            store.agree(name, &zones)?;
+            Ok(Kept { database: zones.committed, previous: zones.previous, addresses })
+        })
+        .collect()
 }
