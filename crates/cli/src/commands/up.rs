@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         runtime.capture(link, file).map_err(failure)?;
     }
     let path = Places::of(&runtime.lab).control(args.switch.as_deref());
-    let control = Control::listen(&path).map_err(|error| failure(error.into()))?;
+    let control = Control::listen(&path, runtime.lab.live.metrics).map_err(|error| failure(error.into()))?;
     if let Some(number) = args.ready_fd {
         say_ready(number)?;
     }

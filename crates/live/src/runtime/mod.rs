@@ -12,10 +12,13 @@
 mod control;
 mod forward;
 mod hold;
+mod inject;
+mod metrics;
 mod operate;
 pub mod plan;
 mod segment;
 mod switch;
+mod tables;
 mod turn;
 mod zones;
 
@@ -33,6 +36,7 @@ use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
 use forward::Entering;
+use inject::Injector;
 use sanloom_core::config::Lab;
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::time::{Instant, Span};
@@ -166,6 +170,8 @@ pub struct Runtime {
     next_look: Instant,
     /// Zones and addresses that outlive us.
     state: StateStore,
+    /// What operators do to frames.
+    injector: Injector,
     /// Operators who wait for their change of zones, by its tag.
     zone_changes: BTreeMap<u32, ZoneChangeAsked>,
     next_zone_change: u32,

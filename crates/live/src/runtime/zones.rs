@@ -35,6 +35,11 @@ impl SwitchZones {
     pub fn new(committed: ZoneDatabase, previous: Option<ZoneDatabase>) -> SwitchZones {
         SwitchZones { transaction: None, previous, committed, unkept: false }
     }
+
+    /// What is committed is in the store.
+    pub fn is_kept(&self) -> bool {
+        !self.unkept
+    }
 }
 
 /// An operator who waits for a change.

@@ -4,6 +4,7 @@ mod state;
 mod storage;
 mod switches;
 
+use super::inject::Injector;
 use super::{Runtime, UpError};
 use crate::capture::Captures;
 use crate::clock::Clock;
@@ -114,6 +115,7 @@ impl Runtime {
             hold_time: lab.timers.hold_time.to_span(),
             next_look: Instant::ZERO,
             state,
+            injector: Injector::default(),
             zone_changes: BTreeMap::new(),
             next_zone_change: 0,
             lab_switches,
