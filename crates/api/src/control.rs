@@ -14,6 +14,7 @@
 //! A line that begins with `GET ` is a request of HTTP instead: `/metrics` gives [`Request::Metrics`], so
 //! `curl --unix-socket control.sock http://localhost/metrics` does.
 
+use crate::apply::ApplyReport;
 use crate::view::View;
 use crate::view::build::{LiveWhich, Which};
 use crate::zone_database::Edit;
@@ -55,6 +56,14 @@ pub enum Request {
         /// What to do.
         #[serde(flatten)]
         action: ZoneAction,
+    },
+    /// Do what was changed in a lab file. Answered with [`Answer::Applied`], when it is done.
+    Apply {
+        /// The text of the file.
+        lab: String,
+        /// Only say what would be done.
+        #[serde(default)]
+        preview: bool,
     },
     /// Do something to frames that pass a port. Answered with the rules, as [`Answer::View`].
     Inject {
@@ -134,6 +143,8 @@ pub enum Answer {
         /// The text.
         text: String,
     },
+    /// What a lab file changes, or would change.
+    Applied(Box<ApplyReport>),
     /// It is done.
     Done,
     /// A capture has ended.

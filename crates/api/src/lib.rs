@@ -5,6 +5,7 @@
 //! asked about. [`control`] is how a running instance is spoken to, and
 //! [`inject`] what it can be asked to do to frames.
 
+pub mod apply;
 pub mod control;
 pub mod inject;
 pub mod results;

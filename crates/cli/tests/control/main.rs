@@ -1,6 +1,7 @@
 //! A running instance (`sanloom up`) in the hands of an operator: its zones, its store, what a crash leaves of both,
 //! injected faults, metrics.
 
+mod apply;
 mod inject;
 mod instance;
 mod monitoring;

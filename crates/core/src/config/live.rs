@@ -2,9 +2,9 @@
 
 use super::units::Picos;
 use super::workload::Target;
+use core::net::SocketAddr;
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 /// How a lab runs live.
 #[derive(Clone, PartialEq, Debug, Default)]

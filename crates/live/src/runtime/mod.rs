@@ -9,6 +9,7 @@
 //! Frames are taken in batches. A full egress queue holds back whoever brought the frame, by not reading it any more; what
 //! waits for longer than the hold time is dropped and counted.
 
+mod apply;
 mod control;
 mod forward;
 mod hold;
@@ -35,6 +36,7 @@ use crate::ports::{EthernetPort, PortError};
 use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
+use apply::ApplyAsked;
 use forward::Entering;
 use inject::Injector;
 use sanloom_core::config::Lab;
@@ -175,4 +177,6 @@ pub struct Runtime {
     /// Operators who wait for their change of zones, by its tag.
     zone_changes: BTreeMap<u32, ZoneChangeAsked>,
     next_zone_change: u32,
+    /// An operator who waits for a lab to be applied.
+    applying: Option<ApplyAsked>,
 }

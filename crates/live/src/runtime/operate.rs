@@ -5,7 +5,7 @@ use crate::control::{Asked, Control};
 use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::{Shown, SwitchSeen, Which, isolated};
 use sanloom_api::view::{PortMode, PortRow, PortsView, Table, View};
-use sanloom_core::config::Node;
+use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric::PortMode as Mode;
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::fcf;
@@ -15,11 +15,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 impl Runtime {
-    /// Answers what was asked. False if somebody wants the instance to end.
-    pub fn answer(&mut self, control: &Control) -> bool {
+    /// Answers what was asked. `read` makes a lab of the text of a file, or says what is wrong with it. False if somebody wants
+    /// the instance to end.
+    pub fn answer(&mut self, control: &Control, read: impl Fn(&str) -> Result<Lab, String>) -> bool {
         let mut go_on = true;
         for Asked { request, answer } in control.take() {
             let reply = match request {
+                Request::Apply { lab, preview } => match read(&lab) {
+                    Ok(lab) => {
+                        self.apply(lab, preview, answer);
+                        continue;
+                    }
+                    Err(reason) => Answer::Failed { reason },
+                },
                 Request::Zone { switch, action } => {
                     self.zone(switch.as_deref(), action, answer);
                     continue;

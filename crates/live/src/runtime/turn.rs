@@ -92,6 +92,7 @@ impl Runtime {
         self.timers(now);
         more |= self.pump(now);
         self.settle_inside(now);
+        self.finish_apply();
         self.flush_ports(now);
         more
     }
