@@ -1,12 +1,14 @@
 //! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real clock.
 //!
 //! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`iscsi`] for their way over
-//! TCP, [`initiator`] for a host in user space and [`nbd`] for the way of programs to its disks.
+//! TCP, [`state`] for what outlives a crash beside them, [`initiator`] for a host in user space and [`nbd`] for the way of
+//! programs to its disks.
 
 pub mod capture;
 pub mod clock;
 pub mod control;
 pub mod frame;
+pub mod http;
 pub mod initiator;
 pub mod iscsi;
 pub mod nbd;
@@ -14,5 +16,6 @@ pub mod poll;
 pub mod ports;
 pub mod runtime;
 pub mod sequence;
+pub mod state;
 pub mod storage;
 pub mod sys;

@@ -9,6 +9,7 @@ use sanloom_lab::Override;
 use sanloom_live::control::Control;
 use sanloom_live::runtime::plan::{Options, Places};
 use sanloom_live::runtime::{Runtime, UpError};
+use sanloom_live::state::Agreement;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -23,6 +24,12 @@ pub struct Args {
     /// Run only this switch of the lab, with the storage at it; the others run elsewhere
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
+    /// Where the lab file was changed since the last start, do the same in the zones and addresses that the instance keeps
+    #[arg(long, conflicts_with = "reset")]
+    apply: bool,
+    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is gone
+    #[arg(long)]
+    reset: bool,
     /// Write `ready` and a newline to this descriptor when hosts can log in, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
@@ -59,17 +66,29 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return output::print(&qemu(&lab));
     }
     log_to_stderr(&args.log, args.log_json)?;
-    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone() }).map_err(failure)?;
+    let agreement = match (args.apply, args.reset) {
+        (true, _) => Agreement::Apply,
+        (_, true) => Agreement::Reset,
+        _ => Agreement::Ask,
+    };
+    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone(), agreement }).map_err(failure)?;
     for (link, file) in &args.capture {
         runtime.capture(link, file).map_err(failure)?;
     }
     let path = Places::of(&runtime.lab).control(args.switch.as_deref());
-    let control = Control::listen(&path).map_err(|error| failure(error.into()))?;
+    let control = Control::listen(&path, runtime.lab.live.metrics).map_err(|error| failure(error.into()))?;
     if let Some(number) = args.ready_fd {
         say_ready(number)?;
     }
     tracing::info!(lab = runtime.lab.name, ports = runtime.ports.len(), "up");
-    let outcome = runtime.run(Some(control.bell()), |runtime| runtime.answer(&control) && !interrupt::requested());
+    // A lab that is applied later is read as this one was.
+    let label = args.file.label();
+    let read = |text: &str| match sanloom_lab::load(&label, text, &args.set) {
+        Ok(loaded) => Ok(loaded.lab),
+        Err(wrong) => Err(wrong.to_string()),
+    };
+    let outcome =
+        runtime.run(Some(control.bell()), |runtime| runtime.answer(&control, read) && !interrupt::requested());
     runtime.shut_down();
     tracing::info!("down");
     outcome.map_err(failure)
@@ -77,7 +96,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn failure(error: UpError) -> Failure {
     match error {
-        UpError::Unknown { .. } => Failure::usage(error),
+        UpError::Unknown { .. } | UpError::Differs { .. } => Failure::usage(error),
         _ => Failure::environment(error),
     }
 }

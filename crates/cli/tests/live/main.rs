@@ -4,6 +4,7 @@
 mod bed;
 mod fabric;
 mod initiator;
+mod inject;
 mod kernel_target;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
@@ -12,3 +13,4 @@ mod qemu_io;
 mod recovery;
 mod scsi_commands;
 mod virtual_ports;
+mod zoning;

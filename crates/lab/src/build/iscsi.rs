@@ -123,8 +123,7 @@ fn target_name(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: 
 fn check_name(text: &str, origin: &Origin, sink: &mut Sink) {
     if !name::is_valid(text) {
         let reason = format!("`{}` is no iSCSI name", value::cut(text));
-        let remedy =
-            "write one such as iqn.2026-11.net.example:disk1, in lower case";
+        let remedy = "write one such as iqn.2026-11.net.example:disk1, in lower case";
         sink.error(BAD_ISCSI_NAME, origin, reason, remedy);
     }
 }

@@ -28,8 +28,13 @@ impl Runtime {
                 fabric_switch::Output::Fib(delta) => self.change_fib(now, switch, &delta),
                 fabric_switch::Output::Event(event) => self.switch_event(now, switch, event),
                 fabric_switch::Output::Persist { port_name, port_id } => {
-                    tracing::debug!(switch = self.switches[switch].name, %port_name, %port_id, "address kept");
+                    let name = &self.switches[switch].name;
+                    match self.state.keep_address(name, port_name, port_id) {
+                        Ok(()) => tracing::debug!(switch = name, %port_name, %port_id, "address kept"),
+                        Err(error) => tracing::error!(switch = name, %port_name, %port_id, %error, "address not kept"),
+                    }
                 }
+                fabric_switch::Output::Zones(database) => self.keep_zones(switch, database),
             }
         }
     }
@@ -58,6 +63,7 @@ impl Runtime {
             Event::Principal(principal) => tracing::info!(switch = name, %principal, "principal switch"),
             Event::ZonesChanged { tag, result } => {
                 tracing::info!(switch = name, tag, done = result.is_ok(), "zone change");
+                self.zone_change_done(switch, tag, result);
             }
         }
         self.tell_fabric(now, switch);
@@ -87,6 +93,15 @@ impl Runtime {
                 fcf::Output::Fcoe { to, frame } => self.send_fcoe(now, segment, to, frame),
                 fcf::Output::Switch(input) => {
                     let switch = self.segments[segment].switch;
+                    let input = match input {
+                        fabric_switch::Input::Frame { port, frame } if !self.injector.is_idle() => {
+                            match self.inject_request(now, segment, port, frame) {
+                                Some(frame) => fabric_switch::Input::Frame { port, frame },
+                                None => continue,
+                            }
+                        }
+                        other => other,
+                    };
                     self.tell_switch(now, switch, input);
                 }
                 fcf::Output::Bind(change) => self.segments[segment].bindings.apply(change),

@@ -101,6 +101,7 @@ impl Runtime {
         self.timers(now);
         more |= self.pump(now);
         self.settle_inside(now);
+        self.finish_apply();
         self.flush_ports(now);
         more
     }
@@ -153,7 +154,8 @@ impl Runtime {
         let fcfs = self.segments.iter().filter_map(|segment| segment.fcf.poll_timeout());
         let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
         let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
-        machines.chain(fcfs).chain(storage).chain(queues).fold(self.next_look, Instant::min)
+        let delayed = self.injector.next_due();
+        machines.chain(fcfs).chain(storage).chain(queues).chain(delayed).fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
@@ -174,6 +176,9 @@ impl Runtime {
                 self.drain_storage(system);
             }
         }
+        if due(self.injector.next_due()) {
+            self.release_delayed(now);
+        }
         if self.next_look <= now {
             self.next_look = now + LOOK;
             for number in 0..self.ports.len() {
@@ -186,6 +191,7 @@ impl Runtime {
                     tracing::warn!(%error, "cannot wait for initiators");
                 }
             }
+            self.keep_zones_again();
         }
     }
 

@@ -1,19 +1,24 @@
 //! From a lab to a runtime: which ports are opened, which machines are made, what is attached to what.
 
 mod iscsi;
+mod state;
 mod storage;
 mod switches;
 
+pub(super) use storage::{masking, new_unit};
+
+use super::inject::Injector;
 use super::{Runtime, UpError};
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::Pool;
 use crate::poll::Poller;
+use crate::state::{Agreement, StateStore};
 use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
-use sanloom_core::config::{Ethernet, Lab, Node};
+use sanloom_core::config::{Ethernet, Lab, MediumKind, Node};
 use sanloom_core::time::Instant;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +28,8 @@ use std::sync::Arc;
 pub struct Options {
     /// Run only this switch of the lab; the others run elsewhere. `None`: all.
     pub switch: Option<String>,
+    /// What becomes of a lab file that differs from the store.
+    pub agreement: Agreement,
 }
 
 /// Where sockets and images of a lab are.
@@ -57,12 +64,23 @@ impl Places {
         }
     }
 
+    /// The store of zones and addresses, one for all switches of the lab.
+    pub fn state(&self) -> PathBuf {
+        self.folder.join("state.sqlite")
+    }
+
     /// Path of a LUN's file.
     pub fn lun_file(&self, lab: &Lab, storage: u16, lun: usize) -> PathBuf {
         let medium = lab.live.medium(storage);
         let name = &lab.storage[usize::from(storage)].name;
         let file = medium.files.get(lun).cloned().unwrap_or_else(|| format!("{name}-lun{lun}.img"));
         self.folder.join(file)
+    }
+
+    /// Where the persistent reservations of a LUN are kept; nothing: they go with the process.
+    pub fn reservations(&self, lab: &Lab, storage: u16, lun: usize) -> Option<PathBuf> {
+        let in_file = lab.live.medium(storage).kind == MediumKind::File;
+        in_file.then(|| self.lun_file(lab, storage, lun).with_extension("reservations"))
     }
 
     /// Our socket of a link, and that of the other end. `second`: we are at the end that the link names second, and another
@@ -87,6 +105,8 @@ impl Runtime {
             .map_err(|error| UpError::Folder { path: places.folder().to_owned(), error })?;
         let system = |what| move |error| UpError::System { what, error };
         let lab_switches = chosen(&lab, options)?;
+        let state = StateStore::open(&places.state())?;
+        let kept = state::agree(&state, &lab, &lab_switches, options.agreement)?;
         let mut pool = Pool::default();
         let mut runtime = Runtime {
             clock: Clock::start(),
@@ -104,10 +124,15 @@ impl Runtime {
             inside: VecDeque::new(),
             hold_time: lab.timers.hold_time.to_span(),
             next_look: Instant::ZERO,
+            state,
+            injector: Injector::default(),
+            zone_changes: BTreeMap::new(),
+            next_zone_change: 0,
+            applying: None,
             lab_switches,
             lab,
         };
-        runtime.make_switches(&places)?;
+        runtime.make_switches(&places, kept)?;
         runtime.make_storage(&places)?;
         runtime.make_iscsi(&places)?;
         if runtime.systems.iter().flat_map(|system| &system.media).any(|medium| medium.is_slow()) {
