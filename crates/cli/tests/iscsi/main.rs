@@ -1,49 +1,29 @@
 //! sanloom's iSCSI targets, with the initiators of others: libiscsi's tools and tests, and QEMU's own initiator.
 
 mod bed;
-#[path = "../../../../tests/peer.rs"]
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
 mod relay;
 
 use bed::Bed;
-use peer::run;
+use peer::{find, run, skip, try_run};
 use qemu_io::write_and_verify;
 use std::collections::BTreeSet;
-use std::process::Command;
-
-/// A program of libiscsi or QEMU; libiscsi's know no `--version`.
-fn find(program: &'static str) -> Option<&'static str> {
-    let argument = if program.starts_with("iscsi-") { "--help" } else { "--version" };
-    if Command::new(program).arg(argument).output().is_ok() {
-        return Some(program);
-    }
-    let required = std::env::var("SANLOOM_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(!required, "{program} is not installed, but SANLOOM_REQUIRE_PEERS=1");
-    println!("skipped: {program} is not installed");
-    None
-}
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
 fn find_qemu(bed: &Bed) -> Option<&'static str> {
-    let program = find("qemu-img")?;
-    let output = Command::new(program).args(["info", "-f", "raw", &bed.url("ram", 0)]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if !said.contains("Unknown protocol") {
-        assert!(output.status.success(), "{said}");
-        return find("qemu-io");
+    let (good, said) = try_run(find("qemu-img")?, &["info", "-f", "raw", &bed.url("ram", 0)]);
+    if said.contains("Unknown protocol") {
+        return skip("QEMU has no iSCSI (qemu-block-extra)");
     }
-    let required = std::env::var("SANLOOM_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(!required, "QEMU has no iSCSI (qemu-block-extra), but SANLOOM_REQUIRE_PEERS=1");
-    println!("skipped: QEMU has no iSCSI (qemu-block-extra)");
-    None
+    assert!(good, "{said}");
+    find("qemu-io")
 }
 
-/// Runs a program with any result, and gives back what it wrote on both outputs.
+/// What a program writes, whether it works or not.
 fn said(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().expect(program);
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    try_run(program, arguments).1
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A storage system as an iSCSI target: [`Iscsi`].
 
 use crate::iscsi::parameters::Digests;
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 /// How a storage system is reached over TCP. A simulation does not look at it.
 #[derive(Clone, PartialEq, Debug)]

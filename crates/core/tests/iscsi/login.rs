@@ -126,7 +126,7 @@ fn established(outputs: &[Output]) -> Option<Established> {
     })
 }
 
-fn leading<'a>(target: &'a str) -> Vec<(&'a str, &'a str)> {
+fn leading(target: &str) -> Vec<(&str, &str)> {
     vec![("InitiatorName", INITIATOR), ("SessionType", "Normal"), ("TargetName", target), ("AuthMethod", "CHAP,None")]
 }
 

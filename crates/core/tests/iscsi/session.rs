@@ -151,12 +151,12 @@ fn a_silent_initiator_is_asked_and_then_given_up() {
     let [(Header::NopIn(asked), _)] = &sent(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!((asked.initiator_tag, asked.target_tag), (NO_TAG, 0));
     // Anything is an answer.
-    bed.now = bed.now + Span::from_secs(1);
+    bed.now += Span::from_secs(1);
     let answer = NopOut { lun: [0; 8], initiator_tag: NO_TAG, target_tag: 0, cmd_sn: 1, exp_stat_sn: 1 };
     assert_eq!(bed.pdu(Head { immediate: true, ..Head::new(answer) }, &[]), []);
-    bed.now = bed.now + ping;
+    bed.now += ping;
     assert_eq!(bed.input(Input::Timeout).len(), 1);
-    bed.now = bed.now + ping;
+    bed.now += ping;
     assert_eq!(bed.input(Input::Timeout), [Output::Close(CloseReason::Silent)]);
 }
 

@@ -58,7 +58,16 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
     };
     check_chap(element, &chap, sink);
     let unasked = element.flag("iscsi.unasked_data");
-    let target = Iscsi {
+    let max_burst_bytes = bytes(element, "iscsi.max_burst", sink);
+    let mut first_burst_bytes = bytes(element, "iscsi.first_burst", sink);
+    if first_burst_bytes > max_burst_bytes {
+        if element.is_given("iscsi.first_burst") {
+            let reason = "`first_burst` is larger than `max_burst`";
+            sink.error(CONFLICT, &element.origin("iscsi.first_burst"), reason, "make it at most as large");
+        }
+        first_burst_bytes = max_burst_bytes;
+    }
+    Iscsi {
         name: target_name(element, storage, budget, sink),
         alias: text("iscsi.alias"),
         portals,
@@ -68,18 +77,13 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
         header_digest: element.choice("iscsi.header_digest", schema::DIGESTS).unwrap_or_default(),
         data_digest: element.choice("iscsi.data_digest", schema::DIGESTS).unwrap_or_default(),
         max_segment_bytes: bytes(element, "iscsi.max_segment", sink),
-        max_burst_bytes: bytes(element, "iscsi.max_burst", sink),
-        first_burst_bytes: bytes(element, "iscsi.first_burst", sink),
+        max_burst_bytes,
+        first_burst_bytes,
         max_outstanding_r2t: element.integer("iscsi.max_r2t").unwrap_or(1),
         initial_r2t: !unasked,
         immediate_data: unasked,
         queue_depth: element.integer("iscsi.queue_depth").unwrap_or(128),
-    };
-    if target.first_burst_bytes > target.max_burst_bytes {
-        let reason = "`first_burst` is larger than `max_burst`";
-        sink.error(CONFLICT, &element.origin("iscsi.first_burst"), reason, "make it at most as large");
     }
-    target
 }
 
 /// All names that the patterns of a key stand for, each with its place.
@@ -173,7 +177,7 @@ fn check_chap(element: &Element<'_>, chap: &Chap, sink: &mut Sink) {
 
 fn bytes(element: &Element<'_>, key: &str, sink: &mut Sink) -> u32 {
     let bytes = element.size(key).unwrap_or(GRAIN);
-    if bytes % GRAIN != 0 {
+    if !bytes.is_multiple_of(GRAIN) {
         let reason = "it is not a multiple of 512 bytes";
         sink.error(CONFLICT, &element.origin(key), reason, "write one, such as \"64KiB\"");
     }

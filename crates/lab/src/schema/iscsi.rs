@@ -121,7 +121,7 @@ pub(super) const ISCSI: [Key; 18] = [
         path: "iscsi.first_burst",
         kind: SEGMENT,
         fallback: Fallback::Value("\"256KiB\""),
-        meaning: "Most data of a write that come unasked (FirstBurstLength), a multiple of 512 bytes, at most `max_burst`.",
+        meaning: "Most data of a write that come unasked (FirstBurstLength), a multiple of 512 bytes, at most `max_burst`; where that is less, it is the default.",
         example: "\"64KiB\"",
         also: &["first_burst_length"],
     },
