@@ -7,9 +7,10 @@ use sanloom_core::config::{IslChoice, ZoneDefault, Zoning};
 use sanloom_core::exchange::{Accepted, Route, route};
 use sanloom_core::fabric::{Decision, Egress, Fib, ZoneSet};
 use sanloom_core::fcp::DataDirection;
-use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConfig, Outcome};
+use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConfig, Manage, Outcome};
 use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{self, NPort, NPortConfig, Remote};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::scsi::{Device, DeviceConfig, IoOp, IoStatus, IoTag, PortConfig, PortName, UnitConfig};
 use sanloom_core::switch::{self, Policy, PortKind, Switch, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
@@ -22,6 +23,8 @@ pub const E_D_TOV: Span = Span::from_ms(20);
 pub const R_A_TOV: Span = Span::from_ms(100);
 pub const COMMAND_TIMEOUT: Span = Span::from_ms(150);
 pub const BLOCK: u32 = 512;
+/// Tags of task management functions, far above those of commands.
+pub const MANAGEMENT: u64 = 1 << 32;
 const LATENCY: Span = Span::from_us(5);
 
 /// What links do to frames.
@@ -97,7 +100,7 @@ pub struct World {
     pub switch: Switch,
     fib: Fib,
     links: Links,
-    random: u64,
+    random: SplitMix64,
     queue: BTreeMap<(Instant, u64), Event>,
     events: u64,
     /// Replies parse only with the request they answer.
@@ -110,6 +113,8 @@ pub struct World {
     pub done: BTreeSet<usize>,
     /// How the tries that did not do their job ended.
     pub failures: Vec<Outcome>,
+    /// How task management functions ended, with their tags.
+    pub managed: Vec<(u64, Outcome)>,
     pub lost: u64,
     /// How long the medium takes.
     pub io_time: Span,
@@ -138,7 +143,7 @@ impl World {
             switch,
             fib: Fib::new(1, 64, IslChoice::Exchange),
             links,
-            random: seed,
+            random: SplitMix64(seed),
             queue: BTreeMap::new(),
             events: 0,
             requests: BTreeMap::new(),
@@ -148,6 +153,7 @@ impl World {
             next_tag: 0,
             done: BTreeSet::new(),
             failures: Vec::new(),
+            managed: Vec::new(),
             lost: 0,
             io_time: Span::from_us(50),
             log: None,
@@ -246,6 +252,15 @@ impl World {
         let number = self.jobs.len();
         self.jobs.push(job);
         self.waiting.push_back((number, job));
+    }
+
+    /// An initiator asks a target for a task management function; its tag is from [`MANAGEMENT`] on.
+    pub fn manage(&mut self, at: usize, target: usize, tag: u64, unit: u8, function: u8) {
+        let d_id = self.nodes[target].nport.port_id();
+        let lun = [0, unit, 0, 0, 0, 0, 0, 0];
+        let initiator = self.nodes[at].initiator.as_mut().expect("an initiator");
+        initiator.handle(self.now, initiator::Input::Manage(Manage { tag, d_id, lun, function }));
+        self.drain(at);
     }
 
     /// Runs until `end`, or until `enough` says so after some event.
@@ -452,6 +467,9 @@ impl World {
     }
 
     fn on_done(&mut self, at: usize, tag: u64, outcome: Outcome) {
+        if tag >= MANAGEMENT {
+            return self.managed.push((tag, outcome));
+        }
         let (number, job) = self.open.remove(&tag).expect("a command ends once");
         assert_eq!(job.initiator, at);
         match outcome {
