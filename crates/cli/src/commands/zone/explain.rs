@@ -7,11 +7,11 @@ use crate::output;
 use crate::report::terminal::grid::{Column, Grid};
 use crate::report::{file, json};
 use sanloom_api::zoning::{PairExplanation, SCHEMA_VERSION, ZoneExplanation, ZoneMembership};
-use sanloom_core::config::{AttachedPort, Lab, ZoneMember};
+use sanloom_core::config::{AttachedPort, Lab, ZoneMember, Zoning};
 use sanloom_core::switch::HardZoning;
 use sanloom_core::zoning::{Explanation, Membership, Verdict, explain};
 use sanloom_lab::Override;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Options of `sanloom zone explain`.
 #[derive(clap::Args, Debug)]
@@ -40,8 +40,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = input::load(&args.file, &args.set)?.lab;
     let all = lab.attached_ports();
     let (first, second) = (find(&lab, &all, &args.first)?, find(&lab, &all, &args.second)?);
+    let zonings = zonings(&lab);
     let pairs: Vec<PairExplanation> =
-        first.iter().flat_map(|a| second.iter().map(|b| pair(&lab, a, b)).collect::<Vec<_>>()).collect();
+        first.iter().flat_map(|a| second.iter().map(|b| pair(&lab, &zonings, a, b)).collect::<Vec<_>>()).collect();
     let state = ports::state(&lab.zone_database);
     let answer = ZoneExplanation {
         schema_version: SCHEMA_VERSION,
@@ -83,13 +84,21 @@ fn find(lab: &Lab, all: &[AttachedPort], wanted: &str) -> Result<Vec<AttachedPor
     Ok(found)
 }
 
-fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
-    let Explanation { verdict, first, second } = explain(&lab.zoning, &a.identity, &b.identity);
-    let zone = |index: usize| lab.zoning.zones[index].name.clone();
-    let memberships = |list: &[Membership]| -> Vec<ZoneMembership> {
+/// By fabric: the zones that count in it, which are not those of other virtual fabrics.
+fn zonings(lab: &Lab) -> BTreeMap<u16, Zoning> {
+    let fabrics: BTreeSet<u16> = lab.fabrics().into_iter().collect();
+    fabrics.into_iter().map(|fabric| (fabric, lab.zone_database_at(fabric).zoning())).collect()
+}
+
+fn pair(lab: &Lab, zonings: &BTreeMap<u16, Zoning>, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
+    let [zoning, of_second] = [a, b].map(|port| &zonings[&port.fabric]);
+    let Explanation { verdict, first, second } = explain(zoning, &a.identity, &b.identity);
+    let second = if a.fabric == b.fabric { second } else { explain(of_second, &a.identity, &b.identity).second };
+    let zone = |index: usize| zoning.zones[index].name.clone();
+    let memberships = |zoning: &Zoning, list: &[Membership]| -> Vec<ZoneMembership> {
         let view = |of: &Membership| ZoneMembership {
-            zone: zone(of.zone),
-            peer_zone: lab.zoning.zones[of.zone].is_peer(),
+            zone: zoning.zones[of.zone].name.clone(),
+            peer_zone: zoning.zones[of.zone].is_peer(),
             as_member: of.as_member.iter().map(ToString::to_string).collect(),
             as_principal: of.as_principal.iter().map(ToString::to_string).collect(),
         };
@@ -139,8 +148,8 @@ fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
         reason: reason.to_owned(),
         text,
         zones,
-        first_zones: memberships(&first),
-        second_zones: memberships(&second),
+        first_zones: memberships(zoning, &first),
+        second_zones: memberships(of_second, &second),
     }
 }
 
