@@ -43,7 +43,7 @@ fn a_check_before_the_run_knows_every_number_of_its_results() {
     for text in [TINY, FABRIC] {
         let lab = lab(text);
         for (path, _) in Metrics::new(&run(&lab)).all() {
-            let known = !path.starts_with("expectations.");
+            let known = !path.starts_with("series.");
             assert_eq!(stray(&path, Some(&lab)).is_none(), known, "{path}: {:?}", stray(&path, Some(&lab)));
         }
     }
