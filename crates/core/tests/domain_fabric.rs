@@ -140,6 +140,26 @@ fn an_insistent_switch_would_rather_be_alone() {
 }
 
 #[test]
+fn a_switch_that_may_not_be_principal_and_lost_its_own_judges_a_fabric_that_has_its_domain() {
+    for reconfigure in [false, true] {
+        let mut configs = vec![preferring(0, 1), config(1), preferring(2, 2)];
+        configs[1].priority = NEVER_PRINCIPAL;
+        configs.iter_mut().for_each(|config| config.auto_reconfigure = reconfigure);
+        let mut net = Net::new(configs, &LINE, 1);
+        net.set_link(0, true);
+        net.run(Span::from_secs(60));
+        assert_eq!(net.nodes[1].domain.domain(), Some(2), "granted by the first");
+        net.set_link(0, false);
+        net.set_link(1, true);
+        net.run(Span::from_secs(60));
+        match reconfigure {
+            true => assert_eq!(net.nodes[1].domain.principal(), net.nodes[2].domain.principal()),
+            false => assert_eq!(net.isolation_names(), BTreeSet::from(["domain-overlap"])),
+        }
+    }
+}
+
+#[test]
 fn nobody_may_be_principal_if_all_have_priority_255() {
     let configs = (0..3).map(|switch| DomainConfig { priority: NEVER_PRINCIPAL, ..config(switch) }).collect();
     let mut net = Net::new(configs, &LINE, 1);

@@ -1,10 +1,14 @@
 //! sanloom's initiator, through sanloom's switch, to sanloom's storage, with programs of others at its NBD socket.
 
 mod bed;
+#[path = "../../../../tests/peer.rs"]
 mod peer;
+#[path = "../../../../tests/qemu_io.rs"]
+mod qemu_io;
 
 use bed::Bed;
 use peer::{fail, find, run};
+use qemu_io::write_and_verify;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -13,32 +17,6 @@ fn exports(bed: &Bed) -> Vec<String> {
     let listed = run("nbdinfo", &["--list", "--json", &bed.uri("")]);
     let names = listed.lines().filter_map(|line| line.trim().strip_prefix("\"export-name\": \""));
     names.map(|name| name.trim_end_matches(['"', ',']).to_owned()).collect()
-}
-
-fn write_and_verify(qemu_io: &str, uri: &str) {
-    let commands = [
-        "write -P 0xab 0 4k",
-        "write -f -P 0xcd 1M 1M",
-        "aio_write -P 0x22 16M 4M",
-        "aio_write -P 0x33 24M 64k",
-        "aio_write -P 0x44 32M 512",
-        "aio_flush",
-        "write -z 1M 64k",
-        "discard 1088k 64k",
-        "flush",
-        "read -P 0xab 0 4k",
-        // What was discarded is anybody's guess.
-        "read -P 0 1M 64k",
-        "read -P 0xcd 1152k 896k",
-        "read -P 0x22 16M 4M",
-        "read -P 0x33 24M 64k",
-        "read -P 0x44 32M 512",
-    ];
-    let mut arguments = vec!["-f", "raw"];
-    arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
-    arguments.push(uri);
-    let said = run(qemu_io, &arguments);
-    assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! What every test with a guest needs: [`Bed`] with a running `sanloom up`, [`Guest`], and [`check_capture`].
+//!
+//! Guests are hosts of the lab: `server1` at the link `server1-sw1`, with a port name of 20:00 and the address
+//! 52:54:00:00:00:01, and so on.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A guest, all of it, takes no longer; a busy machine is three or four times slower than a quiet one.
@@ -13,8 +16,26 @@ const GUEST_SECONDS: u32 = 150;
 /// `sanloom up` is ready after this time, or never.
 const READY: Duration = Duration::from_secs(30);
 
+/// What every lab here has: one host, whose link to the first switch ends in a guest.
+const COMMON: &str = r#"
+[live]
+folder = "{folder}"
+
+# A machine that is busy with something else may leave an emulated one alone for seconds.
+[timers]
+hold_time = "5s"
+
+[host.server1]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[[link]]
+from = "server1"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+"#;
+
 /// The folder with the guest, or nothing where it cannot be made: then the test says so and ends. In CI that is a failure.
-pub fn guest() -> Option<PathBuf> {
+fn image() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = std::env::var_os("SANLOOM_GUEST").map_or_else(|| root().join("target/guest"), PathBuf::from);
@@ -26,7 +47,7 @@ pub fn guest() -> Option<PathBuf> {
         }
     });
     match folder {
-        Ok(folder) => Some(folder.clone()),
+        Ok(folder) => Some(folder),
         Err(reason) => {
             let required = std::env::var("SANLOOM_REQUIRE_PEERS").is_ok_and(|value| value == "1");
             assert!(!required, "no guest: {reason}");
@@ -37,10 +58,7 @@ pub fn guest() -> Option<PathBuf> {
 }
 
 /// Emulated machines side by side only make each other slow.
-pub fn alone() -> impl Drop {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -50,34 +68,41 @@ fn root() -> PathBuf {
 pub struct Bed {
     pub folder: PathBuf,
     up: Option<Child>,
-    /// Other switches of the lab, in processes of their own.
+    /// Other processes of ours.
     others: Vec<Child>,
+    image: &'static Path,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Bed {
-    /// Starts a lab. `{folder}` in its text is the folder of the test. The port of each link of `captures` is captured.
-    pub fn start(name: &str, lab: &str, captures: &[&str]) -> Bed {
-        let folder = std::env::temp_dir().join(format!("sanloom-live-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("lab.toml"), lab.replace("{folder}", &folder.display().to_string())).unwrap();
-        let mut bed = Bed { folder, up: None, others: Vec::new() };
+    /// Starts a lab, which is `lab` behind [`COMMON`]. The port of each link of `captures` is captured. Nothing where there is
+    /// no guest.
+    pub fn start(name: &str, lab: &str, captures: &[&str]) -> Option<Bed> {
+        let mut bed = Bed::folder(name, lab)?;
         bed.start_again(captures);
-        bed
+        Some(bed)
     }
 
     /// Starts each switch of a lab in a process of its own.
-    pub fn start_fabric(name: &str, lab: &str, switches: &[&str]) -> Bed {
-        let folder = std::env::temp_dir().join(format!("sanloom-live-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("lab.toml"), lab.replace("{folder}", &folder.display().to_string())).unwrap();
-        let mut bed = Bed { folder, up: None, others: Vec::new() };
+    pub fn start_fabric(name: &str, lab: &str, switches: &[&str]) -> Option<Bed> {
+        let mut bed = Bed::folder(name, lab)?;
         for switch in switches {
             bed.spawn(&[], Some(switch));
             bed.others.extend(bed.up.take());
         }
-        bed
+        Some(bed)
+    }
+
+    /// A lab that nobody runs yet.
+    fn folder(name: &str, lab: &str) -> Option<Bed> {
+        let image = image()?;
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = std::env::temp_dir().join(format!("sanloom-live-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let lab = [COMMON, lab].concat().replace("{folder}", &folder.display().to_string());
+        fs::write(folder.join("lab.toml"), lab).unwrap();
+        Some(Bed { folder, up: None, others: Vec::new(), image, _alone: alone })
     }
 
     /// Starts the lab of the bed, after its end.
@@ -87,19 +112,44 @@ impl Bed {
 
     fn spawn(&mut self, captures: &[&str], switch: Option<&str>) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.arg("up").arg(self.folder.join("lab.toml")).args(["--ready-fd", "1"]);
+        command.arg("up").arg(self.folder.join("lab.toml"));
         command.args(switch.into_iter().flat_map(|name| ["--switch", name]));
         for link in captures {
             command.arg("--capture").arg(format!("{link}={}", self.capture(link).display()));
         }
+        self.up = Some(self.ready(command));
+    }
+
+    /// Starts a process of ours, and waits until it says that it is ready.
+    fn ready(&self, mut command: Command) -> Child {
         let log = fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        command.args(["--ready-fd", "1"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let begun = Instant::now();
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
-        self.up = Some(child);
-        assert!(line == "ready\n" && begun.elapsed() < READY, "not ready:\n{}", self.log());
+        if line != "ready\n" || begun.elapsed() > READY {
+            let _ = child.kill();
+            panic!("not ready after {:?}: {command:?}\n{}", begun.elapsed(), self.log());
+        }
+        child
+    }
+
+    /// Starts a guest at the link from `name` to the first switch. Its port name ends in `number`.
+    pub fn guest(&self, name: &str, number: u8, script: &str) -> Guest {
+        Guest::start(self, &format!("{name}-sw1"), &format!("52:54:00:00:00:{number:02x}"), script)
+    }
+
+    /// Starts an initiator of ours as a host of the lab, and waits for its disks. Gives back the socket of its NBD server.
+    pub fn start_initiator(&mut self, host: &str, more: &[&str]) -> PathBuf {
+        let nbd = self.folder.join(format!("{host}.nbd.sock"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+        command.arg("initiator").arg(self.folder.join("lab.toml")).args(["--host", host]).args(more);
+        command.arg("--nbd").arg(&nbd);
+        let child = self.ready(command);
+        self.others.push(child);
+        nbd
     }
 
     /// The capture of the port of a link.
@@ -184,7 +234,7 @@ pub struct Said {
 
 impl Guest {
     /// Starts a guest at the port of a link of the bed. Its port name is 20:00 and `mac`.
-    pub fn start(guest: &Path, bed: &Bed, link: &str, mac: &str, script: &str) -> Guest {
+    fn start(bed: &Bed, link: &str, mac: &str, script: &str) -> Guest {
         let file = bed.folder.join(format!("{link}.sh"));
         fs::write(&file, script).unwrap();
         let at = |ending: &str| bed.folder.join(format!("{link}.{ending}")).display().to_string();
@@ -192,7 +242,7 @@ impl Guest {
         let netdev =
             format!("dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}", at("peer.sock"), at("sock"));
         let mut command = Command::new(root().join("tests/guest/run.sh"));
-        command.arg(guest).arg(file).args([mac, &netdev, &GUEST_SECONDS.to_string()]).arg(&monitor);
+        command.arg(bed.image).arg(file).args([mac, &netdev, &GUEST_SECONDS.to_string()]).arg(&monitor);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         Guest { child, monitor }
     }
@@ -214,9 +264,7 @@ impl Guest {
 
     /// Pulls the cable of its card, or puts it back.
     pub fn link(&self, up: bool) {
-        use std::io::Write;
-        let mut monitor = UnixStream::connect(&self.monitor).unwrap();
-        monitor.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut monitor = self.monitor();
         writeln!(monitor, "set_link n0 {}", if up { "on" } else { "off" }).unwrap();
         // The monitor echoes the command and comes back with its prompt twice: greeting, then when it is done.
         let mut said = String::new();
@@ -225,6 +273,21 @@ impl Guest {
             let got = monitor.read(&mut buffer).unwrap();
             said.push_str(&String::from_utf8_lossy(&buffer[..got]));
         }
+    }
+
+    /// Ends it, whatever it does.
+    pub fn kill(mut self) {
+        let mut monitor = self.monitor();
+        writeln!(monitor, "quit").unwrap();
+        // It closes the connection when it has read this far.
+        let _ = monitor.read_to_end(&mut Vec::new());
+        let _ = self.child.wait();
+    }
+
+    fn monitor(&self) -> UnixStream {
+        let monitor = UnixStream::connect(&self.monitor).unwrap();
+        monitor.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        monitor
     }
 
     /// Waits for its end.

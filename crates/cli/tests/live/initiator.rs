@@ -1,20 +1,10 @@
 //! The kernel's initiator at a switch and storage of ours.
 
-use crate::bed::{Bed, Guest, alone, check_capture, guest};
+use crate::bed::{Bed, check_capture};
 
 const LAB: &str = r#"
-[live]
-folder = "{folder}"
-
-# A machine that is busy with something else may leave an emulated one alone for seconds.
-[timers]
-hold_time = "5s"
-
 [switch.sw1]
 fcoe = { keep_alive = "1s" }
-
-[host.server1]
-wwpn = "20:00:52:54:00:00:00:01"
 
 [storage.ram]
 luns = 2
@@ -23,11 +13,6 @@ lun_size = "256MiB"
 [storage.files]
 lun_size = "64MiB"
 medium = "file"
-
-[[link]]
-from = "server1"
-to = "sw1"
-ethernet = { carrier = "dgram" }
 
 [[link]]
 from = "{ram,files}"
@@ -42,13 +27,9 @@ targets = ["ram:lun1", "files"]
 /// reset goes on.
 #[test]
 fn the_kernel_finds_its_disks_and_keeps_its_data() {
-    let Some(guest) = guest() else { return };
-    let _alone = alone();
-    let mut bed = Bed::start("disks", LAB, &["server1-sw1"]);
+    let Some(mut bed) = Bed::start("disks", LAB, &["server1-sw1"]) else { return };
     let script = r#"
-fcoe-up eth0
-fcoe-wait 30 || exit 1
-disk-wait 30 2 || exit 2
+fcoe-initiator 2 || exit 1
 dd if=/dev/urandom of=/tmp/data bs=1M count=8 2>/dev/null
 for disk in sda sdb; do
     dd if=/tmp/data of=/dev/$disk bs=1M oflag=direct 2>/dev/null || exit 3
@@ -63,7 +44,7 @@ done
 sg_luns /dev/sda
 echo "errors $(dmesg | grep -c 'I/O error')"
 "#;
-    let said = Guest::start(&guest, &bed, "server1-sw1", "52:54:00:00:00:01", script).end().good();
+    let said = bed.guest("server1", 1, script).end().good();
     for expected in ["disk sda", "disk sdb", "524288", "131072", "errors 0"] {
         assert!(said.contains(expected), "{expected} is missing in:\n{said}");
     }

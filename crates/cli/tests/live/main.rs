@@ -4,6 +4,12 @@
 mod bed;
 mod fabric;
 mod initiator;
+mod kernel_target;
+#[path = "../../../../tests/peer.rs"]
+mod peer;
+#[path = "../../../../tests/qemu_io.rs"]
+mod qemu_io;
 mod recovery;
 mod scsi_commands;
 mod virtual_ports;
+mod zoning;

@@ -1,30 +1,15 @@
 //! What a host outlives: a pulled cable, a switch that is killed, a port that is disabled.
 
-use crate::bed::{Bed, Guest, alone, check_capture, guest};
+use crate::bed::{Bed, check_capture};
 use std::time::Duration;
 
 const LAB: &str = r#"
-[live]
-folder = "{folder}"
-
-# A machine that is busy with something else may leave an emulated one alone for seconds.
-[timers]
-hold_time = "5s"
-
 [switch.sw1]
 fcoe = { keep_alive = "500ms" }
-
-[host.server1]
-wwpn = "20:00:52:54:00:00:00:01"
 
 [storage.files]
 lun_size = "64MiB"
 medium = "file"
-
-[[link]]
-from = "server1"
-to = "sw1"
-ethernet = { carrier = "dgram" }
 
 [[link]]
 from = "files"
@@ -35,13 +20,9 @@ to = "sw1"
 /// again, and its port is disabled and enabled. Every pass of the guest finds what it wrote.
 #[test]
 fn data_is_whole_after_a_pulled_cable_a_killed_switch_and_a_disabled_port() {
-    let Some(guest) = guest() else { return };
-    let _alone = alone();
-    let mut bed = Bed::start("recovery", LAB, &["server1-sw1"]);
+    let Some(mut bed) = Bed::start("recovery", LAB, &["server1-sw1"]) else { return };
     let script = r#"
-fcoe-up eth0
-fcoe-wait 30 || exit 1
-disk-wait 30 >/dev/null || exit 2
+fcoe-initiator 1 || exit 1
 for port in /sys/class/fc_remote_ports/rport*; do echo 60 >$port/dev_loss_tmo; done
 pass=0
 while [ $(cut -d. -f1 /proc/uptime) -lt 60 ]; do
@@ -55,7 +36,7 @@ while [ $(cut -d. -f1 /proc/uptime) -lt 60 ]; do
 done
 echo "passes $pass, host $(cat /sys/class/fc_host/host*/port_state)"
 "#;
-    let mut running = Guest::start(&guest, &bed, "server1-sw1", "52:54:00:00:00:01", script);
+    let mut running = bed.guest("server1", 1, script);
     running.hear("pass 5");
     running.link(false);
     std::thread::sleep(Duration::from_secs(3));

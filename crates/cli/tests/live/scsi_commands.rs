@@ -1,27 +1,12 @@
 //! What sg3-utils, in the guest, say of our disks.
 
-use crate::bed::{Bed, Guest, alone, check_capture, guest};
+use crate::bed::{Bed, check_capture};
 
 const LAB: &str = r#"
-[live]
-folder = "{folder}"
-
-# A machine that is busy with something else may leave an emulated one alone for seconds.
-[timers]
-hold_time = "5s"
-
 [switch.sw1]
-
-[host.server1]
-wwpn = "20:00:52:54:00:00:00:01"
 
 [storage.ram]
 lun_size = "256MiB"
-
-[[link]]
-from = "server1"
-to = "sw1"
-ethernet = { carrier = "dgram" }
 
 [[link]]
 from = "ram"
@@ -31,15 +16,11 @@ to = "sw1"
 /// Each command ends well, and does to the data what it should.
 #[test]
 fn the_disks_do_what_sg3_utils_ask() {
-    let Some(guest) = guest() else { return };
-    let _alone = alone();
-    let mut bed = Bed::start("sg3", LAB, &["server1-sw1"]);
+    let Some(mut bed) = Bed::start("sg3", LAB, &["server1-sw1"]) else { return };
     let script = r#"
 disk=/dev/sda
 try() { "$@" >/tmp/out 2>&1; code=$?; [ $code = 0 ] || { echo "failed ($code): $*"; cat /tmp/out; exit 1; }; }
-fcoe-up eth0
-fcoe-wait 30 || exit 1
-disk-wait 30 >/dev/null || exit 2
+fcoe-initiator 1 || exit 1
 
 try sg_turs $disk
 try sg_requests $disk
@@ -87,7 +68,7 @@ cmp /tmp/new /tmp/back || exit 5
 sg_compare_and_write --lba=100 --num=1 --in=/tmp/both --xferlen=1024 $disk >/dev/null 2>&1
 echo "second compare and write ends with $?"
 "#;
-    let said = Guest::start(&guest, &bed, "server1-sw1", "52:54:00:00:00:01", script).end().good();
+    let said = bed.guest("server1", 1, script).end().good();
     let expected = [
         "SANLOOM",
         "Maximum unmap LBA count",

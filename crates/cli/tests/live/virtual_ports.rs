@@ -1,20 +1,10 @@
 //! Forty virtual ports that the kernel makes (NPIV), each zoned to storage of its own.
 
-use crate::bed::{Bed, Guest, alone, check_capture, guest};
+use crate::bed::{Bed, check_capture};
 
 const LAB: &str = r#"
-[live]
-folder = "{folder}"
-
-# A machine that is busy with something else may leave an emulated one alone for seconds.
-[timers]
-hold_time = "5s"
-
 [switch.sw1]
 addressing = "flat"
-
-[host.server1]
-wwpn = "20:00:52:54:00:00:00:01"
 
 [host."vm{1..40}"]
 on = "server1"
@@ -31,11 +21,6 @@ name = "z{1..40}"
 members = ["vm{1..40}", "disk{1..40}"]
 
 [[link]]
-from = "server1"
-to = "sw1"
-ethernet = { carrier = "dgram" }
-
-[[link]]
 from = "disk{1..40}"
 to = "sw1"
 "#;
@@ -43,9 +28,7 @@ to = "sw1"
 /// Each sees its own disk only; when all are deleted, nothing is left at the switch.
 #[test]
 fn forty_virtual_ports_each_see_their_own_disk_only() {
-    let Some(guest) = guest() else { return };
-    let _alone = alone();
-    let mut bed = Bed::start("vports", LAB, &["server1-sw1"]);
+    let Some(mut bed) = Bed::start("vports", LAB, &["server1-sw1"]) else { return };
     let script = r#"
 fcoe-up eth0
 fcoe-wait 30 || exit 1
@@ -77,7 +60,7 @@ echo "left $(ls /sys/class/fc_host | wc -l), disks $(ls /sys/block | grep -c ^sd
 echo deleted
 sleep 4
 "#;
-    let mut running = Guest::start(&guest, &bed, "server1-sw1", "52:54:00:00:00:01", script);
+    let mut running = bed.guest("server1", 1, script);
     let mut console = running.hear("ready-to-look");
     // The host itself, its virtual ports, and the storage.
     assert_eq!(bed.show("flogi").matches("vm").count(), 40, "{}", bed.show("flogi"));

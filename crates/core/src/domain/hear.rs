@@ -188,15 +188,21 @@ impl DomainManager {
         if self.phase != Phase::Joined || !self.confirmed || self.settle_at.is_some() {
             return Verdict::Later;
         }
+        self.overlap_stays(now, port).map_or(Verdict::Later, Verdict::Isolate)
+    }
+
+    /// The overlap with the fabric at `port` will not pass by itself: why to isolate the link, or nothing if all domains are
+    /// to be given anew.
+    pub(super) fn overlap_stays(&mut self, now: Instant, port: u16) -> Option<Isolation> {
         if !self.config.auto_reconfigure || !self.config.allow_rcf {
-            return Verdict::Isolate(Isolation::DomainOverlap);
+            return Some(Isolation::DomainOverlap);
         }
         if let Some(link) = self.links.get_mut(&port) {
             link.rebuild = Some(Kind::Disruptive);
             link.proposal = true;
         }
         self.look_at(now);
-        Verdict::Later
+        None
     }
 
     /// We belong to the fabric of `claim` from now on, and the way to its principal is `port`.

@@ -1,6 +1,6 @@
 //! Building the fabric anew, the selection of a principal, and being alone.
 
-use super::link::Asked;
+use super::link::{Asked, Link};
 use super::{DomainManager, NEVER_PRINCIPAL, Output, Phase, WAS_PRINCIPAL};
 use crate::ils::Request;
 use crate::isolation::Isolation;
@@ -125,7 +125,7 @@ impl DomainManager {
     /// The quiet time is over.
     fn selected(&mut self, now: Instant, late: bool) {
         if self.claim.priority == NEVER_PRINCIPAL {
-            self.isolate_all(now, Isolation::NoPrincipal);
+            self.nobody_found(now);
         } else if self.upstream.is_none() {
             self.become_principal(now);
         } else if late {
@@ -133,6 +133,21 @@ impl DomainManager {
         } else {
             // A little more than anybody's quiet time: the invitation has to come through all the switches between.
             self.phase = Phase::Selecting { until: now + self.config.f_s_tov.times(3), late: true };
+        }
+    }
+
+    /// Nobody may be principal here. A fabric that has one and was not joined has a domain of ours.
+    fn nobody_found(&mut self, now: Instant) {
+        let foreign = |link: &Link| link.heard.is_some_and(|heard| !heard.proposed);
+        let foreign: Vec<u16> = self.links.iter().filter(|(_, link)| foreign(link)).map(|(&port, _)| port).collect();
+        if foreign.is_empty() {
+            return self.isolate_all(now, Isolation::NoPrincipal);
+        }
+        self.restart_quiet(now);
+        for port in foreign {
+            if let Some(reason) = self.overlap_stays(now, port) {
+                self.isolate(now, port, reason);
+            }
         }
     }
 
