@@ -7,7 +7,7 @@ use sanloom_core::config::{IslChoice, ZoneDefault, Zoning};
 use sanloom_core::exchange::{Accepted, Route, route};
 use sanloom_core::fabric::{Decision, Egress, Fib, ZoneSet};
 use sanloom_core::fcp::DataDirection;
-use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConfig, Manage, Outcome};
+use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConfig, Outcome};
 use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{self, NPort, NPortConfig, Remote};
 use sanloom_core::random::SplitMix64;
@@ -190,7 +190,7 @@ impl World {
         self.add_target_at(self.now)
     }
 
-    /// A storage port whose link comes up at `up_at`.
+    /// One whose link comes up at `up_at`.
     pub fn add_target_at(&mut self, up_at: Instant) -> usize {
         let target = self.target();
         self.add(up_at, None, Some(target))
@@ -252,15 +252,6 @@ impl World {
         let number = self.jobs.len();
         self.jobs.push(job);
         self.waiting.push_back((number, job));
-    }
-
-    /// An initiator asks a target for a task management function; its tag is from [`MANAGEMENT`] on.
-    pub fn manage(&mut self, at: usize, target: usize, tag: u64, unit: u8, function: u8) {
-        let d_id = self.nodes[target].nport.port_id();
-        let lun = [0, unit, 0, 0, 0, 0, 0, 0];
-        let initiator = self.nodes[at].initiator.as_mut().expect("an initiator");
-        initiator.handle(self.now, initiator::Input::Manage(Manage { tag, d_id, lun, function }));
-        self.drain(at);
     }
 
     /// Runs until `end`, or until `enough` says so after some event.
@@ -403,7 +394,7 @@ impl World {
         self.drain(at);
     }
 
-    fn drain(&mut self, at: usize) {
+    pub fn drain(&mut self, at: usize) {
         loop {
             if let Some(output) = self.nodes[at].nport.poll_output() {
                 self.on_nport_output(at, output);

@@ -1,7 +1,7 @@
 //! Task management from end to end, and what ports are asked for and do not do.
 
 use crate::harness::{COMMAND_TIMEOUT, Job, Links, MANAGEMENT, R_A_TOV, World};
-use sanloom_core::fcp::initiator::{AbortReason, Outcome};
+use sanloom_core::fcp::initiator::{AbortReason, Input, Manage, Outcome};
 use sanloom_core::nport;
 use sanloom_core::scsi::IoOp;
 use sanloom_core::time::{Instant, Span};
@@ -9,6 +9,15 @@ use sanloom_wire::cdb::status;
 use sanloom_wire::els::{Els, ExchangeRef, LsRjtReason};
 use sanloom_wire::fcp::{response, task_management};
 use sanloom_wire::{Frame, Message, Payload};
+
+/// An initiator asks a target to reset a unit.
+fn reset_unit(world: &mut World, [host, target]: [usize; 2], tag: u64, unit: u8) {
+    let d_id = world.nodes[target].nport.port_id();
+    let (lun, function) = ([0, unit, 0, 0, 0, 0, 0, 0], task_management::LUN_RESET);
+    let initiator = world.nodes[host].initiator.as_mut().expect("an initiator");
+    initiator.handle(world.now, Input::Manage(Manage { tag, d_id, lun, function }));
+    world.drain(host);
+}
 
 #[test]
 fn a_unit_reset_by_one_host_ends_the_command_of_another() {
@@ -24,11 +33,11 @@ fn a_unit_reset_by_one_host_ends_the_command_of_another() {
     assert_eq!(exchanges(&world), 1);
     world.io_time = Span::from_us(50);
     // A unit that is not there cannot be reset, and the command goes on.
-    world.manage(host, target, MANAGEMENT, 5, task_management::LUN_RESET);
+    reset_unit(&mut world, [host, target], MANAGEMENT, 5);
     assert!(world.run(soon(&world), |world| !world.managed.is_empty()));
     let refused = Outcome::Aborted(AbortReason::Refused(response::INVALID_LUN));
     assert_eq!((&world.managed[..], exchanges(&world)), (&[(MANAGEMENT, refused)][..], 1));
-    world.manage(host, target, MANAGEMENT + 1, 0, task_management::LUN_RESET);
+    reset_unit(&mut world, [host, target], MANAGEMENT + 1, 0);
     assert!(world.run(soon(&world), |world| world.managed.len() == 2));
     let (tag, outcome) = world.managed[1];
     assert!(matches!(outcome, Outcome::Completed { status: status::GOOD, .. }), "{outcome:?}");
