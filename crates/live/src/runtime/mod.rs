@@ -17,26 +17,30 @@ pub mod plan;
 mod segment;
 mod switch;
 mod turn;
+mod zones;
 
 pub use forward::{Source, reason};
 pub use segment::Segment;
 pub use switch::{Attachment, LiveSwitch};
+pub use zones::SwitchZones;
 
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
+use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
 use forward::Entering;
 use sanloom_core::config::Lab;
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::time::{Instant, Span};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use zones::ZoneChangeAsked;
 
 /// Why a lab cannot be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +73,22 @@ pub enum UpError {
         what: &'static str,
         /// Why.
         error: io::Error,
+    },
+    /// The store of zones and addresses.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The store has other zones or addresses than the lab file.
+    #[error(
+        "the lab file is not what {} keeps:\n{}\nwith --apply what was changed in the file is done in the store, with \
+         --reset the file counts and what the store has beyond it is gone",
+        path.display(),
+        differences.join("\n")
+    )]
+    Differs {
+        /// The store.
+        path: PathBuf,
+        /// What differs, in sentences.
+        differences: Vec<String>,
     },
     /// A capture file.
     #[error("cannot write the capture {}: {error}", path.display())]
@@ -144,4 +164,9 @@ pub struct Runtime {
     inside: VecDeque<Entering>,
     hold_time: Span,
     next_look: Instant,
+    /// Zones and addresses that outlive us.
+    state: StateStore,
+    /// Operators who wait for their change of zones, by its tag.
+    zone_changes: BTreeMap<u32, ZoneChangeAsked>,
+    next_zone_change: u32,
 }

@@ -160,6 +160,7 @@ impl Runtime {
                 self.look_at_port(now, number);
             }
             self.captures.flush();
+            self.keep_zones_again();
         }
     }
 
