@@ -1,8 +1,8 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
 use crate::commands::{
-    bench, capture, check, completions, fabric, fipvlan, initiator, port, reference, reproduce, show, sim, sweep, up,
-    whatif, zone,
+    apply, bench, capture, check, completions, fabric, fipvlan, initiator, port, reference, reproduce, show, sim,
+    sweep, up, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -41,7 +41,9 @@ pub enum Command {
     Initiator(Box<initiator::Args>),
     /// Ask which VLANs carry FCoE
     Fipvlan(fipvlan::Args),
-    /// Disable or enable a port of a running lab
+    /// Do in a running lab what was changed in its file
+    Apply(apply::Args),
+    /// Disable or enable a port of a running lab, or tamper with its frames
     Port(port::Args),
     /// Capture the Ethernet port of a link of a running lab
     Capture(capture::Args),

@@ -1,5 +1,6 @@
 //! The commands, one in each file: parse, call, print.
 
+pub mod apply;
 pub mod bench;
 pub mod capture;
 pub mod check;
@@ -34,6 +35,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Up(args) => up::run(args),
         Command::Initiator(args) => initiator::run(args),
         Command::Fipvlan(args) => fipvlan::run(args),
+        Command::Apply(args) => apply::run(args),
         Command::Port(args) => port::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),

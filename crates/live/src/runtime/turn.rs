@@ -92,6 +92,7 @@ impl Runtime {
         self.timers(now);
         more |= self.pump(now);
         self.settle_inside(now);
+        self.finish_apply();
         self.flush_ports(now);
         more
     }
@@ -133,7 +134,8 @@ impl Runtime {
         let fcfs = self.segments.iter().filter_map(|segment| segment.fcf.poll_timeout());
         let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
         let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
-        machines.chain(fcfs).chain(storage).chain(queues).fold(self.next_look, Instant::min)
+        let delayed = self.injector.next_due();
+        machines.chain(fcfs).chain(storage).chain(queues).chain(delayed).fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
@@ -153,6 +155,9 @@ impl Runtime {
                 self.systems[system].timeout(now);
                 self.drain_storage(system);
             }
+        }
+        if due(self.injector.next_due()) {
+            self.release_delayed(now);
         }
         if self.next_look <= now {
             self.next_look = now + LOOK;
