@@ -1,8 +1,8 @@
 //! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real clock.
 //!
 //! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`iscsi`] for their way over
-//! TCP, [`state`] for what outlives a crash beside them, [`initiator`] for a host in user space and [`nbd`] for the way of
-//! programs to its disks.
+//! TCP, [`state`] for what outlives a crash beside them, [`record`] for what machines are told and say, [`initiator`] for a host
+//! in user space and [`nbd`] for the way of programs to its disks.
 
 pub mod capture;
 pub mod clock;
@@ -14,6 +14,7 @@ pub mod iscsi;
 pub mod nbd;
 pub mod poll;
 pub mod ports;
+pub mod record;
 pub mod runtime;
 pub mod sequence;
 pub mod state;

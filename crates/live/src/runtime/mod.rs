@@ -34,6 +34,7 @@ use crate::frame::{FrameBuf, Pool};
 use crate::iscsi::IscsiServer;
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
+use crate::record::Recorder;
 use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
@@ -121,6 +122,14 @@ pub enum UpError {
         /// Why.
         error: io::Error,
     },
+    /// A recording.
+    #[error("cannot write the recording {}: {error}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// No such name in the lab.
     #[error("the lab has no {what} `{name}`")]
     Unknown {
@@ -198,4 +207,6 @@ pub struct Runtime {
     next_zone_change: u32,
     /// An operator who waits for a lab to be applied.
     applying: Option<ApplyAsked>,
+    /// What machines are told and say.
+    recorder: Option<Recorder>,
 }

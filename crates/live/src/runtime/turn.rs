@@ -184,7 +184,7 @@ impl Runtime {
             for number in 0..self.ports.len() {
                 self.look_at_port(now, number);
             }
-            self.captures.flush();
+            self.flush_records();
             if let Some(server) = &mut self.iscsi {
                 server.look(now, &mut self.poller, &mut self.systems);
                 if let Err(error) = server.watch(&mut self.poller) {
@@ -233,8 +233,16 @@ impl Runtime {
             self.tell_fcf(now, segment, fcf::Input::Shutdown);
         }
         self.flush_ports(now);
-        self.captures.flush();
         self.end_sessions();
+        self.flush_records();
+    }
+
+    /// Captures and recordings have in their files what was in them.
+    fn flush_records(&mut self) {
+        self.captures.flush();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush();
+        }
     }
 
     /// Asks initiators to log out, and waits a moment for those that do.
