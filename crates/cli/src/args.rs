@@ -1,8 +1,8 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
 use crate::commands::{
-    apply, bench, capture, check, completions, fabric, fipvlan, initiator, port, reference, reproduce, show, sim,
-    sweep, up, whatif, zone,
+    apply, bench, capture, check, completions, fabric, fipvlan, initiator, port, reference, replay, reproduce, show,
+    sim, sweep, up, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -47,6 +47,8 @@ pub enum Command {
     Port(port::Args),
     /// Capture the Ethernet port of a link of a running lab
     Capture(capture::Args),
+    /// Tell the machines of a recorded run the same again, and find out whether they say the same
+    Replay(replay::Args),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

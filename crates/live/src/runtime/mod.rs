@@ -33,6 +33,7 @@ use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
+use crate::record::Recorder;
 use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
@@ -99,6 +100,14 @@ pub enum UpError {
     /// A capture file.
     #[error("cannot write the capture {}: {error}", path.display())]
     Capture {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A recording.
+    #[error("cannot write the recording {}: {error}", path.display())]
+    Record {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -179,4 +188,6 @@ pub struct Runtime {
     next_zone_change: u32,
     /// An operator who waits for a lab to be applied.
     applying: Option<ApplyAsked>,
+    /// What machines are told and say.
+    recorder: Option<Recorder>,
 }
