@@ -2,8 +2,9 @@
 
 mod domain_util;
 
-use domain_util::{F_S_TOV, Net, Random, config, graph, name};
+use domain_util::{F_S_TOV, Net, config, graph, name};
 use sanloom_core::domain::{DomainConfig, Input, NEVER_PRINCIPAL};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::Span;
 use std::collections::BTreeSet;
 
@@ -210,7 +211,7 @@ fn one_of_two_parallel_links_may_fail_without_notice() {
 
 /// A fabric as large as there are domains. Returns messages for each link and the virtual time.
 fn large(preferred: bool) -> (u64, Span) {
-    let mut random = Random(239);
+    let mut random = SplitMix64(239);
     let links = graph(&mut random, 239, 361);
     let configs = (0..239).map(|switch| match preferred {
         true => preferring(switch, 239 - switch as u8),
