@@ -140,21 +140,28 @@ fn an_insistent_switch_would_rather_be_alone() {
 }
 
 #[test]
-fn a_switch_that_may_not_be_principal_and_lost_its_own_judges_a_fabric_that_has_its_domain() {
+fn switches_that_may_not_be_principal_and_lost_theirs_judge_a_fabric_that_has_a_domain_of_theirs() {
     for reconfigure in [false, true] {
-        let mut configs = vec![preferring(0, 1), config(1), preferring(2, 2)];
-        configs[1].priority = NEVER_PRINCIPAL;
+        // The last one hears of the other fabric only if the second, which is no better than itself, finds a way into it.
+        let mut configs = vec![preferring(0, 1), config(1), preferring(2, 2), config(3)];
+        (configs[1].priority, configs[3].priority) = (NEVER_PRINCIPAL, NEVER_PRINCIPAL);
         configs.iter_mut().for_each(|config| config.auto_reconfigure = reconfigure);
-        let mut net = Net::new(configs, &LINE, 1);
+        let mut net = Net::new(configs, &[[0, 1], [1, 2], [1, 3]], 1);
         net.set_link(0, true);
+        net.run(Span::from_secs(60));
+        net.set_link(2, true);
         net.run(Span::from_secs(60));
         assert_eq!(net.nodes[1].domain.domain(), Some(2), "granted by the first");
         net.set_link(0, false);
         net.set_link(1, true);
-        net.run(Span::from_secs(60));
-        match reconfigure {
-            true => assert_eq!(net.nodes[1].domain.principal(), net.nodes[2].domain.principal()),
-            false => assert_eq!(net.isolation_names(), BTreeSet::from(["domain-overlap"])),
+        net.run(Span::from_secs(90));
+        let [second, third, last] = [1, 2, 3].map(|switch: usize| net.nodes[switch].domain.principal());
+        assert_eq!(third, Some(name(2)));
+        if reconfigure {
+            assert_eq!((second, last), (third, third));
+        } else {
+            assert_eq!((second, last), (None, None));
+            assert_eq!(net.isolation_names(), BTreeSet::from(["domain-overlap", "no-principal"]));
         }
     }
 }
