@@ -93,6 +93,8 @@ pub struct Node {
     pub machine: FabricSwitch,
     pub fib: Fib,
     pub up: bool,
+    /// The zones that a store would have.
+    kept: ZoneDatabase,
     config: FabricSwitchConfig,
 }
 
@@ -128,6 +130,7 @@ impl Bed {
             machine: FabricSwitch::new(Instant::ZERO, config.clone()),
             fib: Fib::new(0, PORTS, IslChoice::DevicePair),
             up: true,
+            kept: config.database.database().clone(),
             config,
         };
         let mut bed = Bed {
@@ -171,6 +174,7 @@ impl Bed {
         let config = self.nodes[node].config.clone();
         self.nodes[node].up = up;
         self.nodes[node].fib = Fib::new(0, PORTS, IslChoice::DevicePair);
+        self.nodes[node].kept = config.database.database().clone();
         self.nodes[node].machine = FabricSwitch::new(self.now, config);
         self.drain(node);
         for cable in 0..self.cables.len() {
@@ -286,9 +290,11 @@ impl Bed {
                 Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
                 Output::Send { port, frame } => self.leave(node, port, frame),
                 Output::Event(event) => self.events.push((self.now, node, event)),
-                Output::Persist { .. } | Output::Zones(_) => {}
+                Output::Zones(database) => self.nodes[node].kept = database,
+                Output::Persist { .. } => {}
             }
         }
+        assert_eq!(&self.nodes[node].kept, self.nodes[node].machine.zone_database(), "switch {node}");
     }
 
     fn cable(&self, node: usize, port: u16) -> Option<&Cable> {
