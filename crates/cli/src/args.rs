@@ -37,7 +37,7 @@ pub enum Command {
     Whatif(whatif::Args),
     /// Bring a lab to life: a Fibre Channel fabric over Ethernet, with storage, that real hosts log in to
     Up(up::Args),
-    /// Be a Fibre Channel host over Ethernet, and offer its disks to programs on an NBD socket
+    /// Be a host over FCoE or iSCSI, and offer its disks to programs on an NBD socket
     Initiator(Box<initiator::Args>),
     /// Ask which VLANs carry FCoE
     Fipvlan(fipvlan::Args),

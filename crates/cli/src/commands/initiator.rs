@@ -1,5 +1,6 @@
-//! `sanloom initiator`: a Fibre Channel host in user space, whose disks programs use through NBD.
+//! `sanloom initiator`: a Fibre Channel or iSCSI host in user space, whose disks programs use through NBD.
 
+use super::iscsi_initiator;
 use super::up::{log_to_stderr, say_ready};
 use crate::exit::Failure;
 use crate::input::{self, LabFile};
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 #[command(
     after_help = "Examples:\n  sanloom initiator examples/fcoe-lab.toml --host server1 --nbd /tmp/server1.sock\n  \
                         sanloom initiator --port eth1 --vlan auto --nbd /run/san.sock\n  \
+                        sanloom initiator --iscsi 127.0.0.1:3260/iqn.2026-11.example.sanloom:ram --nbd /run/san.sock\n  \
                         nbdinfo --list 'nbd+unix:///?socket=/tmp/server1.sock'"
 )]
 pub struct Args {
@@ -48,6 +50,8 @@ pub struct Args {
     /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab says]
     #[arg(long, value_name = "VLAN", value_parser = parse_vlan)]
     vlan: Option<Vlan>,
+    #[command(flatten)]
+    over_tcp: iscsi_initiator::OverTcp,
     /// Write `ready` and a newline to this descriptor when the disks can be used, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
@@ -145,12 +149,16 @@ fn parse_vlan(text: &str) -> Result<Vlan, String> {
 /// # Errors
 /// When the lab is wrong, or the system does not let us open the port or the socket.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(target) = &args.over_tcp.iscsi {
+        log_to_stderr(&args.log, args.log_json)?;
+        return iscsi_initiator::run(&args.over_tcp, target.clone(), &args.nbd, args.ready_fd);
+    }
     let from_lab = args.lab.as_ref().map(|path| host_of(path.clone(), args)).transpose()?;
     let (from_lab, port_of_lab) = from_lab.unzip();
     let port = match (&args.port, port_of_lab) {
         (Some(port), _) => port.clone(),
         (None, Some(port)) => port?,
-        (None, None) => return Err(Failure::usage("say --port, or a lab and --host")),
+        (None, None) => return Err(Failure::usage("say --port, a lab and --host, or --iscsi")),
     };
     let mac = args.mac.or(from_lab.as_ref().map(|host| host.mac)).or_else(|| port.mac());
     let mac =

@@ -8,6 +8,7 @@ pub mod completions;
 pub mod fabric;
 pub mod fipvlan;
 pub mod initiator;
+mod iscsi_initiator;
 pub mod port;
 pub mod reference;
 pub mod replay;

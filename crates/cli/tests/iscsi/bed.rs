@@ -127,6 +127,6 @@ impl Drop for Bed {
 }
 
 /// A port that nobody listens at.
-fn free_port() -> String {
+pub fn free_port() -> String {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string()
 }

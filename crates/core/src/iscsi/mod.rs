@@ -4,7 +4,8 @@
 //!   socket <-> Framer             where a PDU begins and ends, digests
 //!                |
 //!                +-> target::Login ----> target::Session <-> scsi::Device
-//!                    Negotiation, Chap   SessionSeq, TaskTable
+//!                |   Negotiation, Chap   SessionSeq, TaskTable
+//!                +-> initiator::Login -> initiator::Session <-> disk::Disk
 //! ```
 //!
 //! A driver owns a [`Framer`] and one machine for each connection. Payload never enters a machine: after each header the
@@ -12,6 +13,7 @@
 
 pub mod chap;
 pub mod framer;
+pub mod initiator;
 pub mod negotiation;
 pub mod parameters;
 pub mod sequence;

@@ -1,7 +1,8 @@
-//! iSCSI machines of the target: logins, sessions, data, task management.
+//! iSCSI machines: logins, sessions, data, task management, of the target and of the initiator.
 
 mod bed;
 mod data;
+mod initiator;
 mod login;
 mod management;
 mod negotiation;

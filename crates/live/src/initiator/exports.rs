@@ -3,7 +3,7 @@
 use super::Initiator;
 use super::host::{DiskView, Event, lun_name, request};
 use crate::nbd::Work;
-use sanloom_core::disk::{self, ErrorKind, Op, Run};
+use sanloom_core::disk::{self, ErrorKind, Op, Properties, Run};
 use sanloom_core::nbd::{Done, Export, Failure, IoOp};
 use sanloom_core::time::Instant;
 use sanloom_wire::nbd::{BlockSizes, ErrorNumber, MAX_PAYLOAD_BYTES, StatusExtent, allocation};
@@ -75,16 +75,21 @@ impl Initiator {
 
 /// The export of a disk that has said what it is. Its name is the one that Linux gives to the path.
 fn export(disk: &DiskView<'_>) -> Option<Export> {
-    let found = disk.properties?;
+    let name = format!("fc-0x{:016x}-lun-{}", disk.target.0, lun_name(disk.lun));
+    disk.properties.map(|found| export_of(disk.number, &name, found))
+}
+
+/// The export of a disk under a name.
+pub(crate) fn export_of(disk: u64, name: &str, found: &Properties) -> Export {
     let thin = found.provisioning;
-    let name = match &found.designator {
+    let own_name = match &found.designator {
         Some(designator) => format!(", {designator}"),
         None => String::new(),
     };
-    Some(Export {
-        disk: disk.number,
-        name: format!("fc-0x{:016x}-lun-{}", disk.target.0, lun_name(disk.lun)).into(),
-        description: format!("{} {}{name}", found.vendor, found.product).into(),
+    Export {
+        disk,
+        name: name.into(),
+        description: format!("{} {}{own_name}", found.vendor, found.product).into(),
         size_bytes: found.size_bytes(),
         sizes: BlockSizes {
             minimum: found.block_bytes,
@@ -95,10 +100,11 @@ fn export(disk: &DiskView<'_>) -> Option<Export> {
         rotational: found.rotational,
         trim: thin.enabled && thin.unmap && thin.max_unmap_blocks > 0,
         allocation: thin.enabled,
-    })
+    }
 }
 
-fn answer(result: Result<disk::Done, disk::Error>, block_bytes: u32) -> Result<Done, Failure> {
+/// What became of a request, to NBD.
+pub(crate) fn answer(result: Result<disk::Done, disk::Error>, block_bytes: u32) -> Result<Done, Failure> {
     match result {
         Ok(disk::Done::All) => Ok(Done::All),
         Ok(disk::Done::Runs(runs)) => Ok(Done::Extents(runs.iter().map(|run| extent(run, block_bytes)).collect())),

@@ -9,7 +9,7 @@
 //! holds back what the host sends, and with it the clients.
 
 mod commands;
-mod exports;
+pub(crate) mod exports;
 mod frames;
 pub mod host;
 mod vlans;

@@ -12,6 +12,7 @@
 
 mod buffers;
 mod connection;
+pub mod initiator;
 mod output;
 
 use crate::poll::{Interest, Poller};

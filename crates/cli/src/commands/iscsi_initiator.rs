@@ -1,0 +1,115 @@
+//! `sanloom initiator --iscsi`: a host over TCP, whose disks programs use through NBD.
+
+use super::up::say_ready;
+use crate::exit::Failure;
+use crate::interrupt;
+use sanloom_core::disk::DiskConfig;
+use sanloom_core::iscsi::chap::Credentials;
+use sanloom_core::iscsi::parameters::{Digests, Wishes};
+use sanloom_core::nbd::Limits;
+use sanloom_live::iscsi::initiator::{IscsiInitiator, IscsiInitiatorConfig};
+use sanloom_wire::iscsi::name;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Options of a host over TCP.
+#[derive(clap::Args, Debug)]
+pub struct OverTcp {
+    /// iSCSI target instead of a Fibre Channel port, such as 127.0.0.1:3260/iqn.2026-11.net.example:disk
+    #[arg(long, value_name = "ADDRESS:PORT/NAME", value_parser = parse_target, conflicts_with_all = ["lab", "port", "capture"])]
+    pub iscsi: Option<(SocketAddr, String)>,
+    /// iSCSI name of this initiator
+    #[arg(long, value_name = "NAME", value_parser = parse_name, requires = "iscsi", default_value = "iqn.2026-11.example.sanloom:initiator")]
+    iscsi_name: String,
+    /// Name that is proved to the target (CHAP)
+    #[arg(long, value_name = "NAME", requires = "chap_secret_file")]
+    chap_name: Option<String>,
+    /// File with the secret of --chap-name
+    #[arg(long, value_name = "FILE", requires = "chap_name")]
+    chap_secret_file: Option<PathBuf>,
+    /// Name that the target has to prove (mutual CHAP)
+    #[arg(long, value_name = "NAME", requires = "target_secret_file", requires = "chap_name")]
+    target_chap_name: Option<String>,
+    /// File with the secret of --target-chap-name
+    #[arg(long, value_name = "FILE", requires = "target_chap_name")]
+    target_secret_file: Option<PathBuf>,
+    /// CRC-32C behind headers and data
+    #[arg(long, requires = "iscsi")]
+    digests: bool,
+}
+
+fn parse_target(text: &str) -> Result<(SocketAddr, String), String> {
+    let wanted = "write it as 127.0.0.1:3260/iqn.2026-11.net.example:disk";
+    let (address, target) = text.split_once('/').ok_or(wanted)?;
+    Ok((address.parse().map_err(|_| wanted)?, parse_name(target)?))
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    if name::is_valid(text) {
+        return Ok(text.to_owned());
+    }
+    Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
+}
+
+/// Runs a host until somebody ends it.
+///
+/// # Errors
+/// When a secret cannot be read, or the system does not let us open the socket.
+pub fn run(
+    args: &OverTcp,
+    (portal, target): (SocketAddr, String),
+    nbd: &Path,
+    ready_fd: Option<i32>,
+) -> Result<(), Failure> {
+    let digests = if args.digests { Digests::Always } else { Digests::Either };
+    let config = IscsiInitiatorConfig {
+        portal,
+        target,
+        initiator: args.iscsi_name.clone(),
+        own: credentials(args.chap_name.as_ref(), args.chap_secret_file.as_ref())?,
+        target_proof: credentials(args.target_chap_name.as_ref(), args.target_secret_file.as_ref())?,
+        wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
+        disk: DiskConfig::default(),
+        nbd: nbd.to_owned(),
+        limits: Limits::default(),
+    };
+    tracing::info!(%portal, target = config.target, nbd = %nbd.display(), "up");
+    let mut initiator = IscsiInitiator::new(config).map_err(Failure::environment)?;
+    let mut announced = ready_fd.is_none();
+    let mut unannounced = Ok(());
+    let outcome = initiator.run(|initiator| {
+        if !announced && initiator.is_ready() {
+            announced = true;
+            unannounced = ready_fd.map_or(Ok(()), say_ready);
+        }
+        unannounced.is_ok() && !interrupt::requested()
+    });
+    initiator.shut_down();
+    tracing::info!("down");
+    unannounced?;
+    outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the target: {error}")))
+}
+
+fn credentials(name: Option<&String>, file: Option<&PathBuf>) -> Result<Option<Credentials>, Failure> {
+    let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
+    let secret = fs::read(file)
+        .map_err(|error| Failure::environment(format_args!("cannot read the secret in {}: {error}", file.display())))?;
+    // What an editor puts behind the last line is none of the secret.
+    Ok(Some(Credentials { name: name.clone(), secret: secret.trim_ascii_end().to_vec() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_an_address_and_a_name() {
+        let target = parse_target("127.0.0.1:3260/iqn.2026-11.net.example:disk");
+        assert_eq!(target, Ok(("127.0.0.1:3260".parse().unwrap(), "iqn.2026-11.net.example:disk".into())));
+        assert!(parse_target("[::1]:3260/eui.02004567a425678d").is_ok());
+        for wrong in ["127.0.0.1:3260", "127.0.0.1/iqn.2026-11.net.example:disk", "127.0.0.1:3260/disk"] {
+            assert!(parse_target(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! sanloom's own initiator: with sanloom's target and with tgt, and programs of others at its NBD socket.
+
+use crate::bed::{Bed, free_port};
+use crate::peer::{find, run};
+use crate::qemu_io::write_and_verify;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A process that ends with the test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts an initiator, and waits until its disks can be used.
+fn start(bed: &Bed, target: &str, more: &[&str]) -> Process {
+    let log = fs::File::options().create(true).append(true).open(bed.path("log")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+    command.args(["initiator", "--iscsi", target, "--nbd", &bed.path("nbd.sock"), "--ready-fd", "1"]).args(more);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let process = Process(child);
+    assert_eq!(line, "ready\n", "{}", bed.log());
+    process
+}
+
+fn export(bed: &Bed, target: &str, lun: u16) -> String {
+    format!("nbd+unix:///{target}-lun-{lun}?socket={}", bed.path("nbd.sock"))
+}
+
+/// Ends as an administrator ends it.
+fn stop(mut process: Process) {
+    assert!(Command::new("kill").args(["-TERM", &process.0.id().to_string()]).status().unwrap().success());
+    assert_eq!(process.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn our_initiator_uses_our_targets_with_digests_and_proofs() {
+    let (Some(qemu_io), Some(_)) = (find("qemu-io"), find("nbdinfo")) else { return };
+    let mut bed = Bed::start("initiator");
+    let secret = ["--chap-name", "server", "--chap-secret-file", &bed.path("server.secret")].map(str::to_owned);
+    let proof = ["--target-chap-name", "array", "--target-secret-file", &bed.path("array.secret")].map(str::to_owned);
+    let both: Vec<String> = secret.iter().chain(&proof).cloned().collect();
+    let none: Vec<String> = Vec::new();
+    for (name, luns, more) in
+        [("ram", 2, vec!["--digests".to_owned()]), ("files", 1, none.clone()), ("asked", 1, none), ("secret", 1, both)]
+    {
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        let initiator = start(&bed, &format!("{}/{}", bed.portals[0], Bed::target(name)), &more);
+        for lun in 0..luns {
+            let uri = export(&bed, &Bed::target(name), lun);
+            let told = run("nbdinfo", &["--json", &uri]);
+            assert!(told.contains("SANLOOM VIRTUAL DISK") && told.contains("naa."), "{told}");
+            write_and_verify(qemu_io, &uri);
+        }
+        stop(initiator);
+    }
+    bed.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn requests_outlive_a_target_that_crashes() {
+    let Some(qemu_io) = find("qemu-io") else { return };
+    let mut bed = Bed::start("outlive");
+    let target = Bed::target("files");
+    let initiator = start(&bed, &format!("{}/{target}", bed.portals[0]), &[]);
+    let uri = export(&bed, &target, 0);
+    run(qemu_io, &["-f", "raw", "-c", "write -P 0x31 0 4M", "-c", "flush", &uri]);
+    bed.kill();
+    // The request waits for the path.
+    let asked = uri.clone();
+    let reader = thread::spawn(move || run("qemu-io", &["-f", "raw", "-c", "read -P 0x31 0 4M", &asked]));
+    thread::sleep(Duration::from_millis(700));
+    assert!(!reader.is_finished());
+    bed.start_target();
+    let said = reader.join().unwrap();
+    assert!(said.contains("read 4194304/4194304"), "{said}");
+    stop(initiator);
+    bed.stop();
+}
+
+/// tgt, with one disk in a file, and CHAP in both directions.
+fn tgt(bed: &Bed) -> Option<(Process, String)> {
+    find("tgtadm")?;
+    let (portal, socket) = (free_port(), bed.path("tgtd"));
+    fs::write(bed.path("disk.img"), vec![0; 64 << 20]).unwrap();
+    let mut command = Command::new("tgtd");
+    command.args(["-f", "--iscsi", &format!("portal={portal}")]).env("TGT_IPC_SOCKET", &socket);
+    let daemon = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let target = "iqn.2026-11.net.example:tgt";
+    let file = bed.path("disk.img");
+    let steps: [&[&str]; 7] = [
+        &["--op", "new", "--mode", "target", "--tid", "1", "-T", target],
+        &["--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", &file],
+        &["--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"],
+        &["--op", "new", "--mode", "account", "--user", "server", "--password", "sixteen letters!"],
+        &["--op", "bind", "--mode", "account", "--tid", "1", "--user", "server"],
+        &["--op", "new", "--mode", "account", "--user", "array", "--password", "another sixteen."],
+        &["--op", "bind", "--mode", "account", "--tid", "1", "--user", "array", "--outgoing"],
+    ];
+    let until = Instant::now() + Duration::from_secs(10);
+    for step in steps {
+        loop {
+            let mut command = Command::new("tgtadm");
+            let output = command.args(["--lld", "iscsi"]).args(step).env("TGT_IPC_SOCKET", &socket).output().unwrap();
+            if output.status.success() {
+                break;
+            }
+            assert!(Instant::now() < until, "{step:?}: {}", String::from_utf8_lossy(&output.stderr));
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+    Some((daemon, format!("{portal}/{target}")))
+}
+
+#[test]
+fn our_initiator_uses_tgt_with_digests_and_proofs() {
+    let (Some(qemu_io), Some(_)) = (find("qemu-io"), find("nbdinfo")) else { return };
+    let bed = Bed::start("tgt");
+    let Some((_daemon, target)) = tgt(&bed) else { return };
+    let (own, theirs) = (bed.path("server.secret"), bed.path("array.secret"));
+    let proofs = ["--chap-name", "server", "--chap-secret-file", &own, "--target-chap-name", "array"];
+    let all = [&proofs[..], &["--target-secret-file", &theirs, "--digests"]].concat();
+    let initiator = start(&bed, &target, &all);
+    let name = target.split_once('/').unwrap().1;
+    let uri = export(&bed, name, 1);
+    assert!(run("nbdinfo", &["--size", &uri]).starts_with("67108864"));
+    write_and_verify(qemu_io, &uri);
+    stop(initiator);
+}

@@ -1,0 +1,627 @@
+//! A session in the full feature phase, seen from the initiator: [`Session`].
+
+use super::command::{Active, Stage};
+use super::login::Established;
+use crate::fcp::DataDirection;
+use crate::iscsi::parameters::Parameters;
+use crate::iscsi::sequence::before;
+use crate::time::{Instant, Span};
+use sanloom_wire::iscsi::code::{flag, function, logout, task_response};
+use sanloom_wire::iscsi::{AsyncEvent, Head, Header, LogoutRequest, NO_TAG, NopIn, NopOut, SenseSegment, TaskRequest};
+use sanloom_wire::lun::LunBytes;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How a session behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionConfig {
+    /// A command that is not complete after this time is aborted.
+    pub command_timeout: Span,
+    /// An abort or reset that is not answered after this time ends the session.
+    pub abort_timeout: Span,
+    /// A target that says nothing for this long is asked, and has as long again to answer.
+    pub ping: Span,
+}
+
+impl Default for SessionConfig {
+    fn default() -> SessionConfig {
+        let secs = Span::from_secs;
+        SessionConfig { command_timeout: secs(30), abort_timeout: secs(10), ping: secs(10) }
+    }
+}
+
+/// A command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// The driver's number: its buffer has the same. Never used twice in a session.
+    pub id: u64,
+    /// Where to.
+    pub lun: LunBytes,
+    /// What.
+    pub cdb: [u8; 16],
+    /// Which way data go.
+    pub direction: DataDirection,
+    /// How many bytes.
+    pub bytes: u32,
+}
+
+/// Where a data segment goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Collect it for [`Input::Text`].
+    Text,
+    /// Into the buffer of this command, from this byte on. Then [`Input::Segment`].
+    Buffer {
+        /// The command.
+        id: u64,
+        /// Where its first byte goes.
+        at: u32,
+    },
+    /// Nowhere. Then [`Input::Segment`].
+    Skip,
+}
+
+/// What happens to a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// Carry out a command.
+    Submit(Command),
+    /// LOGICAL UNIT RESET.
+    Reset {
+        /// The driver's number.
+        id: u64,
+        /// Which unit.
+        lun: LunBytes,
+    },
+    /// A header. If it has a data segment, [`Session::place`] says where that goes.
+    Header(Head),
+    /// The data segment is complete and in its place.
+    Segment {
+        /// Its digest is right.
+        intact: bool,
+    },
+    /// A data segment that was to be collected.
+    Text {
+        /// It.
+        data: Box<[u8]>,
+        /// Its digest is right.
+        intact: bool,
+    },
+    /// Log out.
+    LogOut,
+    /// Time has passed.
+    Timeout,
+}
+
+/// What a session does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Send a PDU.
+    Send {
+        /// Header.
+        head: Head,
+        /// Data segment.
+        data: Box<[u8]>,
+    },
+    /// Send a PDU with a piece of the command's buffer.
+    Data {
+        /// The command.
+        id: u64,
+        /// Header.
+        head: Head,
+        /// Offset in the buffer.
+        at: u32,
+    },
+    /// A command or reset has ended.
+    Done {
+        /// Which.
+        id: u64,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The session is over: close the connection. Commands that have not ended never will.
+    Broken(Broken),
+}
+
+/// How a command ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The target answered.
+    Completed {
+        /// SCSI status.
+        status: u8,
+        /// Sense data; may be empty.
+        sense: Box<[u8]>,
+        /// Bytes that moved.
+        transferred: u32,
+    },
+    /// It took too long and was aborted.
+    TimedOut,
+    /// The target rejected it, or its data were damaged.
+    Failed,
+    /// A reset was carried out, or refused.
+    Reset {
+        /// It was.
+        success: bool,
+    },
+}
+
+/// Why a session is over.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, thiserror::Error)]
+pub enum Broken {
+    /// We have logged out.
+    #[error("logged out")]
+    LoggedOut,
+    /// The target asked for it.
+    #[error("the target asked for a logout")]
+    Asked,
+    /// The target broke the protocol.
+    #[error("the target does not keep to the protocol")]
+    Protocol,
+    /// The target does not answer.
+    #[error("the target does not answer")]
+    Silent,
+}
+
+/// What a session has counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Commands sent.
+    pub commands: u64,
+    /// Commands aborted.
+    pub aborted: u64,
+    /// PDUs that the target rejected.
+    pub rejects: u64,
+    /// Data segments with a wrong digest.
+    pub digest_errors: u64,
+    /// PDUs about nothing that is here.
+    pub unexpected: u64,
+}
+
+/// What the data segment under way belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Segment {
+    None,
+    Text(Head),
+    Data { id: u64, at: u32, head: Head },
+    Skip,
+}
+
+/// What an initiator task tag stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tag {
+    Command(u64),
+    /// ABORT TASK of a command.
+    Abort(u64),
+    Reset(u64),
+    Logout,
+}
+
+/// A session with its one connection.
+#[derive(Debug)]
+pub struct Session {
+    config: SessionConfig,
+    pub(super) parameters: Parameters,
+    pub(super) cmd_sn: u32,
+    max_cmd_sn: u32,
+    pub(super) exp_stat_sn: u32,
+    next_tag: u32,
+    tags: BTreeMap<u32, Tag>,
+    pub(super) active: BTreeMap<u64, Active>,
+    /// Commands that the window does not take yet.
+    backlog: VecDeque<u64>,
+    /// When commands are too late: all have the same time.
+    deadlines: VecDeque<(Instant, u64)>,
+    /// The oldest abort or reset that is not answered.
+    managed: VecDeque<(Instant, u32)>,
+    segment: Segment,
+    heard: Instant,
+    asked: Option<Instant>,
+    over: bool,
+    pub(super) outputs: VecDeque<Output>,
+    counters: Counters,
+}
+
+impl Session {
+    /// After a login that ended at `now`.
+    pub fn new(now: Instant, established: Established, config: SessionConfig) -> Session {
+        let Established { parameters, cmd_sn, max_cmd_sn, exp_stat_sn, .. } = established;
+        Session {
+            config,
+            parameters,
+            cmd_sn,
+            max_cmd_sn,
+            exp_stat_sn,
+            next_tag: 1,
+            tags: BTreeMap::new(),
+            active: BTreeMap::new(),
+            backlog: VecDeque::new(),
+            deadlines: VecDeque::new(),
+            managed: VecDeque::new(),
+            segment: Segment::None,
+            heard: now,
+            asked: None,
+            over: false,
+            outputs: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// One thing happened at `now`.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        if self.over {
+            return;
+        }
+        match input {
+            Input::Submit(command) => self.submit(now, command),
+            Input::Reset { id, lun } => self.manage(now, function::LUN_RESET, lun, NO_TAG, 0, Tag::Reset(id)),
+            Input::Header(head) => {
+                self.heard = now;
+                self.asked = None;
+                self.on_header(now, head);
+            }
+            Input::Segment { intact } => self.on_segment(intact),
+            Input::Text { data, intact } => {
+                if let Segment::Text(head) = std::mem::replace(&mut self.segment, Segment::None) {
+                    if intact {
+                        self.on_pdu(now, head, &data);
+                    } else {
+                        // The status in it is lost, and nobody sends it again.
+                        self.counters.digest_errors += 1;
+                        self.end(Broken::Protocol);
+                    }
+                }
+            }
+            Input::LogOut => self.log_out(),
+            Input::Timeout => self.on_timeout(now),
+        }
+        if !self.over {
+            self.send_backlog();
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to come back with [`Input::Timeout`].
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let ping = self.asked.unwrap_or(self.heard) + self.config.ping;
+        let command = self.deadlines.front().map(|(at, _)| *at);
+        let managed = self.managed.front().map(|(at, _)| *at);
+        [Some(ping), command, managed].into_iter().flatten().min().filter(|_| !self.over)
+    }
+
+    /// Where the data segment of the last header goes.
+    pub fn place(&self) -> Place {
+        match &self.segment {
+            Segment::Text(_) => Place::Text,
+            Segment::Data { id, at, .. } if self.active.contains_key(id) => Place::Buffer { id: *id, at: *at },
+            _ => Place::Skip,
+        }
+    }
+
+    /// What was agreed.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Commands that have not ended.
+    pub fn commands(&self) -> usize {
+        self.active.len()
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn tag(&mut self, of: Tag) -> u32 {
+        let tag = self.next_tag;
+        self.next_tag = self.next_tag.wrapping_add(1);
+        if self.next_tag == NO_TAG {
+            self.next_tag = 0;
+        }
+        self.tags.insert(tag, of);
+        tag
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
+        let initiator_tag = self.tag(Tag::Command(command.id));
+        self.active.insert(command.id, Active::new(command, initiator_tag));
+        self.deadlines.push_back((now + self.config.command_timeout, command.id));
+        self.backlog.push_back(command.id);
+    }
+
+    /// Sends commands as far as the window goes.
+    fn send_backlog(&mut self) {
+        while !before(self.max_cmd_sn, self.cmd_sn)
+            && let Some(id) = self.backlog.pop_front()
+        {
+            if self.active.contains_key(&id) {
+                self.counters.commands += 1;
+                self.send_command(id);
+            }
+        }
+    }
+
+    fn manage(&mut self, now: Instant, function: u8, lun: LunBytes, referenced_tag: u32, ref_cmd_sn: u32, of: Tag) {
+        let initiator_tag = self.tag(of);
+        self.managed.push_back((now + self.config.abort_timeout, initiator_tag));
+        let request = TaskRequest {
+            function,
+            lun,
+            initiator_tag,
+            referenced_tag,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+            ref_cmd_sn,
+            exp_data_sn: 0,
+        };
+        self.send(Head { immediate: true, ..Head::new(request) });
+    }
+
+    fn on_header(&mut self, now: Instant, head: Head) {
+        self.segment = if head.data_bytes > 0 { Segment::Skip } else { Segment::None };
+        match head.header {
+            Header::DataIn(data) => {
+                let found = match self.tags.get(&data.initiator_tag) {
+                    Some(Tag::Command(id)) => Some(*id),
+                    _ => None,
+                };
+                let Some(id) = found.filter(|id| self.active.contains_key(id)) else {
+                    // Of a command that was aborted. Its status counts all the same.
+                    self.counters.unexpected += 1;
+                    self.count_status(data.flags & flag::STATUS != 0, data.stat_sn);
+                    self.widen(data.max_cmd_sn);
+                    return;
+                };
+                let end = data.offset.checked_add(head.data_bytes);
+                let room = self.active[&id].command.bytes;
+                if end.is_none_or(|end| end > room) || self.active[&id].command.direction != DataDirection::Read {
+                    return self.end(Broken::Protocol);
+                }
+                if head.data_bytes > 0 {
+                    self.segment = Segment::Data { id, at: data.offset, head };
+                } else {
+                    self.on_data_in(id, &head);
+                }
+            }
+            _ if head.data_bytes > 0 => self.segment = Segment::Text(head),
+            _ => self.on_pdu(now, head, &[]),
+        }
+    }
+
+    fn on_segment(&mut self, intact: bool) {
+        let Segment::Data { id, head, .. } = std::mem::replace(&mut self.segment, Segment::None) else { return };
+        if !intact {
+            self.counters.digest_errors += 1;
+            if let Some(active) = self.active.get_mut(&id) {
+                active.damaged = true;
+            }
+        }
+        if self.active.contains_key(&id) {
+            self.on_data_in(id, &head);
+        }
+    }
+
+    fn on_data_in(&mut self, id: u64, head: &Head) {
+        let Header::DataIn(data) = head.header else { return };
+        self.widen(data.max_cmd_sn);
+        let Some(active) = self.active.get_mut(&id) else { return };
+        active.moved += head.data_bytes;
+        if data.flags & flag::STATUS != 0 {
+            self.count_status(true, data.stat_sn);
+            self.complete(id, data.status, &[], (data.flags, data.residual));
+        }
+    }
+
+    /// A command ended with a status.
+    fn complete(&mut self, id: u64, status: u8, sense: &[u8], (flags, residual): (u8, u32)) {
+        let Some(active) = self.active.remove(&id) else { return };
+        self.tags.remove(&active.initiator_tag);
+        if active.stage == Stage::Aborting {
+            // It was over before the abort came.
+            self.managed.retain(|(_, tag)| Some(*tag) != active.abort_tag);
+            if let Some(tag) = active.abort_tag {
+                self.tags.remove(&tag);
+            }
+        }
+        let all = active.command.bytes;
+        let transferred = match active.command.direction {
+            DataDirection::None => 0,
+            DataDirection::Read => active.moved.min(all),
+            DataDirection::Write if flags & flag::UNDERFLOW != 0 => all.saturating_sub(residual),
+            DataDirection::Write => all,
+        };
+        let outcome = match active.damaged {
+            true => Outcome::Failed,
+            false => Outcome::Completed { status, sense: sense.into(), transferred },
+        };
+        self.outputs.push_back(Output::Done { id, outcome });
+    }
+
+    /// A status has come.
+    fn count_status(&mut self, is_one: bool, stat_sn: u32) {
+        if is_one && !before(stat_sn, self.exp_stat_sn) {
+            self.exp_stat_sn = stat_sn.wrapping_add(1);
+        }
+    }
+
+    fn widen(&mut self, max_cmd_sn: u32) {
+        if before(self.max_cmd_sn, max_cmd_sn) {
+            self.max_cmd_sn = max_cmd_sn;
+        }
+    }
+
+    /// A whole PDU that is no Data-In.
+    fn on_pdu(&mut self, now: Instant, head: Head, data: &[u8]) {
+        match head.header {
+            Header::ScsiResponse(response) => {
+                self.count_status(true, response.stat_sn);
+                self.widen(response.max_cmd_sn);
+                let Some(Tag::Command(id)) = self.tags.get(&response.initiator_tag).copied() else {
+                    self.counters.unexpected += 1;
+                    return;
+                };
+                let Ok(segment) = SenseSegment::parse(data) else { return self.end(Broken::Protocol) };
+                if response.response != 0 {
+                    return self.fail(id);
+                }
+                self.complete(id, response.status, segment.sense, (response.flags, response.residual));
+            }
+            Header::R2t(r2t) => {
+                self.widen(r2t.max_cmd_sn);
+                let Some(Tag::Command(id)) = self.tags.get(&r2t.initiator_tag).copied() else {
+                    self.counters.unexpected += 1;
+                    return;
+                };
+                if !self.on_r2t(id, &r2t) {
+                    self.end(Broken::Protocol);
+                }
+            }
+            Header::TaskResponse(response) => {
+                self.count_status(true, response.stat_sn);
+                self.widen(response.max_cmd_sn);
+                self.managed.retain(|(_, tag)| *tag != response.initiator_tag);
+                match self.tags.remove(&response.initiator_tag) {
+                    Some(Tag::Abort(id)) => self.on_aborted(id),
+                    Some(Tag::Reset(id)) => {
+                        let success = response.response == task_response::COMPLETE;
+                        self.outputs.push_back(Output::Done { id, outcome: Outcome::Reset { success } });
+                    }
+                    _ => self.counters.unexpected += 1,
+                }
+            }
+            Header::NopIn(nop) => {
+                self.count_status(nop.initiator_tag != NO_TAG, nop.stat_sn);
+                self.widen(nop.max_cmd_sn);
+                if nop.target_tag != NO_TAG {
+                    self.answer_ping(&nop);
+                }
+            }
+            Header::Reject(reject) => {
+                self.count_status(true, reject.stat_sn);
+                self.widen(reject.max_cmd_sn);
+                self.counters.rejects += 1;
+                self.on_reject(data);
+            }
+            Header::AsyncMessage(message) => {
+                self.count_status(
+                    message.event != AsyncEvent::SCSI || message.stat_sn == self.exp_stat_sn,
+                    message.stat_sn,
+                );
+                self.widen(message.max_cmd_sn);
+                match message.event {
+                    AsyncEvent::LOGOUT => {
+                        self.log_out();
+                        self.end(Broken::Asked);
+                    }
+                    AsyncEvent::CONNECTION_DROP | AsyncEvent::SESSION_DROP => self.end(Broken::Asked),
+                    _ => {}
+                }
+            }
+            Header::LogoutResponse(_) => self.end(Broken::LoggedOut),
+            _ => self.counters.unexpected += 1,
+        }
+        let _ = now;
+    }
+
+    fn answer_ping(&mut self, nop: &NopIn) {
+        let answer = NopOut {
+            lun: nop.lun,
+            initiator_tag: NO_TAG,
+            target_tag: nop.target_tag,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+        };
+        self.send(Head { immediate: true, ..Head::new(answer) });
+    }
+
+    /// The target took nothing of a PDU; its header came back.
+    fn on_reject(&mut self, header: &[u8]) {
+        let Ok(head) = Head::parse(header) else { return };
+        let tag = match head.header {
+            Header::ScsiCommand(command) => command.initiator_tag,
+            // The response to its command says how it ended.
+            Header::DataOut(_) | Header::NopOut(_) => return,
+            _ => return self.end(Broken::Protocol),
+        };
+        if let Some(Tag::Command(id)) = self.tags.get(&tag).copied() {
+            self.fail(id);
+        }
+    }
+
+    fn fail(&mut self, id: u64) {
+        if let Some(active) = self.active.remove(&id) {
+            self.tags.remove(&active.initiator_tag);
+            self.outputs.push_back(Output::Done { id, outcome: Outcome::Failed });
+        }
+    }
+
+    /// The target does not go on with a command.
+    fn on_aborted(&mut self, id: u64) {
+        if let Some(active) = self.active.remove(&id) {
+            self.tags.remove(&active.initiator_tag);
+            self.outputs.push_back(Output::Done { id, outcome: Outcome::TimedOut });
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if self.managed.front().is_some_and(|(at, _)| *at <= now) {
+            return self.end(Broken::Silent);
+        }
+        while let Some((_, id)) = self.deadlines.pop_front_if(|(at, _)| *at <= now) {
+            let Some(active) = self.active.get_mut(&id) else { continue };
+            if active.stage == Stage::Waiting {
+                // It was never sent.
+                self.on_aborted(id);
+                continue;
+            }
+            active.stage = Stage::Aborting;
+            let (lun, referenced, cmd_sn) = (active.command.lun, active.initiator_tag, active.cmd_sn);
+            let abort_tag = self.next_tag;
+            active.abort_tag = Some(abort_tag);
+            self.counters.aborted += 1;
+            self.manage(now, function::ABORT_TASK, lun, referenced, cmd_sn, Tag::Abort(id));
+        }
+        match self.asked {
+            Some(asked) if asked + self.config.ping <= now => self.end(Broken::Silent),
+            None if self.heard + self.config.ping <= now => {
+                self.asked = Some(now);
+                let initiator_tag = self.next_tag;
+                self.next_tag = self.next_tag.wrapping_add(1);
+                let ping = NopOut {
+                    lun: [0; 8],
+                    initiator_tag,
+                    target_tag: NO_TAG,
+                    cmd_sn: self.cmd_sn,
+                    exp_stat_sn: self.exp_stat_sn,
+                };
+                self.send(Head { immediate: true, ..Head::new(ping) });
+            }
+            _ => {}
+        }
+    }
+
+    fn log_out(&mut self) {
+        let initiator_tag = self.tag(Tag::Logout);
+        let request = LogoutRequest {
+            reason: logout::CLOSE_SESSION,
+            initiator_tag,
+            cid: 0,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+        };
+        self.send(Head { immediate: true, ..Head::new(request) });
+    }
+
+    pub(super) fn send(&mut self, head: Head) {
+        self.outputs.push_back(Output::Send { head, data: Box::default() });
+    }
+
+    fn end(&mut self, why: Broken) {
+        self.over = true;
+        self.outputs.push_back(Output::Broken(why));
+    }
+}

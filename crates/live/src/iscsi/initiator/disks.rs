@@ -1,0 +1,184 @@
+//! The disks of one target, whatever carries their commands: [`Disks`].
+
+use sanloom_core::disk::{
+    Command, Disk, DiskConfig, Done, Error, Input, Output, Properties, Reply, Request, Scan, ScanInput, ScanOutput,
+};
+use sanloom_core::time::Instant;
+use sanloom_wire::lun::{self, LunBytes};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Whose command it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Who {
+    Scan,
+    Disk(LunBytes),
+}
+
+/// What the disks want, and what they tell.
+#[derive(Debug)]
+pub(super) enum Want {
+    /// Carry out a command, then [`Disks::ended`].
+    Command(Who, Command),
+    /// LOGICAL UNIT RESET, then [`Disks::reset_done`].
+    Reset(LunBytes),
+    /// Give up the path, and find a new one.
+    DropPath,
+    /// A disk has come, changed, or gone.
+    Changed,
+    /// A request ended.
+    Done { tag: u64, result: Result<Done, Error> },
+}
+
+#[derive(Debug)]
+struct Unit {
+    disk: Disk,
+    number: u64,
+    /// It stood in the last list of the target.
+    listed: bool,
+}
+
+/// All disks of a target.
+#[derive(Debug)]
+pub(super) struct Disks {
+    config: DiskConfig,
+    scan: Scan,
+    units: BTreeMap<LunBytes, Unit>,
+    /// Where a disk is, by its number.
+    places: Vec<LunBytes>,
+    up: bool,
+    wants: VecDeque<Want>,
+}
+
+impl Disks {
+    pub(super) fn new(config: DiskConfig) -> Disks {
+        let (units, places, wants) = (BTreeMap::new(), Vec::new(), VecDeque::new());
+        Disks { config, scan: Scan::new(), units, places, up: false, wants }
+    }
+
+    pub(super) fn next_want(&mut self) -> Option<Want> {
+        self.wants.pop_front()
+    }
+
+    /// There is a session, or none any more.
+    pub(super) fn path(&mut self, now: Instant, up: bool) {
+        if std::mem::replace(&mut self.up, up) == up {
+            return;
+        }
+        self.scan.handle(now, if up { ScanInput::PathUp } else { ScanInput::PathDown });
+        for unit in self.units.values_mut().filter(|unit| unit.listed || !up) {
+            unit.disk.handle(now, if up { Input::PathUp } else { Input::PathDown });
+        }
+        self.wants.push_back(Want::Changed);
+        self.drain(now);
+    }
+
+    pub(super) fn submit(&mut self, now: Instant, disk: u64, request: Request) {
+        if let Some(lun) = self.places.get(disk as usize).copied() {
+            self.tell(now, lun, Input::Submit(request));
+        }
+        self.drain(now);
+    }
+
+    pub(super) fn ended(&mut self, now: Instant, who: Who, reply: Reply) {
+        match who {
+            Who::Scan => self.scan.handle(now, ScanInput::Reply(reply)),
+            Who::Disk(lun) => self.tell(now, lun, Input::Reply(reply)),
+        }
+        self.drain(now);
+    }
+
+    pub(super) fn reset_done(&mut self, now: Instant, lun: LunBytes, success: bool) {
+        self.tell(now, lun, Input::ResetDone { success });
+        self.drain(now);
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.units.values().map(|unit| unit.disk.poll_timeout()).chain([self.scan.poll_timeout()]).flatten().min()
+    }
+
+    pub(super) fn timeout(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.scan.poll_timeout()) {
+            self.scan.handle(now, ScanInput::Timeout);
+        }
+        for unit in self.units.values_mut().filter(|unit| due(unit.disk.poll_timeout())) {
+            unit.disk.handle(now, Input::Timeout);
+        }
+        self.drain(now);
+    }
+
+    /// The disks that the target lists: number, LUN, what they are, and whether they can be used.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u64, LunBytes, Option<&Properties>, bool)> {
+        let listed = self.units.iter().filter(|(_, unit)| unit.listed);
+        listed.map(|(lun, unit)| (unit.number, *lun, unit.disk.properties(), unit.disk.is_ready()))
+    }
+
+    fn tell(&mut self, now: Instant, lun: LunBytes, input: Input) {
+        if let Some(unit) = self.units.get_mut(&lun) {
+            unit.disk.handle(now, input);
+        }
+    }
+
+    /// Takes what the machines say.
+    fn drain(&mut self, now: Instant) {
+        loop {
+            let mut silent = true;
+            while let Some(output) = self.scan.poll_output() {
+                silent = false;
+                match output {
+                    ScanOutput::Command(command) => self.wants.push_back(Want::Command(Who::Scan, command)),
+                    ScanOutput::Units(units) => self.list(now, &units),
+                }
+            }
+            let mut rescan = false;
+            for (&lun, unit) in &mut self.units {
+                while let Some(output) = unit.disk.poll_output() {
+                    silent = false;
+                    self.wants.push_back(match output {
+                        Output::Command(command) => Want::Command(Who::Disk(lun), command),
+                        Output::ResetUnit => Want::Reset(lun),
+                        Output::DropPath => Want::DropPath,
+                        Output::Done { tag, result } => Want::Done { tag, result },
+                        Output::Ready(found) => {
+                            tracing::info!(lun = lun::to_u64(lun) >> 48, blocks = found.blocks, "disk ready");
+                            Want::Changed
+                        }
+                        Output::Unusable(error) => {
+                            tracing::warn!(lun = lun::to_u64(lun) >> 48, %error, "disk unusable");
+                            Want::Changed
+                        }
+                        Output::UnitsChanged => {
+                            rescan = true;
+                            continue;
+                        }
+                    });
+                }
+            }
+            if rescan {
+                self.scan.handle(now, ScanInput::Rescan);
+            }
+            if silent && !rescan {
+                return;
+            }
+        }
+    }
+
+    /// The target has listed its units.
+    fn list(&mut self, now: Instant, listed: &[LunBytes]) {
+        for (lun, unit) in &mut self.units {
+            let here = listed.contains(lun);
+            if self.up && std::mem::replace(&mut unit.listed, here) != here {
+                unit.disk.handle(now, if here { Input::PathUp } else { Input::PathDown });
+            }
+        }
+        for &lun in listed {
+            if !self.units.contains_key(&lun) {
+                let mut disk = Disk::new(now, self.config);
+                disk.handle(now, Input::PathUp);
+                self.units.insert(lun, Unit { disk, number: self.places.len() as u64, listed: true });
+                self.places.push(lun);
+            }
+        }
+        self.wants.push_back(Want::Changed);
+    }
+}

@@ -1,0 +1,243 @@
+//! A connection to a target: [`Link`].
+
+use crate::iscsi::buffers::Spare;
+use crate::iscsi::output::Egress;
+use sanloom_core::iscsi::Framer;
+use sanloom_core::iscsi::framer::{Taken, Want};
+use sanloom_core::iscsi::initiator::{
+    Broken, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session, SessionConfig, login,
+};
+use sanloom_core::time::Instant;
+use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+/// Bytes that are read at once.
+const INPUT_BYTES: usize = 256 << 10;
+
+/// Who speaks to the target.
+#[derive(Debug)]
+enum Machine {
+    Login(Box<Login>),
+    Full(Box<Session>),
+}
+
+/// What a connection tells its owner.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The full feature phase.
+    Up,
+    /// The login failed, and why.
+    Refused(LoginError),
+    /// A command or reset has ended.
+    Done(u64, Outcome),
+    /// The session is over, and why.
+    Broken(Broken),
+}
+
+/// The buffers of commands, for a connection that moves data.
+pub(super) trait Buffers {
+    /// Room for data of a command.
+    fn room(&mut self, id: u64, at: usize, len: usize) -> Option<&mut [u8]>;
+    /// Data of a command, and where in them they begin.
+    fn data(&self, id: u64) -> Option<(Arc<Vec<u8>>, u32)>;
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) stream: TcpStream,
+    framer: Framer,
+    machine: Machine,
+    session: SessionConfig,
+    pub(super) output: Egress,
+    input: Vec<u8>,
+    filled: usize,
+    text: Vec<u8>,
+    got: u32,
+    spare: Spare,
+    events: Vec<Event>,
+}
+
+impl Link {
+    pub(super) fn new(now: Instant, stream: TcpStream, login: LoginConfig, session: SessionConfig) -> Link {
+        Link {
+            stream,
+            framer: Framer::new(DEFAULT_SEGMENT_BYTES),
+            machine: Machine::Login(Box::new(Login::new(now, login))),
+            session,
+            output: Egress::default(),
+            input: vec![0; INPUT_BYTES],
+            filled: 0,
+            text: Vec::new(),
+            got: 0,
+            spare: Spare::default(),
+            events: Vec::new(),
+        }
+    }
+
+    /// What has happened since the last call.
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        match &self.machine {
+            Machine::Login(login) => login.poll_timeout(),
+            Machine::Full(session) => session.poll_timeout(),
+        }
+    }
+
+    pub(super) fn timeout(&mut self, now: Instant, buffers: &mut impl Buffers) {
+        match &mut self.machine {
+            Machine::Login(login) => login.handle(now, login::Input::Timeout),
+            Machine::Full(session) => session.handle(now, Input::Timeout),
+        }
+        self.drain(now, buffers);
+    }
+
+    /// Something for the session; nothing before there is one.
+    pub(super) fn tell(&mut self, now: Instant, input: Input, buffers: &mut impl Buffers) {
+        if let Machine::Full(session) = &mut self.machine {
+            session.handle(now, input);
+        }
+        self.drain(now, buffers);
+    }
+
+    /// Reads once. False if there was less than there was room for.
+    pub(super) fn read(&mut self, now: Instant, buffers: &mut impl Buffers) -> io::Result<bool> {
+        let mut input = std::mem::take(&mut self.input);
+        let room = input.len() - self.filled;
+        let outcome = match self.stream.read(&mut input[self.filled..]) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => {
+                let filled = self.filled + got;
+                let used = self.process(now, &input[..filled], buffers);
+                input.copy_within(used..filled, 0);
+                self.filled = filled - used;
+                Ok(got == room)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.input = input;
+        outcome
+    }
+
+    /// Follows what has come. How many bytes were used.
+    fn process(&mut self, now: Instant, bytes: &[u8], buffers: &mut impl Buffers) -> usize {
+        let mut used = 0;
+        loop {
+            let rest = &bytes[used..];
+            let taken = match self.framer.want() {
+                Want::Bytes(needed) => {
+                    let Some(piece) = rest.get(..needed) else { return used };
+                    used += needed;
+                    self.framer.take(piece)
+                }
+                Want::Data(_) if rest.is_empty() => return used,
+                Want::Data(left) => {
+                    let piece = &rest[..rest.len().min(left as usize)];
+                    match self.place() {
+                        Place::Text => self.text.extend_from_slice(piece),
+                        Place::Buffer { id, at } => {
+                            if let Some(room) = buffers.room(id, (at + self.got) as usize, piece.len()) {
+                                room.copy_from_slice(piece);
+                            }
+                        }
+                        Place::Skip => {}
+                    }
+                    used += piece.len();
+                    self.got += piece.len() as u32;
+                    self.framer.data(piece)
+                }
+            };
+            match taken {
+                Taken::More => {}
+                Taken::Broken(why) => {
+                    tracing::warn!(%why, "target");
+                    self.events.push(Event::Broken(Broken::Protocol));
+                    return bytes.len();
+                }
+                Taken::Header => {
+                    self.got = 0;
+                    self.text.clear();
+                    if let Ok(head) = Head::parse(&self.framer.bhs().0) {
+                        self.on_header(now, head, buffers);
+                    }
+                }
+                Taken::Segment { intact } => self.on_segment(now, intact, buffers),
+            }
+        }
+    }
+
+    fn place(&self) -> Place {
+        match &self.machine {
+            Machine::Login(_) => Place::Text,
+            Machine::Full(session) => session.place(),
+        }
+    }
+
+    fn on_header(&mut self, now: Instant, head: Head, buffers: &mut impl Buffers) {
+        match &mut self.machine {
+            Machine::Login(_) if head.data_bytes > 0 => {}
+            Machine::Login(login) => login.handle(now, login::Input::Pdu { head, text: Box::default() }),
+            Machine::Full(session) => session.handle(now, Input::Header(head)),
+        }
+        self.drain(now, buffers);
+    }
+
+    fn on_segment(&mut self, now: Instant, intact: bool, buffers: &mut impl Buffers) {
+        let text: Box<[u8]> = std::mem::take(&mut self.text).into();
+        match &mut self.machine {
+            Machine::Login(login) => {
+                if let Ok(head) = Head::parse(&self.framer.bhs().0) {
+                    login.handle(now, login::Input::Pdu { head, text });
+                }
+            }
+            Machine::Full(session) if session.place() == Place::Text => {
+                session.handle(now, Input::Text { data: text, intact });
+            }
+            Machine::Full(session) => session.handle(now, Input::Segment { intact }),
+        }
+        self.drain(now, buffers);
+    }
+
+    /// Carries what the machine says.
+    pub(super) fn drain(&mut self, now: Instant, buffers: &mut impl Buffers) {
+        loop {
+            match &mut self.machine {
+                Machine::Login(login) => match login.poll_output() {
+                    None => return,
+                    Some(login::Output::Send { head, text }) => self.output.push(&head, text),
+                    Some(login::Output::Failed(error)) => self.events.push(Event::Refused(error)),
+                    Some(login::Output::Done(established)) => {
+                        let p = established.parameters;
+                        self.framer.agree(p.header_digest, p.data_digest, p.receive_bytes);
+                        self.output.agree(p.header_digest, p.data_digest);
+                        self.machine = Machine::Full(Box::new(Session::new(now, established, self.session)));
+                        self.events.push(Event::Up);
+                    }
+                },
+                Machine::Full(session) => match session.poll_output() {
+                    None => return,
+                    Some(Output::Send { head, data }) => self.output.push(&head, data),
+                    Some(Output::Data { id, head, at }) => match buffers.data(id) {
+                        Some((data, begin)) if head.data_bytes > 0 => {
+                            self.output.push_data(&head, data, begin + at);
+                        }
+                        _ => self.output.push(&head, Box::default()),
+                    },
+                    Some(Output::Done { id, outcome }) => self.events.push(Event::Done(id, outcome)),
+                    Some(Output::Broken(why)) => self.events.push(Event::Broken(why)),
+                },
+            }
+        }
+    }
+
+    /// Sends what the socket takes.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush(&mut self.stream, &mut self.spare)
+    }
+}
