@@ -98,7 +98,7 @@ fn tgt(bed: &Bed) -> Option<(Process, String)> {
     let daemon = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let target = "iqn.2026-11.net.example:tgt";
     let file = bed.path("disk.img");
-    let steps: [&[&str]; 7] = [
+    let steps: [&[&str]; 9] = [
         &["--op", "new", "--mode", "target", "--tid", "1", "-T", target],
         &["--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", &file],
         &["--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"],
@@ -106,6 +106,8 @@ fn tgt(bed: &Bed) -> Option<(Process, String)> {
         &["--op", "bind", "--mode", "account", "--tid", "1", "--user", "server"],
         &["--op", "new", "--mode", "account", "--user", "array", "--password", "another sixteen."],
         &["--op", "bind", "--mode", "account", "--tid", "1", "--user", "array", "--outgoing"],
+        &["--op", "update", "--mode", "target", "--tid", "1", "--name", "HeaderDigest", "--value", "CRC32C"],
+        &["--op", "update", "--mode", "target", "--tid", "1", "--name", "DataDigest", "--value", "CRC32C"],
     ];
     let until = Instant::now() + Duration::from_secs(10);
     for step in steps {

@@ -1,7 +1,8 @@
 //! The disks of one target, whatever carries their commands: [`Disks`].
 
 use sanloom_core::disk::{
-    Command, Disk, DiskConfig, Done, Error, Input, Output, Properties, Reply, Request, Scan, ScanInput, ScanOutput,
+    Command, Disk, DiskConfig, Done, Error, ErrorKind, Input, Output, Properties, Reply, Request, Scan, ScanInput,
+    ScanOutput,
 };
 use sanloom_core::time::Instant;
 use sanloom_wire::lun::{self, LunBytes};
@@ -35,6 +36,8 @@ struct Unit {
     number: u64,
     /// It stood in the last list of the target.
     listed: bool,
+    /// It has said that it is none that can be used: a target's controller may have a number too.
+    useless: bool,
 }
 
 /// All disks of a target.
@@ -107,9 +110,9 @@ impl Disks {
         self.drain(now);
     }
 
-    /// The disks that the target lists: number, LUN, what they are, and whether they can be used.
+    /// The disks that the target lists, without what is no disk: number, LUN, what they are, and whether they can be used.
     pub(super) fn all(&self) -> impl Iterator<Item = (u64, LunBytes, Option<&Properties>, bool)> {
-        let listed = self.units.iter().filter(|(_, unit)| unit.listed);
+        let listed = self.units.iter().filter(|(_, unit)| unit.listed && !unit.useless);
         listed.map(|(lun, unit)| (unit.number, *lun, unit.disk.properties(), unit.disk.is_ready()))
     }
 
@@ -141,10 +144,12 @@ impl Disks {
                         Output::Done { tag, result } => Want::Done { tag, result },
                         Output::Ready(found) => {
                             tracing::info!(lun = lun::to_u64(lun) >> 48, blocks = found.blocks, "disk ready");
+                            unit.useless = false;
                             Want::Changed
                         }
                         Output::Unusable(error) => {
                             tracing::warn!(lun = lun::to_u64(lun) >> 48, %error, "disk unusable");
+                            unit.useless = error.kind == ErrorKind::NotADisk;
                             Want::Changed
                         }
                         Output::UnitsChanged => {
@@ -175,7 +180,7 @@ impl Disks {
             if !self.units.contains_key(&lun) {
                 let mut disk = Disk::new(now, self.config);
                 disk.handle(now, Input::PathUp);
-                self.units.insert(lun, Unit { disk, number: self.places.len() as u64, listed: true });
+                self.units.insert(lun, Unit { disk, number: self.places.len() as u64, listed: true, useless: false });
                 self.places.push(lun);
             }
         }
