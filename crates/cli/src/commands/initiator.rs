@@ -7,7 +7,7 @@ use crate::interrupt;
 use sanloom_core::config::{Carrier, Ethernet, Lab, Node};
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
-use sanloom_live::runtime::plan::Places;
+use sanloom_live::runtime::plan::{Places, mac_of};
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::fmt;
@@ -45,6 +45,12 @@ pub struct Args {
     /// Node name [default: 10:00 and the Ethernet address]
     #[arg(long, value_name = "WWNN")]
     wwnn: Option<Wwnn>,
+    /// Be a station of a segment without a switch (VN2VN)
+    #[arg(long)]
+    vn2vn: bool,
+    /// Further, virtual port (NPIV): a port name, and a node name if it has one of its own; may be repeated
+    #[arg(long, value_name = "WWPN[@WWNN]", value_parser = parse_virtual_port, conflicts_with = "vn2vn")]
+    virtual_port: Vec<(Wwpn, Option<Wwnn>)>,
     /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab says]
     #[arg(long, value_name = "VLAN", value_parser = parse_vlan)]
     vlan: Option<Vlan>,
@@ -140,6 +146,13 @@ fn parse_vlan(text: &str) -> Result<Vlan, String> {
     }
 }
 
+fn parse_virtual_port(text: &str) -> Result<(Wwpn, Option<Wwnn>), String> {
+    let (port, node) = text.split_once('@').map_or((text, None), |(port, node)| (port, Some(node)));
+    let wrong = |name: &str| format!("`{name}` is no name; write eight bytes as 25:00:00:00:00:00:01:01");
+    let node = node.map(|node| node.parse().map_err(|_| wrong(node))).transpose()?;
+    Ok((port.parse().map_err(|_| wrong(port))?, node))
+}
+
 /// Runs an initiator.
 ///
 /// # Errors
@@ -163,6 +176,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     config.wwpn = args.wwpn.unwrap_or(config.wwpn);
     config.wwnn = args.wwnn.unwrap_or(config.wwnn);
     config.vlan = args.vlan.unwrap_or(config.vlan);
+    config.vn2vn = args.vn2vn;
+    if config.vn2vn && config.vlan == Vlan::Discover {
+        return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
+    }
+    let node = config.wwnn;
+    config.virtual_ports = args.virtual_port.iter().map(|(port, own)| (*port, own.unwrap_or(node))).collect();
     log_to_stderr(&args.log, args.log_json)?;
     let mut initiator =
         Initiator::new(config, port.open().map_err(Failure::environment)?).map_err(Failure::environment)?;
@@ -238,13 +257,6 @@ fn port_of(lab: &Lab, link: &str, ethernet: &Ethernet) -> Result<PortName, Failu
             "the lab does not say which interface is the host's end of the link `{link}`; say --port"
         ))),
     }
-}
-
-/// The address in a port name that was made of one, or one of our own that follows from it.
-fn mac_of(wwpn: Wwpn) -> MacAddr {
-    let [_, _, mac @ ..] = wwpn.0.to_be_bytes();
-    let made_of_it = wwpn.0 >> 48 == 0x2000 && MacAddr(mac).is_station();
-    if made_of_it { MacAddr(mac) } else { MacAddr([0x02, mac[1], mac[2], mac[3], mac[4], mac[5]]) }
 }
 
 #[cfg(test)]

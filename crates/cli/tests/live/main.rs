@@ -12,3 +12,4 @@ mod qemu_io;
 mod recovery;
 mod scsi_commands;
 mod virtual_ports;
+mod vn2vn;

@@ -1,6 +1,6 @@
 //! Sections of hosts and storage.
 
-use super::live::MEDIA;
+use super::live::{MEDIA, VN2VN};
 use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
 const WWNN: Key = Key {
@@ -362,5 +362,10 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         MEDIA[0],
         MEDIA[1],
         MEDIA[2],
+        VN2VN[0],
+        VN2VN[1],
+        VN2VN[2],
+        VN2VN[3],
+        VN2VN[4],
     ],
 };

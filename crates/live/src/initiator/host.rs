@@ -155,7 +155,11 @@ impl Host {
 
     /// The link went up or down.
     pub fn link(&mut self, now: Instant, up: bool) {
-        let input = if up { nport::Input::LinkUp } else { nport::Input::LinkDown };
+        self.tell_login(now, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
+    }
+
+    /// Something happened to the login.
+    pub fn tell_login(&mut self, now: Instant, input: nport::Input) {
         self.login.handle(now, input);
         self.settle(now);
     }

@@ -2,13 +2,15 @@
 //! the network block device protocol.
 //!
 //! ```text
-//!   Ethernet port ══▶ Enode (FIP) ──▶ Host: NPort, FcpInitiator, Scan, Disk ──▶ NbdServer ══▶ programs
+//!   Ethernet port ══▶ Controller (FIP) ──▶ Host: NPort, FcpInitiator, Scan, Disk ──▶ NbdServer ══▶ programs
 //! ```
 //!
-//! It is what libfcoe, libfc and the SCSI layer are together (document 002), on the machines of `core`. A full egress queue
-//! holds back what the host sends, and with it the clients.
+//! It is what libfcoe, libfc and the SCSI layer are together (document 002), on the machines of `core`. Virtual ports (NPIV)
+//! are hosts of their own behind the same controller. A full egress queue holds back what the hosts send, and with it the
+//! clients.
 
 mod commands;
+pub mod controller;
 mod exports;
 mod frames;
 pub mod host;
@@ -23,13 +25,15 @@ use crate::nbd::NbdServer;
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
 use crate::sys::batch::BATCH;
+use controller::{Controller, Told};
 use exports::Asked;
 use host::Host;
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
-use sanloom_core::fip::enode::{self, Enode, EnodeConfig};
+use sanloom_core::fip::enode::{Enode, EnodeConfig};
+use sanloom_core::fip::vn2vn::{Vn2vn, Vn2vnConfig};
 use sanloom_core::nbd::Limits;
-use sanloom_core::nport::NPortConfig;
+use sanloom_core::nport::{LoginScript, NPortConfig, VirtualPort};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ether::{MacAddr, VlanTag};
 use sanloom_wire::{Wwnn, Wwpn};
@@ -65,6 +69,9 @@ pub enum Vlan {
     Discover,
 }
 
+/// Virtual ports of an initiator.
+pub const MAX_VIRTUAL_PORTS: usize = 4_094;
+
 /// What an initiator is.
 #[derive(Clone, Debug)]
 pub struct InitiatorConfig {
@@ -74,6 +81,10 @@ pub struct InitiatorConfig {
     pub wwpn: Wwpn,
     /// Node name.
     pub wwnn: Wwnn,
+    /// Port and node names of further, virtual ports (NPIV), at most [`MAX_VIRTUAL_PORTS`]. Stations have none.
+    pub virtual_ports: Vec<(Wwpn, Wwnn)>,
+    /// It is a station of a segment without a fabric (VN2VN), instead of looking for a forwarder.
+    pub vn2vn: bool,
     /// Where FCoE is.
     pub vlan: Vlan,
     /// Symbolic name for the name server.
@@ -97,6 +108,8 @@ impl InitiatorConfig {
             mac,
             wwpn: Wwpn(0x2000 << 48 | mac.to_u64()),
             wwnn: Wwnn(0x1000 << 48 | mac.to_u64()),
+            virtual_ports: Vec::new(),
+            vn2vn: false,
             vlan: Vlan::Untagged,
             symbolic_name: concat!("sanloom ", env!("CARGO_PKG_VERSION")).to_owned(),
             selection_delay: Span::from_secs(2),
@@ -115,9 +128,9 @@ pub struct Initiator {
     /// Its Ethernet port.
     pub port: EthernetPort,
     /// The FIP controller.
-    pub enode: Enode,
-    /// Everything behind it.
-    pub host: Host,
+    pub controller: Controller,
+    /// Everything behind it: the physical port, then the virtual ones.
+    pub hosts: Vec<Host>,
     /// The server of its disks.
     pub nbd: NbdServer,
     /// Captures of the port.
@@ -131,6 +144,10 @@ pub struct Initiator {
     /// The VLAN in use; nothing until it is known.
     tag: Option<Option<VlanTag>>,
     link: bool,
+    /// The physical port has a fabric login.
+    base_up: bool,
+    /// The host that sends next.
+    turn_of: usize,
     next_look: Instant,
     /// What NBD clients have asked, by our tag.
     asked: BTreeMap<u64, Asked>,
@@ -145,27 +162,17 @@ impl Initiator {
     pub fn new(config: InitiatorConfig, port: EthernetPort) -> Result<Initiator, PortError> {
         let poller = Poller::new().map_err(|error| PortError::Socket { path: config.nbd.clone(), error })?;
         let nbd = NbdServer::listen(&config.nbd, Vec::new(), config.limits)?;
-        let enode = Enode::new(EnodeConfig {
-            selection_delay: config.selection_delay,
-            ..EnodeConfig::new(config.mac, config.wwnn)
-        });
-        let (e_d_tov, r_a_tov) = (Span::from_secs(2), Span::from_secs(10));
-        let login = NPortConfig {
-            wwpn: config.wwpn,
-            wwnn: config.wwnn,
-            receive_size_bytes: 2112,
-            bb_credit: 16,
-            initiator: true,
-            target: false,
-            symbolic_name: config.symbolic_name.clone(),
-            e_d_tov,
-            r_a_tov,
-            seed: config.wwpn.0,
-            virtual_port: None,
+        let controller = if config.vn2vn {
+            let vn2vn = Vn2vnConfig::new(config.mac, config.wwpn, config.wwnn, true, false);
+            Controller::Vn2vn(Box::new(Vn2vn::new(vn2vn)))
+        } else {
+            let selection_delay = config.selection_delay;
+            let enode = EnodeConfig { selection_delay, ..EnodeConfig::new(config.mac, config.wwnn) };
+            Controller::Fabric(Box::new(Enode::new(enode)))
         };
-        let command_timeout = config.command_timeout;
-        let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
-        let host = Host::new(login, fcp, config.disk);
+        let physical = std::iter::once((config.wwpn, config.wwnn));
+        let all = physical.chain(config.virtual_ports.iter().copied().take(MAX_VIRTUAL_PORTS));
+        let hosts = (0..).zip(all).map(|(number, names)| host(&config, number, names)).collect();
         let tag = match config.vlan {
             Vlan::Untagged => Some(None),
             Vlan::Tagged(vlan) => Some(Some(tag(vlan))),
@@ -176,8 +183,8 @@ impl Initiator {
         Ok(Initiator {
             config,
             port,
-            enode,
-            host,
+            controller,
+            hosts,
             nbd,
             captures: Captures::default(),
             clock: Clock::start(),
@@ -187,6 +194,8 @@ impl Initiator {
             scratch: Vec::new(),
             tag,
             link: false,
+            base_up: false,
+            turn_of: 0,
             next_look: Instant::ZERO,
             asked: BTreeMap::new(),
             next_asked: 0,
@@ -200,7 +209,7 @@ impl Initiator {
 
     /// Every disk that the targets have listed can be used, and there is at least one.
     pub fn is_ready(&self) -> bool {
-        let mut disks = self.host.disks().peekable();
+        let mut disks = self.hosts.iter().flat_map(Host::disks).peekable();
         disks.peek().is_some() && disks.all(|disk| disk.ready)
     }
 
@@ -225,7 +234,7 @@ impl Initiator {
     pub fn shut_down(&mut self) {
         let now = self.clock.now();
         self.nbd.shut_down(now);
-        self.host.log_out(now);
+        self.hosts.iter_mut().for_each(|host| host.log_out(now));
         self.pump(now);
         self.port.flush(&mut self.pool);
         self.captures.flush();
@@ -276,23 +285,26 @@ impl Initiator {
         if late > 0 {
             self.port.count(crate::ports::reason::HOLD_TIME, late);
         }
-        Ok(more || self.host.has_output() && !self.port.egress.is_full())
+        let waits = self.hosts.iter().any(Host::has_output);
+        Ok(more || waits && !self.port.egress.is_full())
     }
 
     fn next_timer(&self) -> Instant {
-        let own = [self.enode.poll_timeout(), self.host.poll_timeout(), self.nbd.poll_timeout()];
+        let own = [self.controller.poll_timeout(), self.nbd.poll_timeout()];
+        let hosts = self.hosts.iter().map(Host::poll_timeout);
         let queue = self.port.egress.expires(HOLD_TIME);
-        own.into_iter().chain([queue]).flatten().fold(self.next_look, Instant::min)
+        own.into_iter().chain(hosts).chain([queue]).flatten().fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.enode.poll_timeout()) {
-            self.tell_enode(now, enode::Input::Timeout);
+        if due(self.controller.poll_timeout()) {
+            self.tell(now, Told::Timeout);
         }
-        if due(self.host.poll_timeout()) {
-            self.host.timeout(now);
+        for host in self.hosts.iter_mut().filter(|host| due(host.poll_timeout())) {
+            host.timeout(now);
         }
+        self.virtual_links(now);
     }
 
     /// Finds out whether the peer has come or gone.
@@ -310,13 +322,34 @@ impl Initiator {
         }
         tracing::info!(port = self.port.name, up, "link");
         if !up {
-            self.tell_enode(now, enode::Input::LinkDown);
+            self.tell(now, Told::LinkDown);
         } else if self.tag.is_some() {
-            self.tell_enode(now, enode::Input::LinkUp);
+            self.tell(now, Told::LinkUp);
         } else {
-            self.tell_enode(now, enode::Input::DiscoverVlans);
+            self.tell(now, Told::DiscoverVlans);
         }
     }
+}
+
+/// An N_Port and what is behind it; 0 is the physical one.
+fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Host {
+    let (e_d_tov, r_a_tov) = (Span::from_secs(2), Span::from_secs(10));
+    let login = NPortConfig {
+        wwpn,
+        wwnn,
+        receive_size_bytes: 2112,
+        bb_credit: 16,
+        initiator: true,
+        target: false,
+        symbolic_name: config.symbolic_name.clone(),
+        e_d_tov,
+        r_a_tov,
+        seed: wwpn.0,
+        virtual_port: (number > 0).then_some(VirtualPort { number, script: LoginScript::Standard }),
+    };
+    let command_timeout = config.command_timeout;
+    let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
+    Host::new(login, fcp, config.disk)
 }
 
 fn tag(vlan: u16) -> VlanTag {

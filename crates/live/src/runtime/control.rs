@@ -1,7 +1,7 @@
 //! The machines of the switches: what they are told, and what becomes of what they say.
 
 use super::{Attachment, Runtime, Source};
-use crate::storage::port::Leaving;
+use crate::storage::port::{At, Leaving};
 use sanloom_core::fabric::FibDelta;
 use sanloom_core::fabric_switch::{self, Event};
 use sanloom_core::fip::fcf;
@@ -132,7 +132,9 @@ impl Runtime {
         }
         for system in 0..self.systems.len() {
             for port in 0..self.systems[system].ports.len() as u16 {
-                self.systems[system].link(now, port, true);
+                if matches!(self.systems[system].ports[usize::from(port)].at, At::Switch { .. }) {
+                    self.systems[system].link(now, port, true);
+                }
             }
         }
         self.settle_inside(now);
@@ -156,7 +158,13 @@ impl Runtime {
                     if node.held > 0 {
                         break;
                     }
-                    let (switch, switch_port) = node.at;
+                    let (switch, switch_port) = match node.at {
+                        At::Switch { switch, port } => (switch, port),
+                        At::Station(station) => match self.station_sends(now, station) {
+                            true => continue,
+                            false => break,
+                        },
+                    };
                     let Some(leaving) = node.next_leaving() else { break };
                     let source = Source::Storage(system, port as u16);
                     match leaving {

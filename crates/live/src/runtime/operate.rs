@@ -138,8 +138,8 @@ impl Runtime {
             Some((switch, port))
         });
         let Some((switch, port)) = found else {
-            let reason =
-                format!("there is no port `{name}` here; write switch and number, as in {}:0", self.switches[0].name);
+            let example = self.switches.first().map_or("sw1", |switch| &switch.name);
+            let reason = format!("there is no port `{name}` here; write switch and number, as in {example}:0");
             return Answer::Failed { reason };
         };
         let now = self.clock.now();

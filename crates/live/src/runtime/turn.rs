@@ -5,7 +5,7 @@ use crate::clock::until;
 use crate::poll::Interest;
 use crate::sys::batch::BATCH;
 use sanloom_core::fabric_switch;
-use sanloom_core::fip::fcf;
+use sanloom_core::fip::{fcf, vn2vn};
 use sanloom_core::time::{Instant, Span};
 use std::io;
 use std::path::Path;
@@ -131,9 +131,10 @@ impl Runtime {
     fn next_timer(&self) -> Instant {
         let machines = self.switches.iter().filter_map(|switch| switch.machine.poll_timeout());
         let fcfs = self.segments.iter().filter_map(|segment| segment.fcf.poll_timeout());
+        let stations = self.stations.iter().filter_map(|station| station.machine.poll_timeout());
         let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
         let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
-        machines.chain(fcfs).chain(storage).chain(queues).fold(self.next_look, Instant::min)
+        machines.chain(fcfs).chain(stations).chain(storage).chain(queues).fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
@@ -146,6 +147,11 @@ impl Runtime {
         for segment in 0..self.segments.len() {
             if due(self.segments[segment].fcf.poll_timeout()) {
                 self.tell_fcf(now, segment, fcf::Input::Timeout);
+            }
+        }
+        for station in 0..self.stations.len() {
+            if due(self.stations[station].machine.poll_timeout()) {
+                self.tell_station(now, station, vn2vn::Input::Timeout);
             }
         }
         for system in 0..self.systems.len() {
@@ -176,10 +182,14 @@ impl Runtime {
             return;
         }
         tracing::info!(port = port.ethernet.name, up, "link");
+        let station = port.station;
         for segment in port.segments.clone() {
             if !self.segments[segment].disabled {
                 self.tell_fcf(now, segment, if up { fcf::Input::LinkUp } else { fcf::Input::LinkDown });
             }
+        }
+        if let Some(station) = station {
+            self.tell_station(now, station, if up { vn2vn::Input::LinkUp } else { vn2vn::Input::LinkDown });
         }
     }
 

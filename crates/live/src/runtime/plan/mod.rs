@@ -12,6 +12,8 @@ use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
 use sanloom_core::config::{Ethernet, Lab, Node};
 use sanloom_core::time::Instant;
+use sanloom_wire::Wwpn;
+use sanloom_wire::ether::MacAddr;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,6 +93,7 @@ impl Runtime {
             clock: Clock::start(),
             ports: Vec::new(),
             segments: Vec::new(),
+            stations: Vec::new(),
             switches: Vec::new(),
             systems: Vec::new(),
             captures: Captures::default(),
@@ -118,6 +121,13 @@ impl Runtime {
     }
 }
 
+/// The Ethernet address in a port name that was made of one, or one of our own that follows from it.
+pub fn mac_of(wwpn: Wwpn) -> MacAddr {
+    let [_, _, mac @ ..] = wwpn.0.to_be_bytes();
+    let made_of_it = wwpn.0 >> 48 == 0x2000 && MacAddr(mac).is_station();
+    if made_of_it { MacAddr(mac) } else { MacAddr([0x02, mac[1], mac[2], mac[3], mac[4], mac[5]]) }
+}
+
 /// The switches that run here, by index in the lab.
 fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
     let Some(name) = &options.switch else { return Ok((0..lab.switches.len() as u16).collect()) };
@@ -126,14 +136,17 @@ fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
 }
 
 /// The storage systems that are served here, by index in the lab: those with a link inside the process to a switch that runs
-/// here.
+/// here, and stations, if the whole lab does.
 fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
+    let whole = switches.len() == lab.switches.len();
     let is_inside = |system: u16| {
-        lab.links.iter().enumerate().any(|(number, link)| {
-            let ends = [link.ends[0].node, link.ends[1].node];
-            let here = ends.iter().any(|node| matches!(node, Node::Switch(switch) if switches.contains(switch)));
-            here && ends.contains(&Node::Storage(system)) && !lab.live.ethernet.contains_key(&number)
-        })
+        let station = whole && lab.live.stations.contains_key(&system);
+        station
+            || lab.links.iter().enumerate().any(|(number, link)| {
+                let ends = [link.ends[0].node, link.ends[1].node];
+                let here = ends.iter().any(|node| matches!(node, Node::Switch(switch) if switches.contains(switch)));
+                here && ends.contains(&Node::Storage(system)) && !lab.live.ethernet.contains_key(&number)
+            })
     };
     (0..lab.storage.len() as u16).filter(|system| is_inside(*system)).collect()
 }
