@@ -26,6 +26,7 @@ pub mod frame;
 pub mod fzs;
 pub mod header;
 pub mod id;
+pub mod iscsi;
 pub mod link_control;
 pub mod lldp;
 pub mod login;

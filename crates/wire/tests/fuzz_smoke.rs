@@ -2,6 +2,7 @@
 //! inputs. Most inputs are damaged copies of real messages, because plain noise rarely gets past the first length check.
 
 mod entry_points;
+mod iscsi_samples;
 mod nbd_samples;
 mod samples;
 
@@ -36,6 +37,10 @@ fn seeds() -> Vec<Vec<u8>> {
         }
     }
     seeds.extend(nbd_samples::all().into_iter().map(|(_, unit)| unit.bytes()));
+    seeds.extend(iscsi_samples::all().into_iter().map(|(_, head)| {
+        let text = b"InitiatorName=iqn.2026-11.net.example:host\0CHAP_C=0x0102\0MaxBurstLength=0x1000\0";
+        [&head.to_bytes()[..], text].concat()
+    }));
     for file in [include_str!("golden/fip.txt"), include_str!("golden/frames.txt")] {
         for line in file.lines().filter(|line| !line.starts_with('#')) {
             let digits = line.split_once(' ').expect("label and bytes").1;

@@ -7,6 +7,7 @@ use sanloom_wire::ether::EtherHeader;
 use sanloom_wire::fcoe::Fcoe;
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::{HEADER_BYTES, Header};
+use sanloom_wire::iscsi::{self, Ahs, BHS_BYTES, Bhs, Head, SenseSegment};
 use sanloom_wire::lldp::Lldpdu;
 use sanloom_wire::nbd::{Chunk, ClientOption, Greeting, OptionHeader, OptionReply, Request, SimpleReply};
 use sanloom_wire::scsi::capacity::{ReadCapacity10, ReadCapacity16};
@@ -37,6 +38,7 @@ pub const ALL: &[EntryPoint] = &[
     ("fip", fip),
     ("lldp", lldp),
     ("nbd", nbd),
+    ("iscsi", iscsi),
 ];
 
 /// Any frame, whatever its header says.
@@ -268,4 +270,39 @@ fn message(r_ctl: RCtl, fc_type: FcType, parameter: u32, payload: &[u8], reply_t
 
 fn blank() -> Header {
     Message::FcpConf.header(sanloom_wire::FcId::ZERO, sanloom_wire::FcId::ZERO, 1, 0xffff)
+}
+
+/// A basic header segment, and everything else that iSCSI has on the same bytes.
+pub fn iscsi(data: &[u8]) {
+    match Head::parse(data) {
+        Err(_) => assert!(data.len() < BHS_BYTES),
+        Ok(head) => {
+            let bytes = head.to_bytes();
+            assert_eq!(Head::parse(&bytes), Ok(head));
+            let bhs = Bhs(bytes);
+            assert_eq!((bhs.opcode(), bhs.data_bytes()), (head.header.opcode(), head.data_bytes));
+            let _ = head.to_string();
+        }
+    }
+    for from in [0, BHS_BYTES.min(data.len())] {
+        if let Ok(all) = Ahs::parse_all(&data[from..]) {
+            let mut bytes = Vec::new();
+            all.iter().for_each(|ahs| ahs.emit(&mut bytes));
+            assert_eq!(Ahs::parse_all(&bytes), Ok(all));
+        }
+        if let Ok(segment) = SenseSegment::parse(&data[from..]) {
+            assert!(segment.sense.len() + segment.response.len() <= data.len());
+        }
+        if let Ok(pairs) = iscsi::text::parse(&data[from..]) {
+            let mut bytes = Vec::new();
+            pairs.iter().for_each(|(key, value)| iscsi::text::emit(key, value, &mut bytes));
+            assert_eq!(iscsi::text::parse(&bytes), Ok(pairs.clone()));
+            for (_, value) in pairs {
+                let _ = (iscsi::text::number(value), iscsi::name::is_valid(value));
+                if let Some(bytes) = iscsi::text::binary(value) {
+                    assert_eq!(iscsi::text::binary(&iscsi::text::to_binary(&bytes)), Some(bytes));
+                }
+            }
+        }
+    }
 }
