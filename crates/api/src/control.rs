@@ -11,6 +11,7 @@
 //!   < {"answer":"done"}
 //! ```
 
+use crate::fcoe::{FcoeAnswer, FcoeRequest};
 use crate::view::View;
 use crate::view::build::Which;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,
     },
+    /// Something about an FCoE host. Answered with [`Answer::Fcoe`] or [`Answer::Done`].
+    Fcoe(FcoeRequest),
     /// End the instance, as SIGTERM does.
     Stop,
 }
@@ -59,6 +62,8 @@ pub enum Answer {
         /// Frames in the file.
         frames: u64,
     },
+    /// About an FCoE host.
+    Fcoe(FcoeAnswer),
     /// It is not done.
     Failed {
         /// Why, and what to do about it.

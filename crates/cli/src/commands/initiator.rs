@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use crate::input::{self, LabFile};
 use crate::interrupt;
 use sanloom_core::config::{Carrier, Ethernet, Lab, Node};
+use sanloom_live::control::Control;
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
 use sanloom_live::runtime::plan::{Places, mac_of};
@@ -54,6 +55,12 @@ pub struct Args {
     /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab says]
     #[arg(long, value_name = "VLAN", value_parser = parse_vlan)]
     vlan: Option<Vlan>,
+    /// What fcoeadm and others call it [default: the host of the lab, or the port]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Socket for fcoeadm and others [default: none]
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
     /// Write `ready` and a newline to this descriptor when the disks can be used, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
@@ -176,6 +183,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     config.wwpn = args.wwpn.unwrap_or(config.wwpn);
     config.wwnn = args.wwnn.unwrap_or(config.wwnn);
     config.vlan = args.vlan.unwrap_or(config.vlan);
+    config.name = args.name.clone().or(from_lab.as_ref().map(|host| host.name.clone()));
     config.vn2vn = args.vn2vn;
     if config.vn2vn && config.vlan == Vlan::Discover {
         return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
@@ -192,15 +200,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Failure::environment(format_args!("cannot write the capture {}: {error}", file.display()))
         })?;
     }
+    let control = args.control.as_deref().map(Control::listen).transpose().map_err(Failure::environment)?;
     tracing::info!(port = initiator.port.name, nbd = %args.nbd.display(), "up");
     let mut announced = args.ready_fd.is_none();
     let mut unannounced = Ok(());
-    let outcome = initiator.run(None, |initiator| {
+    let bell = control.as_ref().map(Control::bell);
+    let outcome = initiator.run(bell, |initiator| {
         if !announced && initiator.is_ready() {
             announced = true;
             unannounced = args.ready_fd.map_or(Ok(()), say_ready);
         }
-        unannounced.is_ok() && !interrupt::requested()
+        let stop = control.as_ref().is_some_and(|control| !initiator.answer(control));
+        unannounced.is_ok() && !stop && !interrupt::requested()
     });
     initiator.shut_down();
     tracing::info!("down");

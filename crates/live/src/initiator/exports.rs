@@ -46,6 +46,7 @@ impl Initiator {
                         self.nbd.done(now, asked.client, asked.tag, result, data);
                     }
                 }
+                Some(Event::Answer { number, message }) => self.answered(now, number, message),
                 None => return,
             }
         }
@@ -83,7 +84,13 @@ impl Initiator {
     }
 }
 
-/// The export of a disk that has said what it is. Its name is the one that Linux gives to the path.
+/// The name that Linux gives to a path; `through`: the virtual port that the disk is seen through.
+pub(super) fn device_name(through: Option<Wwpn>, disk: &DiskView<'_>) -> String {
+    let through = through.map(|wwpn| format!("0x{:016x}-", wwpn.0)).unwrap_or_default();
+    format!("fc-{through}0x{:016x}-lun-{}", disk.target.0, lun_name(disk.lun))
+}
+
+/// The export of a disk that has said what it is.
 fn export(host: u64, through: Option<Wwpn>, disk: &DiskView<'_>) -> Option<Export> {
     let found = disk.properties?;
     let thin = found.provisioning;
@@ -91,10 +98,9 @@ fn export(host: u64, through: Option<Wwpn>, disk: &DiskView<'_>) -> Option<Expor
         Some(designator) => format!(", {designator}"),
         None => String::new(),
     };
-    let through = through.map(|wwpn| format!("0x{:016x}-", wwpn.0)).unwrap_or_default();
     Some(Export {
         disk: host << HOST_SHIFT | disk.number,
-        name: format!("fc-{through}0x{:016x}-lun-{}", disk.target.0, lun_name(disk.lun)).into(),
+        name: device_name(through, disk).into(),
         description: format!("{} {}{name}", found.vendor, found.product).into(),
         size_bytes: found.size_bytes(),
         sizes: BlockSizes {

@@ -4,9 +4,11 @@
 //! ([`FcpInitiator`]), and above them the SCSI layer ([`Scan`], [`Disk`]). This carries what one says to the other, and data
 //! between frames and the buffers of requests.
 
+mod ask;
 mod data;
 
 use super::commands::{Active, Commands, Who};
+use ask::Questions;
 use crate::sequence::Reassembly;
 use sanloom_core::disk::{
     Data, Disk, DiskConfig, Done, End, Error, Input as DiskInput, Op, Output as DiskOutput, Properties, Reply, Request,
@@ -55,6 +57,24 @@ pub enum Event {
         /// The buffer.
         data: Vec<u8>,
     },
+    /// The answer to a question of [`Host::ask`]; nothing if nobody has answered, or it makes no sense.
+    Answer {
+        /// The number of the question.
+        number: u16,
+        /// The answer.
+        message: Option<Message>,
+    },
+}
+
+/// What a host has counted. A request that moves no data is a control request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)] // each is what it is called
+pub struct Counted {
+    pub control_requests: u64,
+    pub input_requests: u64,
+    pub input_bytes: u64,
+    pub output_requests: u64,
+    pub output_bytes: u64,
 }
 
 /// A disk as the owner sees it.
@@ -119,6 +139,9 @@ pub struct Host {
     events: VecDeque<Event>,
     /// A target answers nothing: all logins begin anew.
     start_over: bool,
+    questions: Questions,
+    /// Commands that were complete.
+    pub counted: Counted,
     /// Frames that no machine took.
     pub unexpected: u64,
 }
@@ -144,6 +167,8 @@ impl Host {
             touched: VecDeque::new(),
             events: VecDeque::new(),
             start_over: false,
+            questions: Questions::default(),
+            counted: Counted::default(),
             unexpected: 0,
         }
     }
@@ -170,9 +195,9 @@ impl Host {
         self.settle(now);
     }
 
-    /// Target ports with a login.
-    pub fn remotes(&self) -> impl Iterator<Item = &Remote> {
-        self.targets.values().filter_map(|target| target.remote.as_ref())
+    /// Target ports that were seen, and the login with each, if there is one.
+    pub fn targets(&self) -> impl Iterator<Item = (Wwpn, Option<&Remote>)> {
+        self.targets.iter().map(|(wwpn, target)| (*wwpn, target.remote.as_ref()))
     }
 
     /// The disks that the targets list, ordered by target and LUN.
@@ -219,6 +244,7 @@ impl Host {
     /// A whole message came in.
     pub fn message_in(&mut self, now: Instant, frame: Frame) {
         let frame = self.read(frame);
+        let Some(frame) = self.answered(frame) else { return };
         match route(&frame.header) {
             Some(Route::NPort) => self.login.handle(now, nport::Input::Frame(frame)),
             Some(Route::Initiator) => {
@@ -240,7 +266,8 @@ impl Host {
         let targets = self.targets.values().flat_map(|target| {
             target.units.values().map(|unit| unit.disk.poll_timeout()).chain([target.scan.poll_timeout()])
         });
-        [self.login.poll_timeout(), self.fcp.poll_timeout()].into_iter().chain(targets).flatten().min()
+        let own = [self.login.poll_timeout(), self.fcp.poll_timeout(), self.questions.deadline()];
+        own.into_iter().chain(targets).flatten().min()
     }
 
     /// Time has passed.
@@ -251,6 +278,9 @@ impl Host {
         }
         if due(self.fcp.poll_timeout()) {
             self.fcp.handle(now, fcp::Input::Timeout);
+        }
+        if due(self.questions.deadline()) {
+            self.give_up_questions(now);
         }
         for (&wwpn, target) in &mut self.targets {
             if due(target.scan.poll_timeout()) {
@@ -505,8 +535,28 @@ impl Host {
                     Some(active) => active.end(outcome),
                     None => return,
                 };
+                if let End::Status { transferred, .. } = &end {
+                    self.count(tag, u64::from(*transferred));
+                }
                 self.command_ended(now, tag, end);
             }
+        }
+    }
+
+    fn count(&mut self, tag: u64, bytes: u64) {
+        let Some(active) = self.commands.get_mut(tag) else { return };
+        let (requests, sum) = match active.data {
+            Data::None => (&mut self.counted.control_requests, None),
+            Data::In { .. } | Data::Buffer { write: false, .. } => {
+                (&mut self.counted.input_requests, Some(&mut self.counted.input_bytes))
+            }
+            Data::Out(_) | Data::Zeroes { .. } | Data::Buffer { write: true, .. } => {
+                (&mut self.counted.output_requests, Some(&mut self.counted.output_bytes))
+            }
+        };
+        *requests += 1;
+        if let Some(sum) = sum {
+            *sum += bytes;
         }
     }
 

@@ -10,6 +10,7 @@
 //! clients.
 
 mod commands;
+mod control;
 pub mod controller;
 mod exports;
 mod frames;
@@ -25,6 +26,7 @@ use crate::nbd::NbdServer;
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
 use crate::sys::batch::BATCH;
+use control::Question;
 use controller::{Controller, Told};
 use exports::Asked;
 use host::Host;
@@ -51,6 +53,9 @@ const HOLD_TIME: Span = Span::from_ms(500);
 const BATCHES_IN_TURN: usize = 8;
 /// Priority of FCoE frames with a tag (IEEE 802.1Q, as DCB networks have it).
 const FCOE_PRIORITY: u8 = 3;
+
+/// How often forwarders are asked for their VLAN again, where none has answered.
+const VLAN_REQUESTS: Span = Span::from_secs(5);
 
 const PORT: u64 = 0;
 const LISTENER: u64 = 1;
@@ -81,6 +86,8 @@ pub struct InitiatorConfig {
     pub wwpn: Wwpn,
     /// Node name.
     pub wwnn: Wwnn,
+    /// What tools call it; nothing: the name of its Ethernet port.
+    pub name: Option<String>,
     /// Port and node names of further, virtual ports (NPIV), at most [`MAX_VIRTUAL_PORTS`]. Stations have none.
     pub virtual_ports: Vec<(Wwpn, Wwnn)>,
     /// It is a station of a segment without a fabric (VN2VN), instead of looking for a forwarder.
@@ -108,6 +115,7 @@ impl InitiatorConfig {
             mac,
             wwpn: Wwpn(0x2000 << 48 | mac.to_u64()),
             wwnn: Wwnn(0x1000 << 48 | mac.to_u64()),
+            name: None,
             virtual_ports: Vec::new(),
             vn2vn: false,
             vlan: Vlan::Untagged,
@@ -152,6 +160,12 @@ pub struct Initiator {
     /// What NBD clients have asked, by our tag.
     asked: BTreeMap<u64, Asked>,
     next_asked: u64,
+    /// What tools have asked that the fabric has to answer, by number of the physical port.
+    questions: BTreeMap<u16, Question>,
+    /// How often the link went down.
+    link_failures: u64,
+    /// When to ask for the VLAN again.
+    next_vlan_request: Instant,
 }
 
 impl Initiator {
@@ -199,6 +213,9 @@ impl Initiator {
             next_look: Instant::ZERO,
             asked: BTreeMap::new(),
             next_asked: 0,
+            questions: BTreeMap::new(),
+            link_failures: 0,
+            next_vlan_request: Instant::ZERO,
         })
     }
 
@@ -317,15 +334,36 @@ impl Initiator {
             self.poller.forget(PORT);
         }
         let up = self.port.has_peer();
+        if up && self.link && self.tag.is_none() && self.next_vlan_request <= now {
+            self.begin(now);
+        }
         if std::mem::replace(&mut self.link, up) == up {
             return;
         }
         tracing::info!(port = self.port.name, up, "link");
         if !up {
+            self.link_failures += 1;
             self.tell(now, Told::LinkDown);
-        } else if self.tag.is_some() {
+            if self.config.vlan == Vlan::Discover {
+                // The other end may be another one when it comes back.
+                self.tag = None;
+            }
+        } else {
+            self.begin(now);
+        }
+    }
+
+    /// The VLAN is known.
+    fn may_begin(&self) -> bool {
+        self.tag.is_some()
+    }
+
+    /// The link is up: looks for a forwarder or for neighbours, or for the VLAN that they are in.
+    fn begin(&mut self, now: Instant) {
+        if self.may_begin() {
             self.tell(now, Told::LinkUp);
         } else {
+            self.next_vlan_request = now + VLAN_REQUESTS;
             self.tell(now, Told::DiscoverVlans);
         }
     }
