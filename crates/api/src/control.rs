@@ -14,6 +14,8 @@
 use crate::fcoe::{FcoeAnswer, FcoeRequest};
 use crate::view::View;
 use crate::view::build::Which;
+use crate::zone_database::Edit;
+use crate::zoning::{ZonePreview, ZoneStatus};
 use serde::{Deserialize, Serialize};
 
 /// What a client wants.
@@ -45,8 +47,44 @@ pub enum Request {
     },
     /// Something about an FCoE host. Answered with [`Answer::Fcoe`] or [`Answer::Done`].
     Fcoe(FcoeRequest),
+    /// Look at the zones of a switch, or change them. Answered with [`Answer::Zones`] or [`Answer::ZonePreview`].
+    Zone {
+        /// The switch; without: the first that runs in the instance.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        switch: Option<String>,
+        /// What to do.
+        #[serde(flatten)]
+        action: ZoneAction,
+    },
     /// End the instance, as SIGTERM does.
     Stop,
+}
+
+/// What an operator does with the zones of a switch. `do` names it.
+///
+/// A switch has one transaction at a time: edits begin it, `commit` carries it to the whole fabric, `abort` drops it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum ZoneAction {
+    /// Look at them.
+    Show,
+    /// Edit in the transaction; all of the edits, or none.
+    Edit {
+        /// The edits, in order.
+        edits: Vec<Edit>,
+    },
+    /// Who would gain and lose sight of whom. Answered with [`Answer::ZonePreview`].
+    Preview {
+        /// Edits after those of the transaction; they are not kept.
+        #[serde(default)]
+        edits: Vec<Edit>,
+    },
+    /// Put the transaction into force in the whole fabric. The answer comes when that is done, and kept in the store.
+    Commit,
+    /// Drop the transaction.
+    Abort,
+    /// Go back to the database before the last change, in the whole fabric.
+    Rollback,
 }
 
 /// What an instance answers.
@@ -55,6 +93,10 @@ pub enum Request {
 pub enum Answer {
     /// A table.
     View(View),
+    /// The zones of a switch.
+    Zones(Box<ZoneStatus>),
+    /// What the transaction would change.
+    ZonePreview(Box<ZonePreview>),
     /// It is done.
     Done,
     /// A capture has ended.
@@ -76,11 +118,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_tables_of_an_answer_stand_beside_its_kind() {
+        let answer = Answer::ZonePreview(Box::default());
+        let text = serde_json::to_string(&answer).unwrap();
+        assert!(text.starts_with(r#"{"answer":"zone_preview","schema_version":0,"#), "{text}");
+        assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+    }
+
+    #[test]
     fn requests_are_what_the_documentation_says() {
         let show: Request = serde_json::from_str(r#"{"request":"show","table":"flogi"}"#).unwrap();
         assert_eq!(show, Request::Show { table: Which::Flogi, switch: None });
         let port = Request::Port { port: "sw1:0".to_owned(), enabled: false };
         assert_eq!(serde_json::to_string(&port).unwrap(), r#"{"request":"port","port":"sw1:0","enabled":false}"#);
+        let commit: Request = serde_json::from_str(r#"{"request":"zone","switch":"sw1","do":"commit"}"#).unwrap();
+        assert_eq!(commit, Request::Zone { switch: Some("sw1".to_owned()), action: ZoneAction::Commit });
+        let edits = vec![Edit::Disable];
+        let edit = Request::Zone { switch: None, action: ZoneAction::Edit { edits } };
+        let text = serde_json::to_string(&edit).unwrap();
+        assert_eq!(text, r#"{"request":"zone","do":"edit","edits":[{"edit":"disable"}]}"#);
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), edit);
         assert_eq!(serde_json::to_string(&Answer::Done).unwrap(), r#"{"answer":"done"}"#);
     }
 }

@@ -3,6 +3,9 @@
 //! `sanloom zone explain`, `sanloom zone preview` and `sanloom fabric merge-preview` print these values with `--json`.
 //! World-wide names are text with colons, addresses six hex digits; lists keep the order of the lab.
 
+use crate::zone_database::Database;
+use sanloom_core::config::ZoneDefault;
+use sanloom_core::zoning::ZoneDatabase;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema of this module. It grows when a field changes its meaning or goes away; new fields may appear
@@ -87,6 +90,37 @@ pub struct ZoneMembership {
     pub as_principal: Vec<String>,
 }
 
+/// The zones of a running switch, and the transaction that is open there.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ZoneStatus {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// The switch.
+    pub switch: String,
+    /// What is in force.
+    pub state: ZoneState,
+    /// Everything that is committed.
+    pub committed: Database,
+    /// What a commit would make of it; nothing: no transaction is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working: Option<Database>,
+    /// What a commit of the transaction would be refused for.
+    pub problems: Vec<String>,
+    /// How far the change is that the switch has part in: `free`, `waiting`, `locking`, `staging`, `updating`, `releasing`,
+    /// `locked`, `staged` or `updated`.
+    pub change: String,
+    /// Domain of the switch whose change it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locked_by: Option<u8>,
+    /// There is a database to go back to.
+    pub can_roll_back: bool,
+    /// What is committed is in the store: it survives a crash.
+    pub kept: bool,
+    /// The ports that the name server knows.
+    pub ports: Vec<ZonePort>,
+}
+
 /// What zone edits change for the ports of a lab.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -123,6 +157,20 @@ pub struct ZoneState {
     pub generation: String,
     /// Size of the database in bytes.
     pub database_bytes: u64,
+}
+
+impl From<&ZoneDatabase> for ZoneState {
+    fn from(database: &ZoneDatabase) -> ZoneState {
+        let effective = database.effective.as_deref();
+        let zones = effective.map_or(&[][..], |effective| &effective.zones);
+        ZoneState {
+            effective: effective.map(|effective| effective.name.clone()),
+            zones: zones.iter().map(|zone| zone.name.clone()).collect(),
+            default_open: database.default_zone == ZoneDefault::Open,
+            generation: format!("{:016x}", database.generation()),
+            database_bytes: database.size().database_bytes as u64,
+        }
+    }
 }
 
 /// Two ports by name, such as `server1:0` and `disk1:0`.

@@ -29,7 +29,7 @@ pub use reference::reference;
 use diagnostic::{Sink, Sources};
 use document::Document;
 use sanloom_core::config::{Lab, Picos, ProblemKind};
-use sanloom_core::zoning::Transaction;
+use sanloom_core::zoning::{Transaction, ZoneEdit};
 
 /// A lab file that was read without mistakes.
 #[derive(Clone, PartialEq, Debug)]
@@ -82,10 +82,22 @@ pub fn parse_time(text: &str) -> Result<Picos, String> {
 /// # Errors
 /// Every mistake of the file, every edit that is refused, and everything that a commit would refuse, sorted by place.
 pub fn edit_zones(path_label: &str, text: &str, lab: &Lab) -> Result<Transaction, Diagnostics> {
+    edits(path_label, text, lab).map(|edited| edited.transaction)
+}
+
+/// The edits of a file of zone edits, in order, read with the names of a lab, that may be done on its zone database.
+///
+/// # Errors
+/// As [`edit_zones`].
+pub fn zone_edits(path_label: &str, text: &str, lab: &Lab) -> Result<Vec<ZoneEdit>, Diagnostics> {
+    edits(path_label, text, lab).map(|edited| edited.edits)
+}
+
+fn edits(path_label: &str, text: &str, lab: &Lab) -> Result<build::Edited, Diagnostics> {
     let mut sink = Sink::default();
-    let transaction = build::edit_zones(text, lab, &mut sink);
+    let edited = build::edit_zones(text, lab, &mut sink);
     match sink.has_errors() {
-        false => Ok(transaction),
+        false => Ok(edited),
         true => Err(sink.finish(Severity::Error, &Sources::new(path_label, text, Vec::new()))),
     }
 }

@@ -1,6 +1,6 @@
 //! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real clock.
 //!
-//! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`initiator`] for a host
+//! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`state`] for what outlives a crash beside them, [`initiator`] for a host
 //! in user space and [`nbd`] for the way of programs to its disks.
 
 pub mod capture;
@@ -8,10 +8,12 @@ pub mod clock;
 pub mod control;
 pub mod frame;
 pub mod initiator;
+pub mod lldp;
 pub mod nbd;
 pub mod poll;
 pub mod ports;
 pub mod runtime;
 pub mod sequence;
+pub mod state;
 pub mod storage;
 pub mod sys;

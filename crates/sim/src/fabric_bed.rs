@@ -224,7 +224,7 @@ impl FabricBed {
                     }
                     self.leave(number, port, frame);
                 }
-                Output::Event(_) | Output::Persist { .. } => {}
+                Output::Event(_) | Output::Persist { .. } | Output::Zones(_) => {}
             }
         }
         let node = &mut self.nodes[number];

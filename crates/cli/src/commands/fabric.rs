@@ -90,7 +90,7 @@ fn preview(args: &MergeArgs, first: &Lab, second: &Lab) -> Result<MergePreview, 
         ..MergePreview::default()
     };
     if let Some(after) = &joined.after {
-        answer.merged = Some(ports::state(after));
+        answer.merged = Some(after.into());
         answer.changes_first = *after != joined.before[0];
         answer.changes_second = *after != joined.before[1];
         changes(first, second, &joined, after, &mut answer);

@@ -49,6 +49,12 @@ pub struct Args {
     /// Be a station of a segment without a switch (VN2VN)
     #[arg(long)]
     vn2vn: bool,
+    /// Wait until DCBX has agreed with the other end that no frame of FCoE is lost [default: as the lab says]
+    #[arg(long)]
+    dcbx: bool,
+    /// Tell who asks that the VN2VN segment is in the VLAN of --vlan
+    #[arg(long, requires = "vn2vn")]
+    vlan_responder: bool,
     /// Further, virtual port (NPIV): a port name, and a node name if it has one of its own; may be repeated
     #[arg(long, value_name = "WWPN[@WWNN]", value_parser = parse_virtual_port, conflicts_with = "vn2vn")]
     virtual_port: Vec<(Wwpn, Option<Wwnn>)>,
@@ -184,6 +190,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     config.wwnn = args.wwnn.unwrap_or(config.wwnn);
     config.vlan = args.vlan.unwrap_or(config.vlan);
     config.name = args.name.clone().or(from_lab.as_ref().map(|host| host.name.clone()));
+    config.dcbx = args.dcbx || from_lab.as_ref().is_some_and(|host| host.dcbx);
+    config.vlan_responder = args.vlan_responder;
     config.vn2vn = args.vn2vn;
     if config.vn2vn && config.vlan == Vlan::Discover {
         return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
@@ -226,6 +234,7 @@ struct HostOfLab {
     wwpn: Wwpn,
     wwnn: Wwnn,
     vlan: Vlan,
+    dcbx: bool,
 }
 
 /// What the lab says about the host, and which port it has, if the lab says so.
@@ -246,6 +255,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
     let link = lab.links.iter().position(|link| link.ends.iter().any(|end| end.node == node && end.port == args.hba));
     let ethernet = link.and_then(|link| Some((link, lab.live.ethernet.get(&link)?)));
     let vlan = ethernet.and_then(|(_, ethernet)| ethernet.vlan).map_or(Vlan::Untagged, Vlan::Tagged);
+    let dcbx = ethernet.is_some_and(|(_, ethernet)| ethernet.dcbx);
     let port = match ethernet {
         Some((link, ethernet)) => port_of(&lab, &lab.links[link].name, ethernet),
         None => Err(Failure::usage(format_args!(
@@ -253,7 +263,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
         ))),
     };
     let (wwpn, wwnn) = (hba.wwpn, host.wwnn);
-    Ok((HostOfLab { name: name.clone(), mac: mac_of(wwpn), wwpn, wwnn, vlan }, port))
+    Ok((HostOfLab { name: name.clone(), mac: mac_of(wwpn), wwpn, wwnn, vlan, dcbx }, port))
 }
 
 /// The host's end of a link, whose other end `sanloom up` opens.

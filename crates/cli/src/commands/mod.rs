@@ -5,7 +5,7 @@ pub mod capture;
 pub mod check;
 pub mod completions;
 pub mod fabric;
-pub mod fipvlan;
+pub mod fcoe;
 pub mod initiator;
 pub mod port;
 pub mod reference;
@@ -18,6 +18,7 @@ pub mod whatif;
 pub mod zone;
 
 use crate::args::Command;
+use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::exit::Failure;
 
 /// Does what the command line says.
@@ -33,7 +34,12 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Whatif(args) => whatif::run(args),
         Command::Up(args) => up::run(args),
         Command::Initiator(args) => initiator::run(args),
+        Command::Fcoemon(args) => fcoemon::run(args),
+        Command::Fcoeadm(args) => fcoeadm::run(args),
         Command::Fipvlan(args) => fipvlan::run(args),
+        Command::Fcnsq(args) => fcnsq::run(args),
+        Command::Fcping(args) => fcping::run(args),
+        Command::Esxcli(args) => esxcli::run(args),
         Command::Port(args) => port::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),

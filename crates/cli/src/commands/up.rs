@@ -9,6 +9,7 @@ use sanloom_lab::Override;
 use sanloom_live::control::Control;
 use sanloom_live::runtime::plan::{Options, Places};
 use sanloom_live::runtime::{Runtime, UpError};
+use sanloom_live::state::Agreement;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -23,6 +24,12 @@ pub struct Args {
     /// Run only this switch of the lab, with the storage at it; the others run elsewhere
     #[arg(long, value_name = "NAME")]
     switch: Option<String>,
+    /// Where the lab file was changed since the last start, do the same in the zones and addresses that the instance keeps
+    #[arg(long, conflicts_with = "reset")]
+    apply: bool,
+    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is gone
+    #[arg(long)]
+    reset: bool,
     /// Write `ready` and a newline to this descriptor when hosts can log in, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
@@ -59,7 +66,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return output::print(&qemu(&lab));
     }
     log_to_stderr(&args.log, args.log_json)?;
-    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone() }).map_err(failure)?;
+    let agreement = match (args.apply, args.reset) {
+        (true, _) => Agreement::Apply,
+        (_, true) => Agreement::Reset,
+        _ => Agreement::Ask,
+    };
+    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone(), agreement }).map_err(failure)?;
     for (link, file) in &args.capture {
         runtime.capture(link, file).map_err(failure)?;
     }
@@ -77,7 +89,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn failure(error: UpError) -> Failure {
     match error {
-        UpError::Unknown { .. } => Failure::usage(error),
+        UpError::Unknown { .. } | UpError::Differs { .. } => Failure::usage(error),
         _ => Failure::environment(error),
     }
 }

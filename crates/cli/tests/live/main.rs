@@ -13,3 +13,4 @@ mod recovery;
 mod scsi_commands;
 mod virtual_ports;
 mod vn2vn;
+mod zoning;

@@ -51,6 +51,8 @@ pub struct Ethernet {
     pub vlan: Option<u16>,
     /// Hosts (ENodes) that may log in through the port at once.
     pub enodes: u16,
+    /// FCoE begins when DCBX has agreed with the other end that no frame of it is lost.
+    pub dcbx: bool,
 }
 
 /// What carries Ethernet frames.

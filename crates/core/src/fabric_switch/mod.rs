@@ -43,6 +43,7 @@ use crate::isolation::Isolation;
 use crate::names::{self, NameExchange};
 use crate::switch::{self, PortKind, Switch};
 use crate::time::Instant;
+use crate::zoning::ZoneDatabase;
 use crate::zoning::server::{self, ChangeFailure, ZoneChange, ZoneServer};
 use sanloom_wire::{FcId, Frame, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -118,6 +119,8 @@ pub enum Output {
         /// Its address.
         port_id: FcId,
     },
+    /// The zone database is another one from now on: to be kept before later outputs are acted on, which tell others of it.
+    Zones(ZoneDatabase),
     /// Something that an administrator wants to know.
     Event(Event),
 }

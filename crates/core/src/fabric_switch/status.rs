@@ -8,6 +8,7 @@ use crate::isolation::Isolation;
 use crate::names::NameExchange;
 use crate::switch::{Counters, Switch, Work};
 use crate::zoning::ZoneDatabase;
+use crate::zoning::server::ZoneServer;
 use sanloom_wire::{FcId, Wwnn};
 
 /// Where a port to another switch stands.
@@ -65,6 +66,11 @@ impl FabricSwitch {
     /// The zones of its fabric.
     pub fn zone_database(&self) -> &ZoneDatabase {
         self.zones.database()
+    }
+
+    /// Its zone server: changes under way.
+    pub fn zone_server(&self) -> &ZoneServer {
+        &self.zones
     }
 
     /// Its ports to other switches, sorted by port. Ports without light are not among them.

@@ -185,7 +185,7 @@ impl Trial {
             match output {
                 Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
                 Output::Send { port, frame } => self.leave(node, port, frame),
-                Output::Event(_) | Output::Persist { .. } => {}
+                Output::Event(_) | Output::Persist { .. } | Output::Zones(_) => {}
             }
         }
     }

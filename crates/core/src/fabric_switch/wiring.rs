@@ -109,6 +109,7 @@ impl FabricSwitch {
             match output {
                 server::Output::Send(send) => self.send(now, Asker::Zones, send),
                 server::Output::Changed { database, effective } => {
+                    self.outputs.push_back(Output::Zones(database.clone()));
                     self.services.handle(now, switch::Input::ZoneDatabase(Some(database.clone())));
                     if effective {
                         let zones = Arc::new(ZoneSet::new(&database.zoning()));

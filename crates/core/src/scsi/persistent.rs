@@ -21,6 +21,8 @@ const MAX_LIST_BYTES: u32 = 0x1_0000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Waiting {
     pub(super) task: TaskId,
+    /// What was in force before, for the case that the record cannot be kept.
+    before: Reservations,
 }
 
 /// How a command stands towards a persistent reservation of another.
@@ -127,7 +129,7 @@ impl Device {
         };
         let ports = self.config.ports.len() as u16;
         let reservations = &mut self.units[usize::from(task.unit)].reservations;
-        let kept = reservations.keep;
+        let before = reservations.clone();
         let result = if action == out_action::REGISTER_AND_MOVE {
             match MoveParameters::parse(list) {
                 Ok(list) if list.port == 0 || list.port > ports => {
@@ -156,12 +158,12 @@ impl Device {
         match result {
             Err(Refusal::Conflict) => Step::Done(Response::status(status::RESERVATION_CONFLICT)),
             Err(Refusal::Check(sense)) => check(sense),
-            Ok(effects) => self.reserved(task, kept, &effects),
+            Ok(effects) => self.reserved(task, before, &effects),
         }
     }
 
     /// What a PERSISTENT RESERVE OUT has changed: others are told, and the change is kept where that was asked for.
-    fn reserved(&mut self, task: TaskId, kept: bool, effects: &Effects) -> Step {
+    fn reserved(&mut self, task: TaskId, before: Reservations, effects: &Effects) -> Step {
         for (party, code) in &effects.attentions {
             for nexus in self.nexuses_of(party) {
                 self.attend(task.unit, nexus, *code);
@@ -175,29 +177,37 @@ impl Device {
         }
         self.settle();
         let reservations = &self.units[usize::from(task.unit)].reservations;
-        if !effects.changed || !(kept || reservations.keep) {
+        if !effects.changed || !(before.keep || reservations.keep) {
             return Step::Done(Response::GOOD);
         }
         let record = reservations.record();
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.waiting.insert(seq, Waiting { task });
+        self.waiting.insert(seq, Waiting { task, before });
         self.outputs.push_back(Output::Persist { seq, unit: task.unit, record });
         Step::Wait
     }
 
     /// The record of an [`Output::Persist`] is kept: what waited for it goes on.
     pub fn persisted(&mut self, seq: u64) {
-        if let Some(Waiting { task }) = self.waiting.remove(&seq) {
+        if let Some(Waiting { task, .. }) = self.waiting.remove(&seq) {
             let step = self.finish(task, Response::GOOD);
             self.notify(task, step);
         }
     }
 
     /// The record of an [`Output::Persist`] could not be kept: the command fails, as the standard says of registrations
-    /// for which there are no resources.
+    /// for which there are no resources, and what it did is undone. Where a later record of the unit is on its way, which
+    /// holds the change too, that one decides.
     pub fn not_persisted(&mut self, seq: u64) {
-        if let Some(Waiting { task }) = self.waiting.remove(&seq) {
+        if let Some(Waiting { task, before }) = self.waiting.remove(&seq) {
+            match self.waiting.range_mut(seq..).map(|(_, later)| later).find(|later| later.task.unit == task.unit) {
+                Some(later) => later.before = before,
+                None => {
+                    self.units[usize::from(task.unit)].reservations = before;
+                    self.settle();
+                }
+            }
             let response = Response::check(illegal(SenseCode::INSUFFICIENT_REGISTRATIONS));
             let step = self.finish(task, response);
             self.notify(task, step);

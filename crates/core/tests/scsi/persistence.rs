@@ -55,6 +55,7 @@ fn a_registration_is_over_when_its_record_is_kept() {
     for kept in [true, false] {
         let (cdb, bytes) = out(6, 0, &parameters);
         let command = bench.command(nexus, 0, cdb.to_bytes(), Attribute::Simple);
+        let before = bench.device.reservations(0);
         let task = sanloom_core::scsi::TaskId { nexus, tag: command.tag, unit: 0 };
         assert_eq!(bench.device.begin(&command), Step::Parameters { bytes: 24 });
         assert_eq!(bench.device.parameters(task, &bytes), Step::Wait);
@@ -69,6 +70,37 @@ fn a_registration_is_over_when_its_record_is_kept() {
         let sanloom_core::scsi::Notice::Step { step: Step::Done(response), .. } = notice else { unreachable!() };
         assert_eq!(response.status, if kept { status::GOOD } else { status::CHECK_CONDITION });
         assert_eq!(bench.device.active(0), 0);
+        let keys: Vec<u64> = bench.device.reservations(0).iter().map(|one| one.key).collect();
+        match kept {
+            true => assert_eq!(keys, [1]),
+            false => assert_eq!(bench.device.reservations(0), before, "what was refused is not in force"),
+        }
+    }
+}
+
+#[test]
+fn of_two_records_on_their_way_the_later_one_decides() {
+    for later_kept in [true, false] {
+        let mut bench = Bench::new(config());
+        let hosts = [bench.host(1, 0), bench.host(2, 1)];
+        let mut seqs = Vec::new();
+        for (nexus, key) in hosts.into_iter().zip(1..) {
+            let (cdb, bytes) = out(6, 0, &OutParameters { keep: true, ..list(0, key) });
+            let command = bench.command(nexus, 0, cdb.to_bytes(), Attribute::Simple);
+            let task = sanloom_core::scsi::TaskId { nexus, tag: command.tag, unit: 0 };
+            bench.device.begin(&command);
+            assert_eq!(bench.device.parameters(task, &bytes), Step::Wait);
+            let Some(Output::Persist { seq, .. }) = bench.device.poll_output() else { unreachable!("a record") };
+            seqs.push(seq);
+        }
+        bench.device.not_persisted(seqs[0]);
+        assert_eq!(bench.device.reservations(0).len(), 2, "the later record has both");
+        if later_kept {
+            bench.device.persisted(seqs[1]);
+        } else {
+            bench.device.not_persisted(seqs[1]);
+        }
+        assert_eq!(bench.device.reservations(0).len(), if later_kept { 2 } else { 0 });
     }
 }
 

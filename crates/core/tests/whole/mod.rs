@@ -306,7 +306,7 @@ impl Bed {
                 Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
                 Output::Send { port, frame } => self.leave(node, port, frame),
                 Output::Event(event) => self.events.push((self.now, node, event)),
-                Output::Persist { .. } => {}
+                Output::Persist { .. } | Output::Zones(_) => {}
             }
         }
     }

@@ -143,6 +143,7 @@ fn ethernet(lab: &Lab, links: &[Where<'_>], budget: &mut Budget, sink: &mut Sink
             peer: of("ethernet.peer"),
             vlan: element.integer("ethernet.vlan"),
             enodes: element.integer("ethernet.enodes").unwrap_or(1),
+            dcbx: element.flag("ethernet.dcbx"),
         };
         require_address(element, "ethernet", &ethernet, sink);
         found.insert(index, ethernet);
@@ -198,7 +199,7 @@ fn stations(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Si
             Some(address.clone())
         };
         let (address, peer) = (of("vn2vn.address"), of("vn2vn.peer"));
-        let ethernet = Ethernet { carrier, address, peer, vlan: element.integer("vn2vn.vlan"), enodes: 1 };
+        let ethernet = Ethernet { carrier, address, peer, vlan: element.integer("vn2vn.vlan"), enodes: 1, dcbx: false };
         require_address(element, "vn2vn", &ethernet, sink);
         found.insert(number, ethernet);
     }

@@ -22,7 +22,7 @@ pub(crate) use nodes::UNKNOWN_NODE;
 pub(crate) use persistent::BAD_FC_ID;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
-pub(crate) use zone_edits::{BAD_EDIT, edit_zones};
+pub(crate) use zone_edits::{BAD_EDIT, Edited, edit_zones};
 pub(crate) use zone_members::BAD_MEMBER;
 pub(crate) use zones::{BAD_ZONE, NAME_TAKEN, UNKNOWN_CONFIG, UNKNOWN_ZONE, ZONE_LIMIT};
 

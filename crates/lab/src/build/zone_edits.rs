@@ -24,13 +24,13 @@ const KINDS: [(&str, ObjectKind); 3] =
     [("zone", ObjectKind::Zone), ("alias", ObjectKind::Alias), ("config", ObjectKind::Config)];
 
 /// Reads the edits and does them. What is wrong goes to `sink`; the transaction is only good if nothing is.
-pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Transaction {
+pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Edited {
     let root = syntax::parse(text, sink);
     let mut tables = tables(&root, sink);
     // TOML keeps the order of an array; a file may hold one array only, so this is the order of the file.
     let mut editor = Editor::begin(lab, &lab.zone_database, sink);
     if editor.sink.has_syntax_errors() {
-        return editor.transaction;
+        return Edited { transaction: editor.transaction, edits: Vec::new() };
     }
     for (header, checked) in tables.drain(..) {
         let element = Element {
@@ -44,11 +44,12 @@ pub(crate) fn edit_zones(text: &str, lab: &Lab, sink: &mut Sink) -> Transaction 
         };
         editor.edit(&element);
     }
-    editor.finish().transaction
+    editor.finish()
 }
 
 /// Edits done, in order, and the transaction that they make.
-pub(super) struct Edited {
+#[derive(Debug)]
+pub(crate) struct Edited {
     pub transaction: Transaction,
     pub edits: Vec<ZoneEdit>,
 }

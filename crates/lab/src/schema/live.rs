@@ -89,7 +89,7 @@ pub(super) const FCOE: [Key; 4] = [
 ];
 
 /// Keys of `[[link]]` and `[[isl]]`.
-pub(super) const ETHERNET: [Key; 6] = [
+pub(super) const ETHERNET: [Key; 7] = [
     Key {
         path: "ethernet",
         kind: Kind::Table,
@@ -139,6 +139,14 @@ pub(super) const ETHERNET: [Key; 6] = [
         meaning: "Hosts (ENodes) that may log in through the port at once. Virtual ports (NPIV) of a host do not count.",
         example: "16",
         also: &["hosts", "max_enodes"],
+    },
+    Key {
+        path: "ethernet.dcbx",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("false"),
+        meaning: "FCoE begins when DCBX (IEEE 802.1Qaz in LLDP) has agreed with the other end that no frame of it is lost: priority 3 with flow control of its own. The switch says what counts, hosts are willing.",
+        example: "true",
+        also: &["dcb", "lldp"],
     },
 ];
 

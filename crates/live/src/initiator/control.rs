@@ -53,7 +53,7 @@ impl Initiator {
             FcoeRequest::Reset { .. } => {
                 tracing::info!("reset by an operator");
                 self.tell(now, Told::LinkDown);
-                if self.link && self.may_begin() {
+                if self.begun && self.tag.is_some() {
                     self.tell(now, Told::LinkUp);
                 }
                 Answer::Done
@@ -139,7 +139,7 @@ impl Initiator {
             priority: FCOE_PRIORITY,
             vn2vn: self.config.vn2vn,
             link: self.link,
-            dcbx: None,
+            dcbx: self.agent.as_ref().map(|agent| agent.may_begin()),
             fcf,
             nbd: self.config.nbd.display().to_string(),
             ports: self.hosts.iter().enumerate().map(|(number, host)| self.describe_port(number, host)).collect(),

@@ -10,6 +10,7 @@ use sanloom_core::nport;
 use sanloom_core::time::Instant;
 use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, readdress};
 use sanloom_wire::fcoe::{self, Fcoe};
+use sanloom_wire::fip::Fip;
 use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 use std::io;
@@ -71,6 +72,14 @@ impl Initiator {
             return self.port.count(reason::MALFORMED, 1);
         };
         match frame.ether_type() {
+            Some(EtherType::FIP) if vlan.is_none() && self.vlan_asked(now, to, pdu) => {}
+            Some(EtherType::LLDP) if self.agent.is_some() => {
+                if let Some(agent) = &mut self.agent {
+                    agent.frame_in(now, frame);
+                }
+                self.drain_agent(now);
+                self.settle_link(now);
+            }
             Some(EtherType::FCOE | EtherType::FIP) if !ours => self.port.count(reason::OTHER_VLAN, 1),
             Some(EtherType::FIP) => self.tell(now, Told::Fip { to, from, pdu: pdu.into() }),
             Some(EtherType::FCOE) => self.fcoe_in(now, to, from, pdu),
@@ -149,7 +158,7 @@ impl Initiator {
         if let Some(vlan) = first {
             tracing::info!(%fcf, vlan, "VLAN of FCoE");
             self.tag = Some((vlan != 0).then(|| tag(vlan)));
-            if self.link {
+            if self.begun {
                 self.tell(now, Told::LinkUp);
             }
         }
@@ -165,8 +174,23 @@ impl Initiator {
 
     fn frame_out(&mut self, now: Instant, mut frame: FrameBuf) {
         frame.tag = self.tag.flatten();
+        self.untagged_out(now, frame);
+    }
+
+    /// Sends a frame with the tag that it has.
+    pub(super) fn untagged_out(&mut self, now: Instant, frame: FrameBuf) {
         self.captures.record(now, 0, true, &frame);
         self.port.push(now, frame);
+    }
+
+    /// Somebody asks, untagged, which VLAN a VN2VN segment is in. True if it was so.
+    fn vlan_asked(&mut self, now: Instant, to: MacAddr, pdu: &[u8]) -> bool {
+        let answer = self.responder.as_ref().and_then(|responder| responder.answer(to, &Fip::parse(pdu).ok()?));
+        let Some(answer) = answer else { return false };
+        let mut buffer = self.pool.take();
+        buffer.compose(&mut self.scratch, |out| answer.emit(None, out));
+        self.untagged_out(now, buffer);
+        true
     }
 
     /// Sends what the hosts have to say, as far as the egress queue has room.

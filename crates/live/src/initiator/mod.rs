@@ -22,6 +22,7 @@ pub use vlans::{FoundVlan, discover_vlans};
 use crate::capture::Captures;
 use crate::clock::{Clock, until};
 use crate::frame::{FrameBuf, Pool};
+use crate::lldp::Agent;
 use crate::nbd::NbdServer;
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
@@ -30,9 +31,11 @@ use control::Question;
 use controller::{Controller, Told};
 use exports::Asked;
 use host::Host;
+use sanloom_core::dcbx;
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
 use sanloom_core::fip::enode::{Enode, EnodeConfig};
+use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::fip::vn2vn::{Vn2vn, Vn2vnConfig};
 use sanloom_core::nbd::Limits;
 use sanloom_core::nport::{LoginScript, NPortConfig, VirtualPort};
@@ -92,6 +95,10 @@ pub struct InitiatorConfig {
     pub virtual_ports: Vec<(Wwpn, Wwnn)>,
     /// It is a station of a segment without a fabric (VN2VN), instead of looking for a forwarder.
     pub vn2vn: bool,
+    /// DCBX has to agree first that no frame of FCoE is lost.
+    pub dcbx: bool,
+    /// Tells who asks that a VN2VN segment is in our VLAN.
+    pub vlan_responder: bool,
     /// Where FCoE is.
     pub vlan: Vlan,
     /// Symbolic name for the name server.
@@ -118,6 +125,8 @@ impl InitiatorConfig {
             name: None,
             virtual_ports: Vec::new(),
             vn2vn: false,
+            dcbx: false,
+            vlan_responder: false,
             vlan: Vlan::Untagged,
             symbolic_name: concat!("sanloom ", env!("CARGO_PKG_VERSION")).to_owned(),
             selection_delay: Span::from_secs(2),
@@ -141,6 +150,9 @@ pub struct Initiator {
     pub hosts: Vec<Host>,
     /// The server of its disks.
     pub nbd: NbdServer,
+    /// The LLDP agent, where DCBX has to agree before FCoE begins.
+    pub agent: Option<Agent>,
+    responder: Option<VlanResponder>,
     /// Captures of the port.
     pub captures: Captures,
     /// Time since the start.
@@ -152,6 +164,8 @@ pub struct Initiator {
     /// The VLAN in use; nothing until it is known.
     tag: Option<Option<VlanTag>>,
     link: bool,
+    /// FCoE has begun.
+    begun: bool,
     /// The physical port has a fabric login.
     base_up: bool,
     /// The host that sends next.
@@ -192,6 +206,11 @@ impl Initiator {
             Vlan::Tagged(vlan) => Some(Some(tag(vlan))),
             Vlan::Discover => None,
         };
+        let agent = config.dcbx.then(|| Agent::new(config.mac, &port.name, true));
+        let responder = match config.vlan {
+            Vlan::Tagged(vlan) if config.vlan_responder => Some(VlanResponder::vn2vn(config.mac, vec![vlan])),
+            _ => None,
+        };
         let mut pool = Pool::default();
         let spare = (0..BATCH).map(|_| pool.take()).collect();
         Ok(Initiator {
@@ -200,6 +219,8 @@ impl Initiator {
             controller,
             hosts,
             nbd,
+            agent,
+            responder,
             captures: Captures::default(),
             clock: Clock::start(),
             poller,
@@ -208,6 +229,7 @@ impl Initiator {
             scratch: Vec::new(),
             tag,
             link: false,
+            begun: false,
             base_up: false,
             turn_of: 0,
             next_look: Instant::ZERO,
@@ -253,6 +275,7 @@ impl Initiator {
         self.nbd.shut_down(now);
         self.hosts.iter_mut().for_each(|host| host.log_out(now));
         self.pump(now);
+        self.tell_agent(now, dcbx::Input::Shutdown);
         self.port.flush(&mut self.pool);
         self.captures.flush();
     }
@@ -307,7 +330,8 @@ impl Initiator {
     }
 
     fn next_timer(&self) -> Instant {
-        let own = [self.controller.poll_timeout(), self.nbd.poll_timeout()];
+        let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
+        let own = [self.controller.poll_timeout(), self.nbd.poll_timeout(), agent];
         let hosts = self.hosts.iter().map(Host::poll_timeout);
         let queue = self.port.egress.expires(HOLD_TIME);
         own.into_iter().chain(hosts).chain([queue]).flatten().fold(self.next_look, Instant::min)
@@ -317,6 +341,10 @@ impl Initiator {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if due(self.controller.poll_timeout()) {
             self.tell(now, Told::Timeout);
+        }
+        if due(self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout())) {
+            self.tell_agent(now, dcbx::Input::Timeout);
+            self.settle_link(now);
         }
         for host in self.hosts.iter_mut().filter(|host| due(host.poll_timeout())) {
             host.timeout(now);
@@ -334,37 +362,60 @@ impl Initiator {
             self.poller.forget(PORT);
         }
         let up = self.port.has_peer();
-        if up && self.link && self.tag.is_none() && self.next_vlan_request <= now {
+        if self.begun && self.tag.is_none() && self.next_vlan_request <= now {
             self.begin(now);
         }
         if std::mem::replace(&mut self.link, up) == up {
             return;
         }
         tracing::info!(port = self.port.name, up, "link");
-        if !up {
-            self.link_failures += 1;
-            self.tell(now, Told::LinkDown);
-            if self.config.vlan == Vlan::Discover {
-                // The other end may be another one when it comes back.
-                self.tag = None;
-            }
-        } else {
+        self.link_failures += u64::from(!up);
+        self.tell_agent(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
+        self.settle_link(now);
+    }
+
+    /// FCoE begins when the link is up and DCBX agrees, and ends when one of them does not hold any more.
+    pub(super) fn settle_link(&mut self, now: Instant) {
+        let up = self.link && self.agent.as_ref().is_none_or(Agent::may_begin);
+        if std::mem::replace(&mut self.begun, up) == up {
+            return;
+        }
+        if up {
             self.begin(now);
+            return;
+        }
+        self.tell(now, Told::LinkDown);
+        if self.config.vlan == Vlan::Discover {
+            // The other end may be another one when it comes back.
+            self.tag = None;
         }
     }
 
-    /// The VLAN is known.
-    fn may_begin(&self) -> bool {
-        self.tag.is_some()
-    }
-
-    /// The link is up: looks for a forwarder or for neighbours, or for the VLAN that they are in.
+    /// Looks for a forwarder or for neighbours, or for the VLAN that they are in.
     fn begin(&mut self, now: Instant) {
-        if self.may_begin() {
+        if self.tag.is_some() {
             self.tell(now, Told::LinkUp);
         } else {
             self.next_vlan_request = now + VLAN_REQUESTS;
             self.tell(now, Told::DiscoverVlans);
+        }
+    }
+
+    /// Something happened to the LLDP agent, if there is one.
+    fn tell_agent(&mut self, now: Instant, input: dcbx::Input) {
+        if let Some(agent) = &mut self.agent {
+            agent.machine.handle(now, input);
+            self.drain_agent(now);
+        }
+    }
+
+    pub(super) fn drain_agent(&mut self, now: Instant) {
+        while let Some(agent) = &mut self.agent
+            && let Some(pdu) = agent.poll()
+        {
+            let mut buffer = self.pool.take();
+            buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
+            self.untagged_out(now, buffer);
         }
     }
 }

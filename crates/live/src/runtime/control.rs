@@ -28,8 +28,13 @@ impl Runtime {
                 fabric_switch::Output::Fib(delta) => self.change_fib(now, switch, &delta),
                 fabric_switch::Output::Event(event) => self.switch_event(now, switch, event),
                 fabric_switch::Output::Persist { port_name, port_id } => {
-                    tracing::debug!(switch = self.switches[switch].name, %port_name, %port_id, "address kept");
+                    let name = &self.switches[switch].name;
+                    match self.state.keep_address(name, port_name, port_id) {
+                        Ok(()) => tracing::debug!(switch = name, %port_name, %port_id, "address kept"),
+                        Err(error) => tracing::error!(switch = name, %port_name, %port_id, %error, "address not kept"),
+                    }
                 }
+                fabric_switch::Output::Zones(database) => self.keep_zones(switch, database),
             }
         }
     }
@@ -58,6 +63,7 @@ impl Runtime {
             Event::Principal(principal) => tracing::info!(switch = name, %principal, "principal switch"),
             Event::ZonesChanged { tag, result } => {
                 tracing::info!(switch = name, tag, done = result.is_ok(), "zone change");
+                self.zone_change_done(switch, tag, result);
             }
         }
         self.tell_fabric(now, switch);

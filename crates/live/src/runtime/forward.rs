@@ -71,6 +71,10 @@ impl Runtime {
                 self.fip_in(now, port, vlan, &frame);
                 self.pool.give(frame);
             }
+            Some(EtherType::LLDP) if self.ports[port].agent.is_some() => {
+                self.lldp_in(now, port, &frame);
+                self.pool.give(frame);
+            }
             _ => self.drop_at(port, reason::OTHER_PROTOCOL, frame),
         }
     }

@@ -20,27 +20,32 @@ mod segment;
 mod station;
 mod switch;
 mod turn;
+mod zones;
 
 pub use forward::{Source, reason};
 pub use segment::Segment;
 pub use station::Station;
 pub use switch::{Attachment, LiveSwitch};
+pub use zones::SwitchZones;
 
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
+use crate::lldp::Agent;
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
+use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
 use forward::Entering;
 use sanloom_core::config::Lab;
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::time::{Instant, Span};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use zones::ZoneChangeAsked;
 
 /// Why a lab cannot be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +78,22 @@ pub enum UpError {
         what: &'static str,
         /// Why.
         error: io::Error,
+    },
+    /// The store of zones and addresses.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The store has other zones or addresses than the lab file.
+    #[error(
+        "the lab file is not what {} keeps:\n{}\nwith --apply what was changed in the file is done in the store, with \
+         --reset the file counts and what the store has beyond it is gone",
+        path.display(),
+        differences.join("\n")
+    )]
+    Differs {
+        /// The store.
+        path: PathBuf,
+        /// What differs, in sentences.
+        differences: Vec<String>,
     },
     /// A capture file.
     #[error("cannot write the capture {}: {error}", path.display())]
@@ -111,14 +132,18 @@ pub struct LivePort {
     held: u16,
     /// Whom its own full egress queue holds back.
     holds: Vec<Source>,
+    /// Somebody is at the other end.
+    light: bool,
     /// Its segments were told that the link is up.
     up: bool,
+    /// The LLDP agent, where DCBX has to agree before FCoE begins.
+    pub agent: Option<Agent>,
 }
 
 impl LivePort {
     fn new(ethernet: EthernetPort, link: Option<usize>) -> LivePort {
         let (segments, holds) = (Vec::new(), Vec::new());
-        LivePort { ethernet, link, segments, station: None, vlans: None, ready: false, held: 0, holds, up: false }
+        LivePort { ethernet, link, segments, station: None, vlans: None, ready: false, held: 0, holds, light: false, up: false, agent: None }
     }
 }
 
@@ -152,4 +177,9 @@ pub struct Runtime {
     inside: VecDeque<Entering>,
     hold_time: Span,
     next_look: Instant,
+    /// Zones and addresses that outlive us.
+    state: StateStore,
+    /// Operators who wait for their change of zones, by its tag.
+    zone_changes: BTreeMap<u32, ZoneChangeAsked>,
+    next_zone_change: u32,
 }

@@ -20,6 +20,10 @@ impl Runtime {
         let mut go_on = true;
         for Asked { request, answer } in control.take() {
             let reply = match request {
+                Request::Zone { switch, action } => {
+                    self.zone(switch.as_deref(), action, answer);
+                    continue;
+                }
                 Request::Show { table, switch } => self.show(table, switch.as_deref()),
                 Request::Port { port, enabled } => self.enable(&port, enabled),
                 Request::Capture { link, file: Some(file) } => match self.capture(&link, Path::new(&file)) {
@@ -192,7 +196,7 @@ impl Runtime {
     }
 }
 
-fn unknown<'n>(what: &str, name: &str, there_are: impl Iterator<Item = &'n str>) -> Answer {
+pub(super) fn unknown<'n>(what: &str, name: &str, there_are: impl Iterator<Item = &'n str>) -> Answer {
     let list: Vec<&str> = there_are.collect();
     Answer::Failed { reason: format!("no {what} `{name}` runs here; there are {}", list.join(", ")) }
 }

@@ -1,5 +1,6 @@
 //! A switch while it runs: its machines, its forwarding table, and what its ports are attached to.
 
+use super::zones::SwitchZones;
 use crate::sequence::Reassembly;
 use sanloom_core::fabric::{Egress, Fib, Leg};
 use sanloom_core::fabric_switch::FabricSwitch;
@@ -47,6 +48,8 @@ pub struct LiveSwitch {
     pub forwarded: u64,
     /// Ports of each bundle.
     pub bundles: BTreeMap<u16, Vec<u16>>,
+    /// What operators do with its zones.
+    pub zones: SwitchZones,
     /// The next member of a bundle or spray group.
     turn: usize,
 }
@@ -69,6 +72,7 @@ impl LiveSwitch {
             drops: BTreeMap::new(),
             forwarded: 0,
             bundles,
+            zones: SwitchZones::default(),
             turn: 0,
         }
     }

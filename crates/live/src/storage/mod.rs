@@ -141,10 +141,10 @@ impl StorageSystem {
                         self.tell_target(now, port, target::Input::Notice(notice));
                         self.touched.push(port);
                     }
-                    scsi::Output::Persist { seq, unit, record } => {
-                        self.records.keep(unit, &record);
-                        self.device.persisted(seq);
-                    }
+                    scsi::Output::Persist { seq, unit, record } => match self.records.keep(unit, &record) {
+                        Ok(()) => self.device.persisted(seq),
+                        Err(_) => self.device.not_persisted(seq),
+                    },
                 }
             }
         }

@@ -29,11 +29,14 @@ impl Records {
     }
 
     /// Keeps a record in place of the one before; whole, or the one before stays.
-    pub fn keep(&self, unit: u16, record: &[u8]) {
-        let Some(path) = self.paths.get(&unit) else { return };
-        if let Err(error) = replace(path, record) {
-            tracing::error!(path = %path.display(), %error, "reservations are not kept");
-        }
+    ///
+    /// # Errors
+    /// The record is not kept: what depends on it must not be accepted.
+    pub fn keep(&self, unit: u16, record: &[u8]) -> io::Result<()> {
+        let Some(path) = self.paths.get(&unit) else { return Ok(()) };
+        replace(path, record).inspect_err(|error| {
+            tracing::error!(path = %path.display(), %error, "reservations are not kept, the command is refused");
+        })
     }
 }
 
@@ -45,10 +48,16 @@ fn replace(path: &Path, record: &[u8]) -> io::Result<()> {
         };
     }
     let new = path.with_extension("reservations.new");
-    let mut file = File::create(&new)?;
-    file.write_all(record)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
+    let written = File::create(&new).and_then(|mut file| {
+        file.write_all(record)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    });
+    if written.is_err() {
+        // What is half of it is of no use to anybody; the folder may be full.
+        let _ = fs::remove_file(&new);
+    }
+    written?;
     // The name is durable when its folder is.
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

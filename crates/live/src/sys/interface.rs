@@ -52,6 +52,49 @@ pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a VLAN device, and brings it up (rtnetlink, RTM_NEWLINK of kind "vlan").
+///
+/// # Errors
+/// Without permission, without such a parent, or when there is a device of this name.
+pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
+    use rustix::net::{AddressFamily, SendFlags, SocketType, netlink, recv, send, socket};
+    const KIND: &[u8] = b"vlan";
+    let index: u32 = std::fs::read_to_string(format!("/sys/class/net/{parent}/ifindex"))?
+        .trim()
+        .parse()
+        .map_err(|_| io::ErrorKind::InvalidData)?;
+    let attribute = |kind: u16, value: &[u8]| {
+        let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let id = attribute(libc::IFLA_VLAN_ID, &vlan.to_ne_bytes());
+    let details = [attribute(libc::IFLA_INFO_KIND, KIND), attribute(libc::IFLA_INFO_DATA, &id)].concat();
+    // `ifinfomsg`: family, type, index, flags, which of them change.
+    let mut body = vec![0; 8];
+    body.extend((libc::IFF_UP as u32).to_ne_bytes());
+    body.extend((libc::IFF_UP as u32).to_ne_bytes());
+    body.extend(attribute(libc::IFLA_LINK, &index.to_ne_bytes()));
+    body.extend(attribute(libc::IFLA_IFNAME, &[name.as_bytes(), b"\0"].concat()));
+    body.extend(attribute(libc::IFLA_LINKINFO, &details));
+    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    // `nlmsghdr`: length, type, flags, number, port.
+    let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
+    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend((flags as u16).to_ne_bytes());
+    message.extend([1_u32.to_ne_bytes(), [0; 4]].concat());
+    message.extend(body);
+    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(netlink::ROUTE))?;
+    send(&socket, &message, SendFlags::empty())?;
+    let mut answer = [0; 4_096];
+    let (got, _) = recv(&socket, &mut answer[..], rustix::net::RecvFlags::empty())?;
+    // `nlmsgerr` behind the header: 0, or a negative error number.
+    let error = answer[..got].get(16..20).and_then(|bytes| bytes.try_into().ok()).map_or(0, i32::from_ne_bytes);
+    if error < 0 { Err(io::Error::from_raw_os_error(-error)) } else { Ok(()) }
+}
+
 /// The interface is up and has a carrier.
 ///
 /// # Errors

@@ -144,7 +144,7 @@ impl World {
                 fabric_switch::Output::Fib(delta) => self.net.fib_mut(switch).apply(&delta),
                 fabric_switch::Output::Event(event) => self.switch_event(switch, event),
                 // Every run begins with the lab's addresses.
-                fabric_switch::Output::Persist { .. } => {}
+                fabric_switch::Output::Persist { .. } | fabric_switch::Output::Zones(_) => {}
             }
         }
         if let Some(at) = self.switches[usize::from(switch)].machine.poll_timeout() {

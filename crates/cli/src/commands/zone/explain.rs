@@ -1,17 +1,21 @@
 //! `sanloom zone explain`: why two ports can or cannot talk.
 
+use super::live::{self, Live};
 use super::ports;
 use crate::exit::Failure;
 use crate::input::{self, LabFile};
 use crate::output;
 use crate::report::terminal::grid::{Column, Grid};
 use crate::report::{file, json};
-use sanloom_api::zoning::{PairExplanation, SCHEMA_VERSION, ZoneExplanation, ZoneMembership};
-use sanloom_core::config::{AttachedPort, Lab, ZoneMember};
+use sanloom_api::zoning::{
+    PairExplanation, SCHEMA_VERSION, ZoneExplanation, ZoneMembership, ZonePort, ZoneState, ZoneStatus,
+};
+use sanloom_core::config::{AttachedPort, Lab, ZoneMember, Zoning};
+use sanloom_core::fabric::PortIdentity;
 use sanloom_core::switch::HardZoning;
 use sanloom_core::zoning::{Explanation, Membership, Verdict, explain};
 use sanloom_lab::Override;
-use std::collections::BTreeSet;
+use sanloom_wire::FcId;
 
 /// Options of `sanloom zone explain`.
 #[derive(clap::Args, Debug)]
@@ -28,6 +32,8 @@ pub struct Args {
     /// Set a value of the lab from outside, for example `zoning.default=closed`
     #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
     set: Vec<Override>,
+    #[command(flatten)]
+    live: Live,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -36,13 +42,28 @@ pub struct Args {
 /// What stands for an address that depends on the order of the logins.
 const NO_ADDRESS: &str = "000000";
 
+/// A port, of the lab or of a running fabric.
+struct Port {
+    view: ZonePort,
+    identity: PortIdentity,
+    /// Number of its fabric.
+    fabric: u16,
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = input::load(&args.file, &args.set)?.lab;
-    let all = lab.attached_ports();
-    let (first, second) = (find(&lab, &all, &args.first)?, find(&lab, &all, &args.second)?);
+    let (database, all) = match args.live.live {
+        false => (lab.zone_database.clone(), of_lab(&lab)),
+        true => {
+            let status = args.live.status(&lab)?;
+            (live::database(&status.committed)?, of_fabric(&status)?)
+        }
+    };
+    let zoning = database.zoning();
+    let (first, second) = (find(&all, &args.first)?, find(&all, &args.second)?);
     let pairs: Vec<PairExplanation> =
-        first.iter().flat_map(|a| second.iter().map(|b| pair(&lab, a, b)).collect::<Vec<_>>()).collect();
-    let state = ports::state(&lab.zone_database);
+        first.iter().flat_map(|a| second.iter().map(|b| pair(&lab, &zoning, a, b)).collect::<Vec<_>>()).collect();
+    let state = ZoneState::from(&database);
     let answer = ZoneExplanation {
         schema_version: SCHEMA_VERSION,
         lab: lab.name.clone(),
@@ -57,23 +78,37 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     output::print(&text(&answer, &ports::state_line(&state)))
 }
 
-/// The linked ports that an argument means.
-fn find(lab: &Lab, all: &[AttachedPort], wanted: &str) -> Result<Vec<AttachedPort>, Failure> {
-    let (node, number) = match wanted.split_once(':') {
-        Some((node, number)) => (node, number.parse::<u16>().ok()),
-        None => (wanted, None),
+fn of_lab(lab: &Lab) -> Vec<Port> {
+    let ports = lab.attached_ports();
+    let port =
+        |port: &AttachedPort| Port { view: ports::view(lab, port), identity: port.identity, fabric: port.fabric };
+    ports.iter().map(port).collect()
+}
+
+/// The ports that are logged in to a running fabric.
+fn of_fabric(status: &ZoneStatus) -> Result<Vec<Port>, Failure> {
+    let port = |view: &ZonePort| {
+        let (port_name, node_name) = (view.port_name.parse().ok()?, view.node_name.parse().ok()?);
+        let port_id = u32::from_str_radix(&view.port_id, 16).map(FcId::new).ok()?;
+        let identity = PortIdentity { port_id, port_name, node_name, domain: view.domain, port: view.switch_port };
+        Some(Port { view: view.clone(), identity, fabric: 0 })
     };
-    let is_node = |port: &&AttachedPort| ports::node_name(lab, port.node) == node;
-    let of_node: Vec<AttachedPort> = match number.is_some() || node == wanted {
-        true => all.iter().filter(is_node).filter(|p| number.is_none_or(|n| p.port == n)).copied().collect(),
-        false => Vec::new(),
+    let ports: Option<Vec<Port>> = status.ports.iter().map(port).collect();
+    ports.ok_or_else(|| Failure::protocol("the instance names a port that is none"))
+}
+
+/// The ports that an argument means.
+fn find<'p>(all: &'p [Port], wanted: &str) -> Result<Vec<&'p Port>, Failure> {
+    let of_node = |port: &&Port| match port.view.name.rsplit_once(':') {
+        Some((node, _)) => node == wanted || port.view.name == wanted,
+        None => false,
     };
+    let of_node: Vec<&Port> = all.iter().filter(of_node).collect();
     if !of_node.is_empty() {
         return Ok(of_node);
     }
-    let member = wanted.parse::<ZoneMember>();
-    let found: Vec<AttachedPort> = match &member {
-        Ok(member) => all.iter().filter(|port| port.identity.is(member)).copied().collect(),
+    let found: Vec<&Port> = match wanted.parse::<ZoneMember>() {
+        Ok(member) => all.iter().filter(|port| port.identity.is(&member)).collect(),
         Err(_) => Vec::new(),
     };
     if found.is_empty() {
@@ -83,19 +118,19 @@ fn find(lab: &Lab, all: &[AttachedPort], wanted: &str) -> Result<Vec<AttachedPor
     Ok(found)
 }
 
-fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
-    let Explanation { verdict, first, second } = explain(&lab.zoning, &a.identity, &b.identity);
-    let zone = |index: usize| lab.zoning.zones[index].name.clone();
+fn pair(lab: &Lab, zoning: &Zoning, a: &Port, b: &Port) -> PairExplanation {
+    let Explanation { verdict, first, second } = explain(zoning, &a.identity, &b.identity);
+    let zone = |index: usize| zoning.zones[index].name.clone();
     let memberships = |list: &[Membership]| -> Vec<ZoneMembership> {
         let view = |of: &Membership| ZoneMembership {
             zone: zone(of.zone),
-            peer_zone: lab.zoning.zones[of.zone].is_peer(),
+            peer_zone: zoning.zones[of.zone].is_peer(),
             as_member: of.as_member.iter().map(ToString::to_string).collect(),
             as_principal: of.as_principal.iter().map(ToString::to_string).collect(),
         };
         list.iter().map(view).collect()
     };
-    let (first_name, second_name) = (ports::name(lab, a), ports::name(lab, b));
+    let (first_name, second_name) = (&a.view.name, &b.view.name);
     let (reason, text, zones) = match &verdict {
         _ if a.fabric != b.fabric => {
             ("different-fabrics", "they are linked to two fabrics that nothing joins".to_owned(), vec![])
@@ -113,7 +148,7 @@ fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
             ("default-closed", "neither is in a zone, and the default zone is closed".to_owned(), vec![])
         }
         Verdict::OneUnzoned { first } => {
-            let (out, inside) = if *first { (&first_name, &second_name) } else { (&second_name, &first_name) };
+            let (out, inside) = if *first { (first_name, second_name) } else { (second_name, first_name) };
             ("one-unzoned", format!("{inside} is in a zone and {out} is in none"), vec![])
         }
         Verdict::NoCommonZone => {
@@ -133,8 +168,8 @@ fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
     };
     PairExplanation {
         unenforced_at: unenforced(lab, a, b),
-        first: ports::view(lab, a),
-        second: ports::view(lab, b),
+        first: a.view.clone(),
+        second: b.view.clone(),
         allowed: verdict.permits() && a.fabric == b.fabric,
         reason: reason.to_owned(),
         text,
@@ -145,8 +180,9 @@ fn pair(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> PairExplanation {
 }
 
 /// Of the switches of two ports, those that enforce no zones.
-fn unenforced(lab: &Lab, a: &AttachedPort, b: &AttachedPort) -> Vec<String> {
-    let both = BTreeSet::from([a.switch, b.switch]).into_iter().map(|switch| &lab.switches[usize::from(switch)]);
+fn unenforced(lab: &Lab, a: &Port, b: &Port) -> Vec<String> {
+    let both = [&a.view.switch, &b.view.switch];
+    let both = lab.switches.iter().filter(|switch| both.contains(&&switch.name));
     both.filter(|switch| switch.policy.hard_zoning == HardZoning::Off).map(|switch| switch.name.clone()).collect()
 }
 

@@ -1,11 +1,13 @@
-//! `sanloom zone`: questions about the zones of a lab, answered without a simulation.
+//! `sanloom zone`: questions about the zones of a lab, answered without a simulation, and the zones of a running one.
 
 mod explain;
+mod live;
 pub mod ports;
 mod preview;
 
 use crate::exit::Failure;
 use clap::Subcommand;
+use sanloom_api::control::ZoneAction;
 
 /// Options of `sanloom zone`.
 #[derive(clap::Args, Debug)]
@@ -20,6 +22,16 @@ enum Question {
     Explain(explain::Args),
     /// Say who gains and who loses sight of whom by zone edits
     Preview(preview::Args),
+    /// Show what is defined and in force at a running switch, and the transaction that is open there
+    Show(live::Args),
+    /// Edit zones at a running switch, in a transaction that begins with the first edit
+    Edit(live::EditArgs),
+    /// Put the transaction of a running switch into force, in the whole fabric
+    Commit(live::Args),
+    /// Drop the transaction of a running switch
+    Abort(live::Args),
+    /// Go back to the zones before the last change, in the whole fabric
+    Rollback(live::Args),
 }
 
 /// Answers.
@@ -30,5 +42,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.question {
         Question::Explain(args) => explain::run(args),
         Question::Preview(args) => preview::run(args),
+        Question::Show(args) => live::run(args, ZoneAction::Show),
+        Question::Edit(args) => live::edit(args),
+        Question::Commit(args) => live::run(args, ZoneAction::Commit),
+        Question::Abort(args) => live::run(args, ZoneAction::Abort),
+        Question::Rollback(args) => live::run(args, ZoneAction::Rollback),
     }
 }

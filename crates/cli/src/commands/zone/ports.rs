@@ -1,8 +1,7 @@
 //! The ports of a lab for answers about zones, and the state of its zone database.
 
 use sanloom_api::zoning::{ZonePort, ZoneState};
-use sanloom_core::config::{AttachedPort, Lab, Node, ZoneDefault};
-use sanloom_core::zoning::ZoneDatabase;
+use sanloom_core::config::{AttachedPort, Lab, Node};
 
 /// The name of a port, such as `server1:0`.
 pub fn name(lab: &Lab, port: &AttachedPort) -> String {
@@ -29,19 +28,6 @@ pub fn view(lab: &Lab, port: &AttachedPort) -> ZonePort {
         switch: switch.name.clone(),
         domain: switch.domain,
         switch_port: port.identity.port,
-    }
-}
-
-/// What is in force.
-pub fn state(database: &ZoneDatabase) -> ZoneState {
-    let effective = database.effective.as_deref();
-    let zones = effective.map_or(&[][..], |effective| &effective.zones);
-    ZoneState {
-        effective: effective.map(|effective| effective.name.clone()),
-        zones: zones.iter().map(|zone| zone.name.clone()).collect(),
-        default_open: database.default_zone == ZoneDefault::Open,
-        generation: format!("{:016x}", database.generation()),
-        database_bytes: database.size().database_bytes as u64,
     }
 }
 

@@ -1,11 +1,13 @@
 //! `sanloom zone preview`: who gains and who loses sight of whom.
 
+use super::live::{self, Live};
 use super::ports;
 use crate::exit::Failure;
 use crate::input::{self, LabFile};
 use crate::output;
 use crate::report::terminal::grid::{Column, Grid};
 use crate::report::{file, json};
+use sanloom_api::control::{Answer, ZoneAction};
 use sanloom_api::zoning::{PortPair, SCHEMA_VERSION, ZonePreview};
 use sanloom_core::config::{AttachedPort, Lab};
 use sanloom_core::fabric::PortIdentity;
@@ -20,11 +22,13 @@ pub struct Args {
     #[command(flatten)]
     file: LabFile,
     /// File of zone edits, described in the reference of the lab file; `-` reads it from standard input
-    #[arg(long, value_name = "FILE")]
-    edit: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "live")]
+    edit: Option<PathBuf>,
     /// Set a value of the lab from outside, for example `zoning.default=closed`
     #[arg(long, value_name = "KEY=VALUE", value_parser = input::parse_set)]
     set: Vec<Override>,
+    #[command(flatten)]
+    live: Live,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -35,31 +39,49 @@ const TABLE_ROWS: usize = 60;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = input::load(&args.file, &args.set)?.lab;
-    let edits = LabFile { path: args.edit.clone() };
-    let transaction = sanloom_lab::edit_zones(&edits.label(), &edits.text()?, &lab)?;
+    let answer = if args.live.live { running(args, &lab)? } else { of_lab(args, &lab)? };
+    if args.json {
+        return output::written(file::stdout(|out| json::write_value(out, &answer)));
+    }
+    output::print(&text(&answer))
+}
+
+/// What the open transaction of a running switch would change, with the edits of a file after it if there is one.
+fn running(args: &Args, lab: &Lab) -> Result<ZonePreview, Failure> {
+    let edits = match &args.edit {
+        None => Vec::new(),
+        Some(path) => live::edits(lab, &args.live.status(lab)?, path)?,
+    };
+    match args.live.ask(lab, ZoneAction::Preview { edits })? {
+        Answer::ZonePreview(preview) => Ok(*preview),
+        _ => Err(live::odd_answer()),
+    }
+}
+
+fn of_lab(args: &Args, lab: &Lab) -> Result<ZonePreview, Failure> {
+    let Some(path) = &args.edit else { return Err(Failure::usage("--edit names the file of zone edits")) };
+    let edits = LabFile { path: path.clone() };
+    let transaction = sanloom_lab::edit_zones(&edits.label(), &edits.text()?, lab)?;
     let outcome = transaction
         .commit()
         .map_err(|problems| Failure::bug(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
     let mut answer = ZonePreview {
         schema_version: SCHEMA_VERSION,
         lab: lab.name.clone(),
-        before: ports::state(&lab.zone_database),
-        after: ports::state(&outcome),
+        before: (&lab.zone_database).into(),
+        after: (&outcome).into(),
         ..ZonePreview::default()
     };
     let after = outcome.zoning();
-    for ports in by_fabric(&lab).values() {
+    for ports in by_fabric(lab).values() {
         let identities: Vec<PortIdentity> = ports.iter().map(|port| port.identity).collect();
         let preview = Preview::between(&lab.zoning, &after, &identities);
-        answer.gains.extend(names(&lab, ports, &preview.gains));
-        answer.loses.extend(names(&lab, ports, &preview.loses));
+        answer.gains.extend(names(lab, ports, &preview.gains));
+        answer.loses.extend(names(lab, ports, &preview.loses));
         answer.unchanged_pairs += preview.unchanged;
         answer.unaffected_ports += preview.unaffected_ports as u64;
     }
-    if args.json {
-        return output::written(file::stdout(|out| json::write_value(out, &answer)));
-    }
-    output::print(&text(&answer))
+    Ok(answer)
 }
 
 /// The linked ports of each fabric.

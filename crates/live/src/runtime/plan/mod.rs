@@ -1,5 +1,6 @@
 //! From a lab to a runtime: which ports are opened, which machines are made, what is attached to what.
 
+mod state;
 mod storage;
 mod switches;
 
@@ -8,13 +9,14 @@ use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::Pool;
 use crate::poll::Poller;
+use crate::state::{Agreement, StateStore};
 use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
 use sanloom_core::config::{Ethernet, Lab, Node};
 use sanloom_core::time::Instant;
 use sanloom_wire::Wwpn;
 use sanloom_wire::ether::MacAddr;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +26,8 @@ use std::sync::Arc;
 pub struct Options {
     /// Run only this switch of the lab; the others run elsewhere. `None`: all.
     pub switch: Option<String>,
+    /// What becomes of a lab file that differs from the store.
+    pub agreement: Agreement,
 }
 
 /// Where sockets and images of a lab are.
@@ -58,6 +62,11 @@ impl Places {
         }
     }
 
+    /// The store of zones and addresses, one for all switches of the lab.
+    pub fn state(&self) -> PathBuf {
+        self.folder.join("state.sqlite")
+    }
+
     /// Path of a LUN's file.
     pub fn lun_file(&self, lab: &Lab, storage: u16, lun: usize) -> PathBuf {
         let medium = lab.live.medium(storage);
@@ -88,6 +97,8 @@ impl Runtime {
             .map_err(|error| UpError::Folder { path: places.folder().to_owned(), error })?;
         let system = |what| move |error| UpError::System { what, error };
         let lab_switches = chosen(&lab, options)?;
+        let state = StateStore::open(&places.state())?;
+        let kept = state::agree(&state, &lab, &lab_switches, options.agreement)?;
         let mut pool = Pool::default();
         let mut runtime = Runtime {
             clock: Clock::start(),
@@ -105,10 +116,13 @@ impl Runtime {
             inside: VecDeque::new(),
             hold_time: lab.timers.hold_time.to_span(),
             next_look: Instant::ZERO,
+            state,
+            zone_changes: BTreeMap::new(),
+            next_zone_change: 0,
             lab_switches,
             lab,
         };
-        runtime.make_switches(&places)?;
+        runtime.make_switches(&places, kept)?;
         runtime.make_storage(&places)?;
         if runtime.systems.iter().flat_map(|system| &system.media).any(|medium| medium.is_slow()) {
             runtime.workers = Some(Workers::start().map_err(system("threads"))?);

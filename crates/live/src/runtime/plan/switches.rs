@@ -1,8 +1,10 @@
 //! The switches of a runtime, and what their ports are attached to.
 
+use super::state::Kept;
 use super::{Places, served};
+use crate::lldp::Agent;
 use crate::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
-use crate::runtime::{Attachment, LivePort, LiveSwitch, Runtime, Segment, UpError};
+use crate::runtime::{Attachment, LivePort, LiveSwitch, Runtime, Segment, SwitchZones, UpError};
 use sanloom_core::config::{Carrier, Ethernet, Lab, Link, Node};
 use sanloom_core::fabric::{Fib, ZoneSet};
 use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
@@ -28,13 +30,15 @@ struct End<'l> {
 }
 
 impl Runtime {
-    pub(super) fn make_switches(&mut self, places: &Places) -> Result<(), UpError> {
+    /// `kept`: of each switch that runs here, what it begins with.
+    pub(super) fn make_switches(&mut self, places: &Places, kept: Vec<Kept>) -> Result<(), UpError> {
         let lab = self.lab.clone();
-        for number in self.lab_switches.clone() {
+        for (number, kept) in self.lab_switches.clone().into_iter().zip(kept) {
             let config = &lab.switches[usize::from(number)];
-            let database = lab.zone_database_at(number);
+            let Kept { database, previous, addresses } = kept;
             let zones = Arc::new(ZoneSet::new(&database.zoning()));
-            let mut machine = FabricSwitchConfig::of_lab(&lab, number, zones, Zones::new(database));
+            let mut machine = FabricSwitchConfig::of_lab(&lab, number, zones, Zones::new(database.clone()));
+            machine.services.policy.persistent.extend(addresses);
             let mut attachments = vec![Attachment::Nothing; usize::from(config.ports)];
             let mut bundles: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
             for end in ends_of(&lab, number) {
@@ -59,7 +63,9 @@ impl Runtime {
                 members.iter().for_each(|port| fib.join_ingress(*port, members[0]));
             }
             let machine = FabricSwitch::new(self.clock.now(), machine);
-            self.switches.push(LiveSwitch::new(&config.name, machine, fib, attachments, bundles));
+            let mut switch = LiveSwitch::new(&config.name, machine, fib, attachments, bundles);
+            switch.zones = SwitchZones::new(database, previous);
+            self.switches.push(switch);
         }
         for port in &mut self.ports {
             let vlans: Vec<u16> = port.segments.iter().filter_map(|segment| self.segments[*segment].vlan).collect();
@@ -137,7 +143,9 @@ impl Runtime {
         }
         let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
         let driver = open(places, &end.link.name, ethernet, second)?;
-        self.ports.push(LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number)));
+        let mut port = LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number));
+        port.agent = ethernet.dcbx.then(|| Agent::new(fcf_mac(end.switch, end.port), &end.link.name, false));
+        self.ports.push(port);
         Ok(self.ports.len() - 1)
     }
 }

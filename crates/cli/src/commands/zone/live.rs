@@ -1,0 +1,177 @@
+//! `sanloom zone show|edit|commit|abort|rollback`: the zones of a running switch.
+
+use super::ports;
+use crate::exit::Failure;
+use crate::input::{self, LabFile};
+use crate::instance;
+use crate::output;
+use crate::report::terminal::grid::{Column, Grid};
+use crate::report::{file, json};
+use sanloom_api::control::{Answer, Request, ZoneAction};
+use sanloom_api::zone_database::{Database, Edit, Member};
+use sanloom_api::zoning::{ZoneState, ZoneStatus};
+use sanloom_core::config::Lab;
+use sanloom_core::zoning::ZoneDatabase;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which running switch is asked, of commands that can do without.
+#[derive(clap::Args, Debug)]
+pub struct Live {
+    /// Ask the running instance of the lab (`sanloom up`) about its zones
+    #[arg(long)]
+    pub live: bool,
+    /// The switch that is asked [default: the first that runs]
+    #[arg(long, value_name = "NAME", requires = "live")]
+    switch: Option<String>,
+}
+
+/// Options of commands about a running switch.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    file: LabFile,
+    /// The switch [default: the first that runs]
+    #[arg(long, value_name = "NAME")]
+    switch: Option<String>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `sanloom zone edit`.
+#[derive(clap::Args, Debug)]
+pub struct EditArgs {
+    #[command(flatten)]
+    args: Args,
+    /// File of zone edits, described in the reference of the lab file; `-` reads it from standard input
+    #[arg(long, value_name = "FILE")]
+    edit: PathBuf,
+}
+
+impl Live {
+    /// Does something with the zones of the switch.
+    pub(super) fn ask(&self, lab: &Lab, action: ZoneAction) -> Result<Answer, Failure> {
+        ask(lab, self.switch.as_deref(), action)
+    }
+
+    /// The zones of the switch.
+    pub(super) fn status(&self, lab: &Lab) -> Result<ZoneStatus, Failure> {
+        status(self.ask(lab, ZoneAction::Show)?)
+    }
+}
+
+fn ask(lab: &Lab, switch: Option<&str>, action: ZoneAction) -> Result<Answer, Failure> {
+    let request = Request::Zone { switch: switch.map(str::to_owned), action };
+    instance::command(lab, switch, &request)
+}
+
+fn status(answer: Answer) -> Result<ZoneStatus, Failure> {
+    match answer {
+        Answer::Zones(status) => Ok(*status),
+        _ => Err(odd_answer()),
+    }
+}
+
+pub(super) fn odd_answer() -> Failure {
+    Failure::protocol("the instance answered something else than was asked")
+}
+
+/// A database as the instance gave it.
+pub(super) fn database(database: &Database) -> Result<ZoneDatabase, Failure> {
+    ZoneDatabase::try_from(database).map_err(|error| Failure::protocol(format_args!("the instance's zones: {error}")))
+}
+
+/// The edits of a file, read with the names of the lab, for what a running switch has defined.
+pub(super) fn edits(lab: &Lab, status: &ZoneStatus, path: &Path) -> Result<Vec<Edit>, Failure> {
+    let mut lab = lab.clone();
+    lab.zone_database = database(status.working.as_ref().unwrap_or(&status.committed))?;
+    lab.zoning = lab.zone_database.zoning();
+    let file = LabFile { path: path.to_owned() };
+    let edits = sanloom_lab::zone_edits(&file.label(), &file.text()?, &lab)?;
+    Ok(edits.iter().map(Edit::from).collect())
+}
+
+pub(super) fn run(args: &Args, action: ZoneAction) -> Result<(), Failure> {
+    let lab = input::load(&args.file, &[])?.lab;
+    show(args, &ask(&lab, args.switch.as_deref(), action).and_then(status)?)
+}
+
+pub(super) fn edit(args: &EditArgs) -> Result<(), Failure> {
+    let EditArgs { args, edit } = args;
+    let lab = input::load(&args.file, &[])?.lab;
+    let switch = args.switch.as_deref();
+    let now = status(ask(&lab, switch, ZoneAction::Show)?)?;
+    let edits = edits(&lab, &now, edit)?;
+    show(args, &status(ask(&lab, switch, ZoneAction::Edit { edits })?)?)
+}
+
+fn show(args: &Args, status: &ZoneStatus) -> Result<(), Failure> {
+    if args.json {
+        return output::written(file::stdout(|out| json::write_value(out, status)));
+    }
+    output::print(&text(status)?)
+}
+
+fn text(status: &ZoneStatus) -> Result<String, Failure> {
+    let mut text = format!("{}: {}\n", status.switch, ports::state_line(&status.state));
+    if !status.kept {
+        text += "the store could not keep it: after a crash it would be gone, see the log of the instance\n";
+    }
+    if status.change != "free" {
+        let by = status.locked_by.map(|domain| format!(", of domain {domain}")).unwrap_or_default();
+        text += &format!("a change is under way: {}{by}\n", status.change);
+    }
+    let shown = match &status.working {
+        None => &status.committed,
+        Some(working) => {
+            let state = ZoneState::from(&database(working)?);
+            text += &format!("transaction open; a commit makes of it: {}\n", ports::state_line(&state));
+            text.extend(status.problems.iter().map(|problem| format!("  not as it is: {problem}\n")));
+            working
+        }
+    };
+    text.push('\n');
+    text += &defined(shown, &status.committed).render(output::width());
+    Ok(text)
+}
+
+/// What is defined; of a transaction with what it changes.
+fn defined(shown: &Database, committed: &Database) -> Grid {
+    let mut grid =
+        Grid::new(vec![Column::left("change"), Column::left("object"), Column::left("name"), Column::left("members")]);
+    let list = |members: &[Member], principal: bool| -> Vec<String> {
+        let name = |member: &Member| match member {
+            Member::Port(text) => text.clone(),
+            Member::Alias { alias } => alias.clone(),
+        };
+        members.iter().map(|member| if principal { format!("*{}", name(member)) } else { name(member) }).collect()
+    };
+    let objects = |database: &Database| -> BTreeMap<(u8, String), Vec<String>> {
+        let configs = database.configs.iter().map(|(name, zones)| ((0, name.clone()), zones.clone()));
+        let zones = database.zones.iter().map(|(name, zone)| {
+            let members = [list(&zone.principals, true), list(&zone.members, false)].concat();
+            ((1, name.clone()), members)
+        });
+        let aliases = database.aliases.iter().map(|(name, members)| ((2, name.clone()), members.clone()));
+        configs.chain(zones).chain(aliases).collect()
+    };
+    let (now, before) = (objects(shown), objects(committed));
+    let in_force = shown.effective.as_ref().map(|effective| effective.config.as_str());
+    for (key, members) in before.iter().chain(&now).collect::<BTreeMap<_, _>>() {
+        let change = match (before.get(key), now.get(key)) {
+            (None, _) => "new",
+            (_, None) => "gone",
+            (Some(old), Some(new)) if old != new => "changed",
+            _ => "",
+        };
+        let kind = match key.0 {
+            0 if in_force == Some(&*key.1) => "configuration, in force",
+            0 => "configuration",
+            1 => "zone",
+            _ => "alias",
+        };
+        grid.row(vec![change.to_owned(), kind.to_owned(), key.1.clone(), members.join(" ")]);
+    }
+    grid
+}

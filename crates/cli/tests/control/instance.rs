@@ -1,0 +1,157 @@
+//! A running `sanloom up` without any Ethernet: [`Instance`].
+
+use sanloom_api::control::{Answer, Request, ZoneAction};
+use sanloom_api::zoning::ZoneStatus;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Whatever is waited for comes in this time, or never.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a lab, and the process that runs it.
+pub struct Instance {
+    pub folder: PathBuf,
+    up: Option<Child>,
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    /// It ended well.
+    pub fn good(self) -> String {
+        assert_eq!(self.code, 0, "{self:?}");
+        self.stdout
+    }
+
+    /// It ended with code 2 and said this.
+    pub fn refused(self, why: &str) {
+        assert_eq!(self.code, 2, "{self:?}");
+        assert!(self.stderr.contains(why), "no `{why}` in {self:?}");
+    }
+}
+
+impl Instance {
+    /// Starts a lab.
+    pub fn start(name: &str, lab: &str) -> Instance {
+        let folder = std::env::temp_dir().join(format!("sanloom-control-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let mut instance = Instance { folder, up: None };
+        instance.write_lab(lab);
+        instance.up(&[]);
+        instance
+    }
+
+    /// Replaces the lab file.
+    pub fn write_lab(&self, lab: &str) {
+        let head = format!("[live]\nfolder = \"{}\"\n", self.folder.display());
+        self.write("lab.toml", &(head + lab));
+    }
+
+    /// Writes a file into the folder.
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.join(name), text).unwrap();
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// Starts the lab, and waits until it is ready.
+    pub fn up(&mut self, more: &[&str]) {
+        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+        command.arg("up").arg(self.folder.join("lab.toml")).args(["--ready-fd", "1"]).args(more);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n", "{}", self.log());
+        self.up = Some(child);
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Makes it crash, and does not wait for its end.
+    pub fn crash(&self) {
+        let id = self.up.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-KILL", &id]).status().unwrap().success());
+    }
+
+    /// Ends it as a crash does.
+    pub fn kill(&mut self) {
+        let mut up = self.up.take().unwrap();
+        up.kill().unwrap();
+        up.wait().unwrap();
+    }
+
+    /// Ends it as an administrator does.
+    pub fn stop(&mut self) {
+        let mut up = self.up.take().unwrap();
+        assert!(Command::new("kill").args(["-TERM", &up.id().to_string()]).status().unwrap().success());
+        assert_eq!(up.wait().unwrap().code(), Some(0), "{}", self.log());
+    }
+
+    /// A command of the tool; `LAB` stands for the lab file, `@name` for a file in the folder.
+    pub fn run(&self, line: &str) -> Ran {
+        let argument = |word: &str| match word.strip_prefix('@') {
+            Some(file) => self.path(file),
+            None if word == "LAB" => self.path("lab.toml"),
+            None => word.to_owned(),
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+        let output = command.args(line.split_whitespace().map(argument)).output().unwrap();
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Asks through the control socket.
+    pub fn ask(&self, request: &Request) -> io::Result<Answer> {
+        sanloom_live::control::ask(&self.folder.join("control.sock"), request)
+    }
+
+    /// The zones of a switch.
+    pub fn zones(&self, switch: &str) -> ZoneStatus {
+        let request = Request::Zone { switch: Some(switch.to_owned()), action: ZoneAction::Show };
+        match self.ask(&request).unwrap() {
+            Answer::Zones(status) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until something holds.
+    pub fn wait(&self, what: &str, holds: impl Fn(&Instance) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            assert!(begun.elapsed() < PATIENCE, "{what}:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if let Some(mut up) = self.up.take() {
+            let _ = up.kill();
+            let _ = up.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}

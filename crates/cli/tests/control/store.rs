@@ -1,0 +1,147 @@
+//! What the store of an instance keeps over crashes, and how it agrees with a lab file that was changed.
+
+use crate::instance::Instance;
+use sanloom_api::control::{Answer, Request, ZoneAction};
+use sanloom_api::zone_database::Edit;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+const LAB: &str = r#"
+[switch.sw1]
+addressing = "flat"
+learn_addresses = true
+
+[storage."disk{1..2}"]
+lun_size = "1MiB"
+
+[zoning]
+default = "closed"
+
+[[zone]]
+name = "z12"
+members = ["disk1", "disk2"]
+
+[[link]]
+from = "disk{1..2}"
+to = "sw1"
+"#;
+
+fn zone(action: ZoneAction) -> Request {
+    Request::Zone { switch: None, action }
+}
+
+/// Commits alias after alias until the instance is gone. `done`: how many commits were answered.
+fn commit_until_it_crashes(instance: &Instance, done: &AtomicU32) {
+    for number in done.load(Ordering::SeqCst).. {
+        let members = vec![format!("1,{number}")];
+        let edits = vec![Edit::CreateAlias { name: format!("a{number}"), members }];
+        for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
+            match instance.ask(&zone(action)) {
+                Ok(Answer::Zones(_)) => {}
+                // It is gone.
+                Err(_) => return,
+                Ok(other) => panic!("{other:?}"),
+            }
+        }
+        done.store(number + 1, Ordering::SeqCst);
+    }
+}
+
+/// Killed at any moment, it comes back with every change that it has answered for, and at most the one that was under way.
+#[test]
+fn no_crash_loses_a_committed_change() {
+    const CRASHES: u64 = 20;
+    let mut instance = Instance::start("crash", LAB);
+    let done = AtomicU32::new(0);
+    for round in 0..CRASHES {
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| commit_until_it_crashes(&instance, &done));
+            // At times that differ by less than a commit takes.
+            std::thread::sleep(Duration::from_micros(60_000 + round * 1_700));
+            instance.crash();
+            writer.join().unwrap();
+        });
+        instance.kill();
+        instance.up(&[]);
+        let committed = instance.zones("sw1").committed;
+        let answered = done.load(Ordering::SeqCst);
+        let kept = committed.aliases.len() as u32;
+        assert!((answered..=answered + 1).contains(&kept), "{kept} kept, {answered} answered");
+        assert!((0..kept).all(|number| committed.aliases.contains_key(&format!("a{number}"))));
+        assert_eq!(committed.effective.as_ref().map(|effective| effective.zones.len()), Some(1));
+        done.store(kept, Ordering::SeqCst);
+    }
+    let all = done.load(Ordering::SeqCst);
+    assert!(all > CRASHES as u32, "{all} changes between {CRASHES} crashes");
+}
+
+#[test]
+fn a_lab_file_that_was_changed_is_merged_or_counts_or_is_refused() {
+    let mut instance = Instance::start("differs", LAB);
+    instance.write("edits.toml", "[[edit]]\naction = \"create\"\nalias = \"of-store\"\nmembers = \"disk1\"\n");
+    instance.run("zone edit LAB --edit @edits.toml").good();
+    instance.run("zone commit LAB").good();
+    instance.stop();
+    // The same file: the store counts.
+    instance.up(&[]);
+    assert!(instance.zones("sw1").committed.aliases.contains_key("of-store"));
+    instance.stop();
+
+    let changed = format!("{LAB}\n[[zone]]\nname = \"z2\"\nmembers = \"disk2\"\n");
+    instance.write_lab(&changed);
+    let refused = instance.run("up LAB");
+    for part in ["zone `z2`: only in the lab file", "alias `of-store`: only in the store", "--apply", "--reset"] {
+        assert!(refused.stderr.contains(part), "no {part} in {refused:?}");
+    }
+    refused.refused("is not what");
+    instance.run("up LAB --apply --reset").refused("cannot be used with");
+
+    instance.up(&["--apply"]);
+    let merged = instance.zones("sw1");
+    assert!(merged.committed.aliases.contains_key("of-store") && merged.committed.zones.contains_key("z2"));
+    assert_eq!(merged.state.zones, ["z12", "z2"]);
+    // Rolled back, it is what was kept before.
+    instance.run("zone rollback LAB").good();
+    assert_eq!(instance.zones("sw1").state.zones, ["z12"]);
+    instance.stop();
+    // Both have agreed, so the file is not a changed one any more.
+    instance.up(&[]);
+    instance.stop();
+
+    instance.up(&["--reset"]);
+    let reset = instance.zones("sw1");
+    assert!(reset.committed.aliases.is_empty() && !reset.can_roll_back);
+    assert_eq!(reset.state.zones, ["z12", "z2"]);
+    instance.stop();
+}
+
+#[test]
+fn learned_addresses_come_again_after_a_crash() {
+    let mut instance = Instance::start("addresses", LAB);
+    let addresses = |instance: &Instance| -> Vec<(String, String)> {
+        let ports = instance.zones("sw1").ports;
+        ports.into_iter().map(|port| (port.name, port.port_id)).collect()
+    };
+    instance.wait("two logins", |instance| addresses(instance).len() == 2);
+    let before = addresses(&instance);
+    instance.kill();
+    // A newcomer at the first port is given neither of their addresses.
+    let more = LAB.replace(
+        "[[link]]",
+        "[storage.disk0]\nlun_size = \"1MiB\"\n\n[[link]]\nfrom = \"disk0\"\nto = \"sw1\"\n\n[[link]]",
+    );
+    instance.write_lab(&more);
+    instance.up(&[]);
+    instance.wait("three logins", |instance| addresses(instance).len() == 3);
+    let after = addresses(&instance);
+    assert!(before.iter().all(|port| after.contains(port)), "{before:?} {after:?}");
+    // An address that the lab file gives to somebody else is refused.
+    let (_, taken) = &before[0];
+    instance.stop();
+    instance.write_lab(&format!("{more}\n[[persistent]]\nport = \"disk0\"\naddress = \"0x{taken}\"\n"));
+    instance.run("up LAB").refused("which the lab file gives away");
+    instance.up(&["--apply"]);
+    instance.wait("three logins", |instance| addresses(instance).len() == 3);
+    assert!(addresses(&instance).contains(&("disk0:0".to_owned(), taken.clone())));
+    instance.stop();
+}

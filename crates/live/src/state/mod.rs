@@ -1,0 +1,254 @@
+//! What outlives a crash beside the disks: the zones of each switch and the addresses that it has learned, in SQLite
+//! ([`StateStore`]).
+//!
+//! A record is on stable storage when the call that keeps it comes back (write-ahead log, a sync with every transaction), so
+//! whoever waits for the call waits for the record. Several processes, each with switches of its own, may have the file open.
+
+mod agree;
+
+pub use agree::{Agreement, differences, merge};
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use sanloom_api::zone_database::Database;
+use sanloom_core::zoning::ZoneDatabase;
+use sanloom_wire::{FcId, Wwpn};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Version of the tables (`PRAGMA user_version`).
+const VERSION: u32 = 1;
+/// How long another process may hold the file.
+const BUSY: Duration = Duration::from_secs(5);
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS zoning (
+        switch    TEXT PRIMARY KEY,
+        -- What the lab file said when both were last the same.
+        lab       TEXT NOT NULL,
+        committed TEXT NOT NULL,
+        previous  TEXT,
+        -- What is about to be committed; it means nothing after a crash.
+        prepared  TEXT
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS address (
+        switch    TEXT NOT NULL,
+        port_name TEXT NOT NULL,
+        port_id   INTEGER NOT NULL,
+        PRIMARY KEY (switch, port_name),
+        UNIQUE (switch, port_id)
+    ) STRICT;
+";
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// SQLite says so.
+    #[error("cannot use {}: {error}", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: rusqlite::Error,
+    },
+    /// A newer sanloom has written it.
+    #[error("{} was written by a newer sanloom (version {version} of the tables)", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// A record is none.
+    #[error("{} holds no zone database for {switch}: {reason}; remove the file, or start with --reset", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The switch.
+        switch: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The zones of a switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptZones {
+    /// What the lab file said when both were last the same.
+    pub lab: ZoneDatabase,
+    /// What is committed.
+    pub committed: ZoneDatabase,
+    /// What was committed before: for a rollback.
+    pub previous: Option<ZoneDatabase>,
+}
+
+/// The store of a lab.
+#[derive(Debug)]
+pub struct StateStore {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl StateStore {
+    /// Opens a store; it is made if it is not there.
+    ///
+    /// # Errors
+    /// When the file cannot be used, or is of a newer version.
+    pub fn open(path: &Path) -> Result<StateStore, StateError> {
+        let failed = |error| StateError::Sqlite { path: path.to_owned(), error };
+        let connection = Connection::open(path).map_err(failed)?;
+        let ready = || {
+            connection.busy_timeout(BUSY)?;
+            connection.pragma_update(None, "journal_mode", "wal")?;
+            connection.pragma_update(None, "synchronous", "full")?;
+            connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+        };
+        let version = ready().map_err(failed)?;
+        if version > VERSION {
+            return Err(StateError::Newer { path: path.to_owned(), version });
+        }
+        let store = StateStore { path: path.to_owned(), connection };
+        store.write(|transaction| {
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "user_version", VERSION)
+        })?;
+        Ok(store)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// One transaction, durable when it is over.
+    fn write(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) -> Result<(), StateError> {
+        let whole = || {
+            let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+            work(&transaction)?;
+            transaction.commit()
+        };
+        whole().map_err(|error| StateError::Sqlite { path: self.path.clone(), error })
+    }
+
+    /// The zones of a switch; nothing: it has never run.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or its record is no database.
+    pub fn zones(&self, switch: &str) -> Result<Option<KeptZones>, StateError> {
+        let failed = |error| StateError::Sqlite { path: self.path.clone(), error };
+        let select = "SELECT lab, committed, previous FROM zoning WHERE switch = ?1";
+        let row = self.connection.query_row(select, [switch], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
+        });
+        let Some((lab, committed, previous)) = row.optional().map_err(failed)? else { return Ok(None) };
+        let read = |text: &str| {
+            let database: Database = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            ZoneDatabase::try_from(&database).map_err(|error| error.to_string())
+        };
+        let damaged = |reason| StateError::Damaged { path: self.path.clone(), switch: switch.to_owned(), reason };
+        Ok(Some(KeptZones {
+            lab: read(&lab).map_err(damaged)?,
+            committed: read(&committed).map_err(damaged)?,
+            previous: previous.as_deref().map(read).transpose().map_err(damaged)?,
+        }))
+    }
+
+    /// The zones of a switch from now on, with what the lab file says of them.
+    ///
+    /// # Errors
+    /// They are not kept.
+    pub fn agree(&self, switch: &str, zones: &KeptZones) -> Result<(), StateError> {
+        let previous = zones.previous.as_ref().map(text);
+        self.write(|transaction| {
+            let insert = "INSERT OR REPLACE INTO zoning (switch, lab, committed, previous) VALUES (?1, ?2, ?3, ?4)";
+            transaction.execute(insert, params![switch, text(&zones.lab), text(&zones.committed), previous])?;
+            Ok(())
+        })
+    }
+
+    /// Makes sure that there is room for a database before the fabric is asked to commit it.
+    ///
+    /// # Errors
+    /// It could not be kept.
+    pub fn prepare(&self, switch: &str, database: &ZoneDatabase) -> Result<(), StateError> {
+        self.write(|transaction| {
+            let update = "UPDATE zoning SET prepared = ?2 WHERE switch = ?1";
+            transaction.execute(update, params![switch, text(database)])?;
+            Ok(())
+        })
+    }
+
+    /// A database is committed.
+    ///
+    /// # Errors
+    /// It is not kept.
+    pub fn commit(
+        &self,
+        switch: &str,
+        committed: &ZoneDatabase,
+        previous: Option<&ZoneDatabase>,
+    ) -> Result<(), StateError> {
+        self.write(|transaction| {
+            let update = "UPDATE zoning SET committed = ?2, previous = ?3, prepared = NULL WHERE switch = ?1";
+            transaction.execute(update, params![switch, text(committed), previous.map(text)])?;
+            Ok(())
+        })
+    }
+
+    /// The addresses that a switch has learned. A record that is none is left out.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn addresses(&self, switch: &str) -> Result<BTreeMap<Wwpn, FcId>, StateError> {
+        let read = || {
+            let mut select = self.connection.prepare("SELECT port_name, port_id FROM address WHERE switch = ?1")?;
+            let rows = select.query_map([switch], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?)))?;
+            let mut addresses = BTreeMap::new();
+            for row in rows {
+                let (name, id) = row?;
+                if let (Ok(name), true) = (name.parse::<Wwpn>(), id <= 0xff_ffff) {
+                    addresses.insert(name, FcId::new(id));
+                }
+            }
+            Ok(addresses)
+        };
+        read().map_err(|error| StateError::Sqlite { path: self.path.clone(), error })
+    }
+
+    /// An address is that of a name from now on, and of no other.
+    ///
+    /// # Errors
+    /// It is not kept.
+    pub fn keep_address(&self, switch: &str, name: Wwpn, id: FcId) -> Result<(), StateError> {
+        self.write(|transaction| {
+            let insert = "INSERT OR REPLACE INTO address (switch, port_name, port_id) VALUES (?1, ?2, ?3)";
+            transaction.execute(insert, params![switch, name.to_string(), id.to_u32()])?;
+            Ok(())
+        })
+    }
+
+    /// Forgets learned addresses of a switch: those of these names, or all.
+    ///
+    /// # Errors
+    /// They are not forgotten.
+    pub fn forget_addresses(&self, switch: &str, names: Option<&[Wwpn]>) -> Result<(), StateError> {
+        self.write(|transaction| {
+            match names {
+                None => _ = transaction.execute("DELETE FROM address WHERE switch = ?1", [switch])?,
+                Some(names) => {
+                    for name in names {
+                        let delete = "DELETE FROM address WHERE switch = ?1 AND port_name = ?2";
+                        transaction.execute(delete, params![switch, name.to_string()])?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// As the control interface shows it; `sqlite3` users can read it.
+fn text(database: &ZoneDatabase) -> String {
+    // Strings and maps of strings can always be written.
+    serde_json::to_string(&Database::from(database)).unwrap_or_default()
+}

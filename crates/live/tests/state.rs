@@ -1,0 +1,138 @@
+//! The store of zones and addresses, and its agreement with a lab file.
+
+use sanloom_core::config::{ZoneDefault, ZoneMember};
+use sanloom_core::zoning::{Transaction, ZoneDatabase, ZoneDefinition, ZoneEdit, ZoneLimits};
+use sanloom_live::state::{KeptZones, StateError, StateStore, differences, merge};
+use sanloom_wire::{FcId, Wwpn};
+use std::fs;
+use std::path::PathBuf;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("sanloom-state-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn edited(base: &ZoneDatabase, edits: Vec<ZoneEdit>) -> ZoneDatabase {
+    let mut transaction = Transaction::begin(base, ZoneLimits::default());
+    edits.into_iter().for_each(|edit| transaction.apply(edit).unwrap());
+    transaction.commit().unwrap()
+}
+
+fn zone(ports: &[u16]) -> ZoneDefinition {
+    let member = |port: &u16| ZoneMember::DomainPort { domain: 1, port: *port };
+    let members = ports.iter().map(member).map(sanloom_core::zoning::MemberRef::Member).collect();
+    ZoneDefinition { members, principals: Vec::new() }
+}
+
+/// Zones `a` and `b`, in force as `day`.
+fn day() -> ZoneDatabase {
+    let create = |name: &str, ports: &[u16]| ZoneEdit::CreateZone { name: name.to_owned(), zone: zone(ports) };
+    let zones = vec!["a".to_owned(), "b".to_owned()];
+    edited(
+        &ZoneDatabase::default(),
+        vec![
+            create("a", &[0, 1]),
+            create("b", &[0, 2]),
+            ZoneEdit::CreateConfig { name: "day".to_owned(), zones },
+            ZoneEdit::Enable("day".to_owned()),
+        ],
+    )
+}
+
+#[test]
+fn what_is_kept_is_there_when_the_store_is_opened_again() {
+    let folder = folder("again");
+    let path = folder.join("state.sqlite");
+    let store = StateStore::open(&path).unwrap();
+    assert_eq!(store.zones("sw1").unwrap(), None);
+    let (empty, day) = (ZoneDatabase::default(), day());
+    store.agree("sw1", &KeptZones { lab: empty.clone(), committed: empty.clone(), previous: None }).unwrap();
+    store.prepare("sw1", &day).unwrap();
+    // What was only prepared is not committed.
+    assert_eq!(StateStore::open(&path).unwrap().zones("sw1").unwrap().unwrap().committed, empty);
+    store.commit("sw1", &day, Some(&empty)).unwrap();
+    let (name, id) = (Wwpn(0x2000_0000_0000_0001), FcId::new(0x010203));
+    store.keep_address("sw1", name, FcId::new(0x010204)).unwrap();
+    store.keep_address("sw1", name, id).unwrap();
+    store.keep_address("sw2", name, id).unwrap();
+    drop(store);
+    let again = StateStore::open(&path).unwrap();
+    let kept = KeptZones { lab: empty.clone(), committed: day, previous: Some(empty) };
+    assert_eq!(again.zones("sw1").unwrap(), Some(kept));
+    assert_eq!(again.zones("sw2").unwrap(), None);
+    assert_eq!(again.addresses("sw1").unwrap(), [(name, id)].into());
+    again.forget_addresses("sw1", Some(&[name])).unwrap();
+    assert!(again.addresses("sw1").unwrap().is_empty());
+    assert_eq!(again.addresses("sw2").unwrap().len(), 1);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_address_is_that_of_one_name() {
+    let folder = folder("address");
+    let store = StateStore::open(&folder.join("state.sqlite")).unwrap();
+    let id = FcId::new(0x010203);
+    store.keep_address("sw1", Wwpn(1), id).unwrap();
+    store.keep_address("sw1", Wwpn(2), id).unwrap();
+    assert_eq!(store.addresses("sw1").unwrap(), [(Wwpn(2), id)].into());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_store_that_cannot_be_used_says_why() {
+    let folder = folder("bad");
+    let nowhere = StateStore::open(&folder.join("no/state.sqlite"));
+    assert!(matches!(nowhere, Err(StateError::Sqlite { .. })), "{nowhere:?}");
+    let path = folder.join("state.sqlite");
+    fs::write(&path, "this is no database, and yet it is long enough to be looked at as one: ".repeat(20)).unwrap();
+    let no_database = StateStore::open(&path);
+    assert!(matches!(no_database, Err(StateError::Sqlite { .. })), "{no_database:?}");
+    fs::remove_file(&path).unwrap();
+    drop(StateStore::open(&path).unwrap());
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute("INSERT INTO zoning (switch, lab, committed) VALUES ('sw1', '{}', '7')", []).unwrap();
+    let damaged = StateStore::open(&path).unwrap().zones("sw1");
+    assert!(matches!(&damaged, Err(StateError::Damaged { switch, .. }) if switch == "sw1"), "{damaged:?}");
+    raw.pragma_update(None, "user_version", 7).unwrap();
+    assert!(matches!(StateStore::open(&path), Err(StateError::Newer { version: 7, .. })));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn changes_of_the_file_are_done_in_the_store_and_those_of_the_store_stay() {
+    let before = day();
+    let add = |name: &str, ports: &[u16]| ZoneEdit::AddToZone { name: name.to_owned(), zone: zone(ports) };
+    let create = |name: &str| ZoneEdit::CreateZone { name: name.to_owned(), zone: zone(&[7, 8]) };
+    let enable = || ZoneEdit::Enable("day".to_owned());
+    let file = edited(&before, vec![add("a", &[3]), create("of-file"), enable()]);
+    let kept =
+        edited(&before, vec![add("b", &[4]), create("of-store"), ZoneEdit::SetDefault(ZoneDefault::Open), enable()]);
+    let merged = merge(&before, &file, &kept);
+    let expected = edited(
+        &before,
+        vec![
+            add("a", &[3]),
+            add("b", &[4]),
+            create("of-file"),
+            create("of-store"),
+            ZoneEdit::SetDefault(ZoneDefault::Open),
+            enable(),
+        ],
+    );
+    assert_eq!(merged, expected);
+    assert_eq!(merge(&before, &before, &kept), kept);
+    assert_eq!(merge(&before, &file, &before), file);
+    let lines = differences(&file, &kept, ["the file", "the store"]);
+    let expected = [
+        "zone `a`: differs",
+        "zone `b`: differs",
+        "zone `of-file`: only in the file",
+        "zone `of-store`: only in the store",
+        "in force: `day` in both, with other zones or members",
+        "default zone: closed in the file, open in the store",
+    ];
+    assert_eq!(lines, expected);
+    assert!(differences(&file, &file, ["the file", "the store"]).is_empty());
+}
