@@ -1,10 +1,10 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
-use crate::commands::{
-    bench, capture, check, completions, fabric, initiator, port, reference, reproduce, show, sim, sweep, up,
-    whatif, zone,
-};
 use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
+use crate::commands::{
+    bench, capture, check, completions, fabric, initiator, port, reference, reproduce, show, sim, sweep, up, whatif,
+    zone,
+};
 use clap::{Parser, Subcommand};
 
 /// Design, simulate and run storage area networks.

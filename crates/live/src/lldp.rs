@@ -50,7 +50,8 @@ impl Agent {
 
     /// An LLDPDU as a frame.
     pub fn emit(&self, pdu: &Lldpdu, out: &mut Vec<u8>) {
-        let header = EtherHeader { to: MacAddr::NEAREST_BRIDGE, from: self.mac, ether_type: EtherType::LLDP, tag: None };
+        let header =
+            EtherHeader { to: MacAddr::NEAREST_BRIDGE, from: self.mac, ether_type: EtherType::LLDP, tag: None };
         header.emit(out);
         pdu.emit(out);
     }

@@ -18,8 +18,8 @@ pub mod whatif;
 pub mod zone;
 
 use crate::args::Command;
-use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::exit::Failure;
+use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 
 /// Does what the command line says.
 ///

@@ -5,6 +5,7 @@ mod bed;
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
+mod tools;
 
 use bed::Bed;
 use peer::{fail, find, run};

@@ -78,7 +78,19 @@ impl Bed {
     /// Starts a lab, which is `lab` behind [`COMMON`]. The port of each link of `captures` is captured. Nothing where there is
     /// no guest.
     pub fn start(name: &str, lab: &str, captures: &[&str]) -> Option<Bed> {
+        Bed::start_changed(name, lab, &[], captures)
+    }
+
+    /// As [`start`](Bed::start), with changes to the text of the lab.
+    pub fn start_changed(name: &str, lab: &str, changes: &[(&str, &str)], captures: &[&str]) -> Option<Bed> {
         let mut bed = Bed::folder(name, lab)?;
+        let path = bed.folder.join("lab.toml");
+        let mut text = fs::read_to_string(&path).unwrap();
+        for (from, to) in changes {
+            assert!(text.contains(from), "{from} is not in the lab");
+            text = text.replace(from, to);
+        }
+        fs::write(path, text).unwrap();
         bed.start_again(captures);
         Some(bed)
     }

@@ -6,7 +6,9 @@ use super::host::{Host, lun_name};
 use super::{FCOE_PRIORITY, Initiator};
 use crate::control::{Asked, Control};
 use sanloom_api::control::{Answer, Request};
-use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Forwarder, Instance, NameQuery, Named, Port, Statistics, Target, Unit};
+use sanloom_api::fcoe::{
+    FcoeAnswer, FcoeRequest, Forwarder, Instance, NameQuery, Named, Port, Statistics, Target, Unit,
+};
 use sanloom_core::time::Instant;
 use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::els::{Els, LsAcc};
@@ -63,7 +65,7 @@ impl Initiator {
                 Answer::Done
             }
             FcoeRequest::NameServer { query } => {
-                let body = CtBody::NsRequest(ns_request(query));
+                let body = CtBody::Ns(ns_request(query));
                 let ct = Ct { in_id: 0, service: Service::NAME_SERVER, options: 0, max_or_residual_words: 0, body };
                 return self.ask(now, FcId::NAME_SERVER, Message::Ct(Box::new(ct)), None, answer);
             }
@@ -94,7 +96,7 @@ impl Initiator {
     /// The fabric has answered a question, or nobody has.
     pub(super) fn answered(&mut self, now: Instant, number: u16, message: Option<Message>) {
         let Some(Question { begun, echo, answer }) = self.questions.remove(&number) else { return };
-        let micros = now.saturating_duration_since(begun).as_ns() / 1_000;
+        let micros = now.since(begun).as_ns() / 1_000;
         let reply = match message {
             None => failed("nobody answers"),
             Some(Message::Els(els)) => match (*els, echo) {
@@ -109,7 +111,9 @@ impl Initiator {
                     Some(found) => Answer::Fcoe(FcoeAnswer::Named { found }),
                     None => failed("the answer makes no sense"),
                 },
-                CtBody::Reject(reject) => failed(&format!("rejected: {reject}")),
+                CtBody::Reject(reject) => {
+                    failed(&format!("rejected: {}, explanation {:#04x}", reject.reason, reject.explanation))
+                }
                 _ => failed("the answer makes no sense"),
             },
             Some(_) => failed("the answer makes no sense"),

@@ -8,8 +8,8 @@ mod ask;
 mod data;
 
 use super::commands::{Active, Commands, Who};
-use ask::Questions;
 use crate::sequence::Reassembly;
+use ask::Questions;
 use sanloom_core::disk::{
     Data, Disk, DiskConfig, Done, End, Error, Input as DiskInput, Op, Output as DiskOutput, Properties, Reply, Request,
     Scan, ScanInput, ScanOutput,

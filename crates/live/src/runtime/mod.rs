@@ -143,7 +143,19 @@ pub struct LivePort {
 impl LivePort {
     fn new(ethernet: EthernetPort, link: Option<usize>) -> LivePort {
         let (segments, holds) = (Vec::new(), Vec::new());
-        LivePort { ethernet, link, segments, station: None, vlans: None, ready: false, held: 0, holds, light: false, up: false, agent: None }
+        LivePort {
+            ethernet,
+            link,
+            segments,
+            station: None,
+            vlans: None,
+            ready: false,
+            held: 0,
+            holds,
+            light: false,
+            up: false,
+            agent: None,
+        }
     }
 }
 

@@ -37,9 +37,9 @@ impl Runtime {
                         None => Answer::Failed { reason: format!("no capture of `{link}` is running") },
                     }
                 }
-                Request::Fcoe(_) => {
-                    Answer::Failed { reason: "a fabric runs here, and no FCoE host; ask `sanloom initiator`".to_owned() }
-                }
+                Request::Fcoe(_) => Answer::Failed {
+                    reason: "a fabric runs here, and no FCoE host; ask `sanloom initiator`".to_owned(),
+                },
                 Request::Stop => {
                     go_on = false;
                     Answer::Done

@@ -138,7 +138,13 @@ impl Runtime {
         let stations = self.stations.iter().filter_map(|station| station.machine.poll_timeout());
         let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
         let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
-        machines.chain(fcfs).chain(agents).chain(stations).chain(storage).chain(queues).fold(self.next_look, Instant::min)
+        machines
+            .chain(fcfs)
+            .chain(agents)
+            .chain(stations)
+            .chain(storage)
+            .chain(queues)
+            .fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {

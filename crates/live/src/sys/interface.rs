@@ -57,8 +57,9 @@ pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
 /// # Errors
 /// Without permission, without such a parent, or when there is a device of this name.
 pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
-    use rustix::net::{AddressFamily, SendFlags, SocketType, netlink, recv, send, socket};
+    use rustix::net::{AddressFamily, SendFlags, SocketType, recv, send, socket};
     const KIND: &[u8] = b"vlan";
+    const IFLA_VLAN_ID: u16 = 1;
     let index: u32 = std::fs::read_to_string(format!("/sys/class/net/{parent}/ifindex"))?
         .trim()
         .parse()
@@ -70,7 +71,7 @@ pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
     };
-    let id = attribute(libc::IFLA_VLAN_ID, &vlan.to_ne_bytes());
+    let id = attribute(IFLA_VLAN_ID, &vlan.to_ne_bytes());
     let details = [attribute(libc::IFLA_INFO_KIND, KIND), attribute(libc::IFLA_INFO_DATA, &id)].concat();
     // `ifinfomsg`: family, type, index, flags, which of them change.
     let mut body = vec![0; 8];
@@ -86,7 +87,8 @@ pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
     message.extend((flags as u16).to_ne_bytes());
     message.extend([1_u32.to_ne_bytes(), [0; 4]].concat());
     message.extend(body);
-    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(netlink::ROUTE))?;
+    // The protocol NETLINK_ROUTE has the number 0, which is what no protocol means.
+    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0; 4_096];
     let (got, _) = recv(&socket, &mut answer[..], rustix::net::RecvFlags::empty())?;

@@ -85,7 +85,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for (on, table) in tables {
         if let Some(on) = on {
             let found = args.run.instances_on(on)?;
-            let text: String = found.iter().enumerate().map(|(number, (_, instance))| table(instance, number)).collect();
+            let text: String =
+                found.iter().enumerate().map(|(number, (_, instance))| table(instance, number)).collect();
             return output::print(&text);
         }
     }
@@ -167,7 +168,8 @@ fn targets(instance: &Instance, number: usize) -> String {
         let _ = writeln!(text, "    {}  {}  {}  {}  {}", rule(6), rule(11), rule(10), rule(10), rule(28));
         for unit in &target.units {
             let (size, blocks) = (capacity(unit), unit.block_bytes);
-            let _ = writeln!(text, "{:>10}  {:<11}  {size:>10}  {blocks:>7}     {}", unit.lun, unit.device, about(unit));
+            let _ =
+                writeln!(text, "{:>10}  {:<11}  {size:>10}  {blocks:>7}     {}", unit.lun, unit.device, about(unit));
         }
         text.push('\n');
     })
@@ -187,7 +189,8 @@ fn luns(instance: &Instance, number: usize) -> String {
             let _ = writeln!(text, "        Capacity:           {}", capacity(unit));
             let _ = writeln!(text, "        Capacity in Blocks: {}", unit.blocks);
             let _ = writeln!(text, "        Block Size:         {} bytes", unit.block_bytes);
-            let _ = writeln!(text, "        Status:             {}\n", if unit.ready { "Attached" } else { "Detached" });
+            let _ =
+                writeln!(text, "        Status:             {}\n", if unit.ready { "Attached" } else { "Detached" });
         }
     })
 }

@@ -229,7 +229,9 @@ impl Monitor {
     fn answer(&mut self, request: Request) -> Answer {
         let failed = |reason: String| Answer::Failed { reason };
         match request {
-            Request::Fcoe(FcoeRequest::Create { interface, .. }) if interface.contains('/') && !interface.contains(':') => {
+            Request::Fcoe(FcoeRequest::Create { interface, .. })
+                if interface.contains('/') && !interface.contains(':') =>
+            {
                 failed(format!("`{interface}` is no name of an interface"))
             }
             Request::Fcoe(FcoeRequest::Create { interface, vn2vn }) => {

@@ -17,8 +17,8 @@ pub mod fcnsq;
 pub mod fcoeadm;
 pub mod fcoemon;
 pub mod fcping;
-pub mod fipvlan;
 mod files;
+pub mod fipvlan;
 
 use crate::exit::Failure;
 use sanloom_api::control::{Answer, Request};
@@ -99,9 +99,8 @@ fn describe(path: &Path) -> Option<Instance> {
 
 /// Asks an instance or the monitor; nothing: it is done.
 fn ask(path: &Path, request: FcoeRequest) -> Result<Option<FcoeAnswer>, Failure> {
-    let answer = control::ask(path, &Request::Fcoe(request)).map_err(|error| {
-        Failure::environment(format_args!("nobody answers at {}: {error}", path.display()))
-    })?;
+    let answer = control::ask(path, &Request::Fcoe(request))
+        .map_err(|error| Failure::environment(format_args!("nobody answers at {}: {error}", path.display())))?;
     match answer {
         Answer::Done => Ok(None),
         Answer::Fcoe(answer) => Ok(Some(answer)),

@@ -45,14 +45,15 @@ impl Host {
     /// A frame that answers a question. Gives back any other.
     pub(super) fn answered(&mut self, frame: Frame) -> Option<Frame> {
         let header = &frame.header;
-        let is_answer = matches!(header.fc_type, FcType::ELS | FcType::CT) && header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
+        let is_answer =
+            matches!(header.fc_type, FcType::ELS | FcType::CT) && header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
         if !is_answer || header.d_id != self.port_id || self.questions.open.remove(&header.ox_id).is_none() {
             return Some(frame);
         }
         let ox_id = header.ox_id;
         let message = match frame.payload {
             Payload::Typed(message) => Some(message),
-            Payload::Bytes(_) => None,
+            Payload::Bytes(_) | Payload::Pattern { .. } => None,
         };
         self.events.push_back(Event::Answer { number: ox_id, message });
         None
