@@ -142,7 +142,7 @@ mod tests {
             statistics: Statistics::default(),
         };
         let idle = [("vmnic5".to_owned(), "00:1b:21:69:9e:33".to_owned())];
-        insta::assert_snapshot!("nics", nics(&[instance.clone()], &idle));
+        insta::assert_snapshot!("nics", nics(std::slice::from_ref(&instance), &idle));
         insta::assert_snapshot!("adapters", adapters(&[instance]));
     }
 }

@@ -80,7 +80,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(stats) = &args.stats {
         return statistics(args, stats);
     }
-    let tables: [(&Option<String>, fn(&Instance, usize) -> String); 3] =
+    type Table = fn(&Instance, usize) -> String;
+    let tables: [(&Option<String>, Table); 3] =
         [(&args.interface, interface), (&args.target, targets), (&args.lun, luns)];
     for (on, table) in tables {
         if let Some(on) = on {
