@@ -10,6 +10,7 @@ pub mod frame;
 pub mod initiator;
 pub mod lldp;
 pub mod nbd;
+pub mod offload;
 pub mod poll;
 pub mod ports;
 pub mod runtime;

@@ -7,6 +7,7 @@ use crate::interrupt;
 use sanloom_core::config::{Carrier, Ethernet, Lab, Node};
 use sanloom_live::control::Control;
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
+use sanloom_live::offload::{Checksum, Offloads, Placement};
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
 use sanloom_live::runtime::plan::{Places, mac_of};
 use sanloom_wire::ether::MacAddr;
@@ -67,6 +68,8 @@ pub struct Args {
     /// Socket for fcoeadm and others [default: none]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+    #[command(flatten)]
+    offloads: OffloadArgs,
     /// Write `ready` and a newline to this descriptor when the disks can be used, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
@@ -79,6 +82,39 @@ pub struct Args {
     /// Log one JSON object in each line
     #[arg(long)]
     log_json: bool,
+}
+
+/// Offloads of document 002, in software.
+#[derive(clap::Args, Debug)]
+struct OffloadArgs {
+    /// How CRCs are computed
+    #[arg(long, value_name = "HOW", value_parser = ["simd", "table"], default_value = "simd")]
+    crc: String,
+    /// Where read data go: to their place at once (`unlimited`), so in 512 contexts for reads from 4 KiB on (`document`), or through
+    /// a buffer (`off`)
+    #[arg(long, value_name = "HOW", value_parser = ["unlimited", "document", "off"], default_value = "unlimited")]
+    placement: String,
+    /// Make each frame of data with a header of its own, not from one prototype
+    #[arg(long)]
+    no_segmentation: bool,
+    /// Threads that check received frames, chosen by exchange [default: none]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u8).range(0..=64))]
+    receive_threads: u8,
+}
+
+impl OffloadArgs {
+    fn offloads(&self) -> Offloads {
+        Offloads {
+            checksum: if self.crc == "table" { Checksum::Table } else { Checksum::Simd },
+            placement: match self.placement.as_str() {
+                "off" => Placement::Off,
+                "document" => Placement::DOCUMENT,
+                _ => Placement::Unlimited,
+            },
+            segmentation: !self.no_segmentation,
+            threads: self.receive_threads,
+        }
+    }
 }
 
 /// An Ethernet port of this machine.
@@ -196,6 +232,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if config.vn2vn && config.vlan == Vlan::Discover {
         return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
     }
+    config.offloads = args.offloads.offloads();
     let node = config.wwnn;
     config.virtual_ports = args.virtual_port.iter().map(|(port, own)| (*port, own.unwrap_or(node))).collect();
     log_to_stderr(&args.log, args.log_json)?;

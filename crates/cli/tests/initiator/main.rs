@@ -134,6 +134,20 @@ fn fipvlan_finds_the_vlan_and_an_initiator_follows_it() {
     assert!(!tagged.is_empty());
 }
 
+/// Without any offload, and with threads: the same data.
+#[test]
+fn data_are_the_same_with_and_without_offloads() {
+    let (Some(_), Some(qemu_io)) = (find("nbdinfo"), find("qemu-io")) else { return };
+    let none = ["--crc", "table", "--placement", "off", "--no-segmentation", "--receive-threads", "2"];
+    for (name, offloads) in [("none", &none[..]), ("document", &["--placement", "document"])] {
+        let mut bed = Bed::start_with(name, "dgram", &[], false);
+        bed.start_initiator(offloads);
+        write_and_verify(qemu_io, &bed.uri(&exports(&bed)[0]));
+        bed.stop();
+        check_capture(&bed.path("port.pcapng"));
+    }
+}
+
 #[test]
 fn virtual_ports_have_disks_of_their_own() {
     let (Some(_), Some(qemu_io)) = (find("nbdinfo"), find("qemu-io")) else { return };

@@ -8,7 +8,7 @@ use crate::sequence::cut;
 use crate::sys::batch::BATCH;
 use sanloom_core::nport;
 use sanloom_core::time::Instant;
-use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, readdress};
+use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr};
 use sanloom_wire::fcoe::{self, Fcoe};
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::HEADER_BYTES;
@@ -45,12 +45,18 @@ impl Initiator {
                     return false;
                 }
             };
+            let mut whole = Vec::with_capacity(got);
             for (place, bit) in (0..got).zip(0..) {
                 let next = self.pool.take();
                 let frame = std::mem::replace(&mut self.spare[place], next);
                 if cut >> bit & 1 == 0 {
-                    self.frame_in(now, &frame);
+                    whole.push(frame);
+                } else {
+                    self.pool.give(frame);
                 }
+            }
+            for (frame, crc_is_right) in self.spreader.check(whole.into_iter()) {
+                self.frame_in(now, &frame, crc_is_right);
                 self.pool.give(frame);
             }
             if got < BATCH {
@@ -60,7 +66,7 @@ impl Initiator {
         true
     }
 
-    fn frame_in(&mut self, now: Instant, frame: &FrameBuf) {
+    fn frame_in(&mut self, now: Instant, frame: &FrameBuf, crc_is_right: bool) {
         self.captures.record(now, 0, false, frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         let ours = match self.tag {
@@ -82,18 +88,18 @@ impl Initiator {
             }
             Some(EtherType::FCOE | EtherType::FIP) if !ours => self.port.count(reason::OTHER_VLAN, 1),
             Some(EtherType::FIP) => self.tell(now, Told::Fip { to, from, pdu: pdu.into() }),
-            Some(EtherType::FCOE) => self.fcoe_in(now, to, from, pdu),
+            Some(EtherType::FCOE) => self.fcoe_in(now, (to, from), pdu, crc_is_right),
             _ => self.port.count(reason::OTHER_PROTOCOL, 1),
         }
     }
 
-    fn fcoe_in(&mut self, now: Instant, to: MacAddr, from: MacAddr, pdu: &[u8]) {
+    fn fcoe_in(&mut self, now: Instant, (to, from): (MacAddr, MacAddr), pdu: &[u8], crc_is_right: bool) {
         let Ok(fcoe) = Fcoe::parse(pdu) else { return self.port.count(reason::MALFORMED, 1) };
         let Ok(header) = fcoe.header() else { return self.port.count(reason::MALFORMED, 1) };
         if let Err(discard) = self.controller.ingress(to, from, &header) {
             return self.port.count(discard.name(), 1);
         }
-        if !fcoe.crc_is_right() {
+        if !crc_is_right {
             return self.port.count(reason::BAD_CRC, 1);
         }
         let host = self.host_of(header.d_id);
@@ -217,10 +223,9 @@ impl Initiator {
             Some(Leaving::Message(frame)) => self.tell(now, Told::Send(frame)),
             Some(Leaving::Data(header, data)) => {
                 // Without a login the target does not wait for it any more.
-                let Some((to, from)) = self.controller.path(&header) else { return true };
+                let Some(path) = self.controller.path(&header) else { return true };
                 let mut buffer = self.pool.take();
-                buffer.fill_fcoe(&header, data);
-                readdress(buffer.bytes_mut(), to, from);
+                self.segmenter.fill(&mut buffer, &header, path, data);
                 self.frame_out(now, buffer);
             }
         }

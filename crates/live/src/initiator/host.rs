@@ -8,6 +8,7 @@ mod ask;
 mod data;
 
 use super::commands::{Active, Commands, Who};
+use crate::offload::Placement;
 use crate::sequence::Reassembly;
 use ask::Questions;
 use sanloom_core::disk::{
@@ -140,6 +141,12 @@ pub struct Host {
     /// A target answers nothing: all logins begin anew.
     start_over: bool,
     questions: Questions,
+    /// How read data go to their place.
+    placement: Placement,
+    /// Frames of read data that went there at once.
+    pub placed_frames: u64,
+    /// Frames of read data that were put together first.
+    pub staged_frames: u64,
     /// Commands that were complete.
     pub counted: Counted,
     /// Frames that no machine took.
@@ -168,9 +175,17 @@ impl Host {
             events: VecDeque::new(),
             start_over: false,
             questions: Questions::default(),
+            placement: Placement::Unlimited,
+            placed_frames: 0,
+            staged_frames: 0,
             counted: Counted::default(),
             unexpected: 0,
         }
+    }
+
+    /// How read data go to their place from now on.
+    pub fn place(&mut self, placement: Placement) {
+        self.placement = placement;
     }
 
     /// Our address; zero without a login.

@@ -24,6 +24,7 @@ use crate::clock::{Clock, until};
 use crate::frame::{FrameBuf, Pool};
 use crate::lldp::Agent;
 use crate::nbd::NbdServer;
+use crate::offload::{Offloads, Segmenter, Spreader};
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
 use crate::sys::batch::BATCH;
@@ -113,6 +114,8 @@ pub struct InitiatorConfig {
     pub nbd: PathBuf,
     /// What an NBD client may ask at once.
     pub limits: Limits,
+    /// Which offloads are on.
+    pub offloads: Offloads,
 }
 
 impl InitiatorConfig {
@@ -134,6 +137,7 @@ impl InitiatorConfig {
             disk: DiskConfig::default(),
             nbd,
             limits: Limits::default(),
+            offloads: Offloads::default(),
         }
     }
 }
@@ -159,6 +163,8 @@ pub struct Initiator {
     pub clock: Clock,
     poller: Poller,
     pool: Pool,
+    segmenter: Segmenter,
+    spreader: Spreader,
     spare: Vec<FrameBuf>,
     scratch: Vec<u8>,
     /// The VLAN in use; nothing until it is known.
@@ -213,8 +219,9 @@ impl Initiator {
         };
         let mut pool = Pool::default();
         let spare = (0..BATCH).map(|_| pool.take()).collect();
+        let spreader = Spreader::start(&config.offloads);
+        let spreader = spreader.map_err(|error| PortError::Socket { path: config.nbd.clone(), error })?;
         Ok(Initiator {
-            config,
             port,
             controller,
             hosts,
@@ -224,6 +231,8 @@ impl Initiator {
             captures: Captures::default(),
             clock: Clock::start(),
             poller,
+            segmenter: Segmenter::new(&config.offloads),
+            spreader,
             pool,
             spare,
             scratch: Vec::new(),
@@ -238,6 +247,7 @@ impl Initiator {
             questions: BTreeMap::new(),
             link_failures: 0,
             next_vlan_request: Instant::ZERO,
+            config,
         })
     }
 
@@ -438,7 +448,9 @@ fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Ho
     };
     let command_timeout = config.command_timeout;
     let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
-    Host::new(login, fcp, config.disk)
+    let mut host = Host::new(login, fcp, config.disk);
+    host.place(config.offloads.placement);
+    host
 }
 
 fn tag(vlan: u16) -> VlanTag {
