@@ -10,10 +10,14 @@
 //!   > {"request":"port","port":"sw1:0","enabled":false}
 //!   < {"answer":"done"}
 //! ```
+//!
+//! A line that begins with `GET ` is a request of HTTP instead: `/metrics` gives [`Request::Metrics`], so
+//! `curl --unix-socket control.sock http://localhost/metrics` does.
 
+use crate::apply::ApplyReport;
 use crate::fcoe::{FcoeAnswer, FcoeRequest};
 use crate::view::View;
-use crate::view::build::Which;
+use crate::view::build::{LiveWhich, Which};
 use crate::zone_database::Edit;
 use crate::zoning::{ZonePreview, ZoneStatus};
 use serde::{Deserialize, Serialize};
@@ -25,7 +29,7 @@ pub enum Request {
     /// A table. Answered with [`Answer::View`].
     Show {
         /// Which.
-        table: Which,
+        table: ShowTable,
         /// Of this switch only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         switch: Option<String>,
@@ -56,8 +60,48 @@ pub enum Request {
         #[serde(flatten)]
         action: ZoneAction,
     },
+    /// Do what was changed in a lab file. Answered with [`Answer::Applied`], when it is done.
+    Apply {
+        /// The text of the file.
+        lab: String,
+        /// Only say what would be done.
+        #[serde(default)]
+        preview: bool,
+    },
+    /// Do something to frames that pass a port. Answered with the rules, as [`Answer::View`].
+    Inject {
+        /// The port, as `sw1:0`.
+        port: String,
+        /// Which frames: an expression of [`crate::inject`].
+        #[serde(rename = "match")]
+        matches: String,
+        /// What is done to them, see [`crate::inject::Act`].
+        #[serde(rename = "do")]
+        act: String,
+        /// To how many; nothing: to all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Option<u64>,
+    },
+    /// Forget the rules of a port, or all. Answered with what they were, as [`Answer::View`].
+    ClearInjections {
+        /// The port; without: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<String>,
+    },
+    /// What monitoring reads. Answered with [`Answer::Metrics`].
+    Metrics,
     /// End the instance, as SIGTERM does.
     Stop,
+}
+
+/// The tables of a running instance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ShowTable {
+    /// One that a simulated fabric has, too.
+    Fabric(Which),
+    /// One of its own.
+    Live(LiveWhich),
 }
 
 /// What an operator does with the zones of a switch. `do` names it.
@@ -97,6 +141,13 @@ pub enum Answer {
     Zones(Box<ZoneStatus>),
     /// What the transaction would change.
     ZonePreview(Box<ZonePreview>),
+    /// Metrics in the text format of Prometheus (OpenMetrics).
+    Metrics {
+        /// The text.
+        text: String,
+    },
+    /// What a lab file changes, or would change.
+    Applied(Box<ApplyReport>),
     /// It is done.
     Done,
     /// A capture has ended.
@@ -128,7 +179,9 @@ mod tests {
     #[test]
     fn requests_are_what_the_documentation_says() {
         let show: Request = serde_json::from_str(r#"{"request":"show","table":"flogi"}"#).unwrap();
-        assert_eq!(show, Request::Show { table: Which::Flogi, switch: None });
+        assert_eq!(show, Request::Show { table: ShowTable::Fabric(Which::Flogi), switch: None });
+        let luns: Request = serde_json::from_str(r#"{"request":"show","table":"luns"}"#).unwrap();
+        assert_eq!(luns, Request::Show { table: ShowTable::Live(LiveWhich::Luns), switch: None });
         let port = Request::Port { port: "sw1:0".to_owned(), enabled: false };
         assert_eq!(serde_json::to_string(&port).unwrap(), r#"{"request":"port","port":"sw1:0","enabled":false}"#);
         let commit: Request = serde_json::from_str(r#"{"request":"zone","switch":"sw1","do":"commit"}"#).unwrap();

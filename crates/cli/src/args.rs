@@ -2,8 +2,8 @@
 
 use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::commands::{
-    bench, capture, check, completions, fabric, initiator, port, reference, reproduce, show, sim, sweep, up, whatif,
-    zone,
+    apply, bench, capture, check, completions, fabric, initiator, port, reference, reproduce, show, sim, sweep, up,
+    whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -52,7 +52,9 @@ pub enum Command {
     Fcping(fcping::Args),
     /// List FCoE hosts as ESX does
     Esxcli(esxcli::Args),
-    /// Disable or enable a port of a running lab
+    /// Do in a running lab what was changed in its file
+    Apply(apply::Args),
+    /// Disable or enable a port of a running lab, or tamper with its frames
     Port(port::Args),
     /// Capture the Ethernet port of a link of a running lab
     Capture(capture::Args),

@@ -1,22 +1,27 @@
 //! The control socket: [`Control`] takes requests of [`sanloom_api::control`] and hands them to the runtime's loop.
 //!
-//! Connections are served by threads of their own, which wait for the loop: a slow client holds up nobody but itself.
+//! It speaks HTTP, too, as far as metrics need it ([`crate::http`]). Connections are served by threads of their own, which wait for the loop: a slow client holds up nobody but itself.
 
+use crate::http;
 use crate::ports::PortError;
 use crate::ports::free_path;
 use rustix::event::{EventfdFlags, eventfd};
 use sanloom_api::control::{Answer, Request};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 /// A longer request is none.
-const MAX_REQUEST_BYTES: u64 = 64 << 10;
+const MAX_REQUEST_BYTES: u64 = 4 << 20;
+/// A client that reads metrics over a network says what it wants in this time.
+const SCRAPER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request, and where its answer goes.
 #[derive(Debug)]
@@ -36,28 +41,34 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens at a path. Whoever may write to the socket may control the instance.
+    /// Listens at a path, and at an address where metrics are read and nothing else. Whoever may write to the socket may
+    /// control the instance.
     ///
     /// # Errors
-    /// When the path is in use or cannot be written, or the process may not have a thread.
-    pub fn listen(path: &Path) -> Result<Control, PortError> {
+    /// When the path or the address is in use or cannot be had, or the process may not have a thread.
+    pub fn listen(path: &Path, metrics: Option<SocketAddr>) -> Result<Control, PortError> {
         free_path(path, |path| UnixStream::connect(path).map(drop))?;
         let failed = |error| PortError::Socket { path: path.to_owned(), error };
         let listener = UnixListener::bind(path).map_err(failed)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
         let bell = Arc::new(bell.map_err(failed)?);
         let (sender, asked) = channel();
-        let ring = bell.clone();
+        let clients = Clients { asked: sender, bell: bell.clone() };
+        if let Some(address) = metrics {
+            let failed = |error| PortError::Address { address, error };
+            let listener = TcpListener::bind(address).map_err(failed)?;
+            tracing::info!(address = %listener.local_addr().map_err(failed)?, "metrics");
+            let clients = clients.clone();
+            let accept = move || {
+                for connection in listener.incoming().flatten() {
+                    clients.spawn(move |clients| clients.scraper(&connection));
+                }
+            };
+            thread::Builder::new().name("metrics".to_owned()).spawn(accept).map_err(failed)?;
+        }
         let accept = move || {
             for connection in listener.incoming().flatten() {
-                let (sender, ring) = (sender.clone(), ring.clone());
-                let serve = move || {
-                    // A client that goes away in the middle is nobody's loss.
-                    let _ = serve(&connection, &sender, &ring);
-                };
-                if let Err(error) = thread::Builder::new().name("control-client".to_owned()).spawn(serve) {
-                    tracing::error!(%error, "no thread for a client of the control socket");
-                }
+                clients.spawn(move |clients| clients.serve(&connection));
             }
         };
         thread::Builder::new().name("control".to_owned()).spawn(accept).map_err(failed)?;
@@ -82,30 +93,71 @@ impl Drop for Control {
     }
 }
 
-fn serve(connection: &UnixStream, asked: &Sender<Asked>, bell: &OwnedFd) -> io::Result<()> {
-    let mut input = BufReader::new(connection);
-    loop {
-        let mut line = String::new();
-        if input.by_ref().take(MAX_REQUEST_BYTES).read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        let answer = match serde_json::from_str(&line) {
-            Err(error) => Answer::Failed { reason: format!("this is no request: {error}") },
-            Ok(request) => {
-                let (sender, receiver) = channel();
-                let gone = || Answer::Failed { reason: "the instance is going down".to_owned() };
-                match asked.send(Asked { request, answer: sender }) {
-                    Err(_) => gone(),
-                    Ok(()) => {
-                        let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
-                        receiver.recv().unwrap_or_else(|_| gone())
-                    }
-                }
-            }
+/// What a client needs of the loop.
+#[derive(Clone)]
+struct Clients {
+    asked: Sender<Asked>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Clients {
+    /// Serves a client in a thread of its own.
+    fn spawn(&self, serve: impl FnOnce(&Clients) -> io::Result<()> + Send + 'static) {
+        let clients = self.clone();
+        let body = move || {
+            // A client that goes away in the middle is nobody's loss.
+            let _ = serve(&clients);
         };
-        let mut out = serde_json::to_vec(&answer).map_err(io::Error::from)?;
-        out.push(b'\n');
-        (&*connection).write_all(&out)?;
+        if let Err(error) = thread::Builder::new().name("control-client".to_owned()).spawn(body) {
+            tracing::error!(%error, "no thread for a client of the control socket");
+        }
+    }
+
+    /// What the loop answers; nothing: it is over.
+    fn ask(&self, request: Request) -> Option<Answer> {
+        let (answer, receiver) = channel();
+        self.asked.send(Asked { request, answer }).ok()?;
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        receiver.recv().ok()
+    }
+
+    fn metrics(&self) -> Option<String> {
+        match self.ask(Request::Metrics)? {
+            Answer::Metrics { text } => Some(text),
+            _ => None,
+        }
+    }
+
+    fn serve(&self, connection: &UnixStream) -> io::Result<()> {
+        let mut input = BufReader::new(connection);
+        loop {
+            let mut line = String::new();
+            if input.by_ref().take(MAX_REQUEST_BYTES).read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            if http::is_request(&line) {
+                let mut fields = input.by_ref().take(MAX_REQUEST_BYTES);
+                return http::answer(&line, &mut fields, &mut &*connection, || self.metrics());
+            }
+            let gone = || Answer::Failed { reason: "the instance is going down".to_owned() };
+            let answer = match serde_json::from_str(&line) {
+                Err(error) => Answer::Failed { reason: format!("this is no request: {error}") },
+                Ok(request) => self.ask(request).unwrap_or_else(gone),
+            };
+            let mut out = serde_json::to_vec(&answer).map_err(io::Error::from)?;
+            out.push(b'\n');
+            (&*connection).write_all(&out)?;
+        }
+    }
+
+    /// A client of the address for metrics.
+    fn scraper(&self, connection: &TcpStream) -> io::Result<()> {
+        connection.set_read_timeout(Some(SCRAPER_PATIENCE))?;
+        connection.set_write_timeout(Some(SCRAPER_PATIENCE))?;
+        let mut input = BufReader::new(connection).take(MAX_REQUEST_BYTES);
+        let mut line = String::new();
+        input.read_line(&mut line)?;
+        http::answer(&line, &mut input, &mut &*connection, || self.metrics())
     }
 }
 

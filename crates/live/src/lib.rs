@@ -7,6 +7,7 @@ pub mod capture;
 pub mod clock;
 pub mod control;
 pub mod frame;
+pub mod http;
 pub mod initiator;
 pub mod lldp;
 pub mod nbd;

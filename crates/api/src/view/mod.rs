@@ -6,13 +6,16 @@
 
 pub mod build;
 mod fabric;
+mod live;
 mod port;
 mod zone;
 
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
+pub use live::{CounterRow, CountersView, LunRow, LunsView};
 pub use port::{FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
+use crate::inject::RulesView;
 use serde::{Deserialize, Serialize};
 
 /// Name of the JSON format.
@@ -54,6 +57,12 @@ pub enum Table {
     Routes(RoutesView),
     /// The ports of the switches.
     Ports(PortsView),
+    /// The LUNs of a running instance.
+    Luns(LunsView),
+    /// What a running instance counts.
+    Counters(CountersView),
+    /// What a running instance does to frames by order of an operator.
+    Injections(RulesView),
 }
 
 impl View {

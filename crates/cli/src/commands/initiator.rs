@@ -245,7 +245,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Failure::environment(format_args!("cannot write the capture {}: {error}", file.display()))
         })?;
     }
-    let control = args.control.as_deref().map(Control::listen).transpose().map_err(Failure::environment)?;
+    let control =
+        args.control.as_deref().map(|path| Control::listen(path, None)).transpose().map_err(Failure::environment)?;
     tracing::info!(port = initiator.port.name, nbd = %args.nbd.display(), "up");
     let mut announced = args.ready_fd.is_none();
     let mut unannounced = Ok(());

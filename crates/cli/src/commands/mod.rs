@@ -1,5 +1,6 @@
 //! The commands, one in each file: parse, call, print.
 
+pub mod apply;
 pub mod bench;
 pub mod capture;
 pub mod check;
@@ -40,6 +41,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Fcnsq(args) => fcnsq::run(args),
         Command::Fcping(args) => fcping::run(args),
         Command::Esxcli(args) => esxcli::run(args),
+        Command::Apply(args) => apply::run(args),
         Command::Port(args) => port::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),

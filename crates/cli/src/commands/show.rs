@@ -7,8 +7,9 @@ use crate::output;
 use crate::report::terminal::view;
 use crate::report::{file, json};
 use crate::run;
-use sanloom_api::control::{Answer, Request};
+use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::View;
+use sanloom_api::view::build::LiveWhich;
 use sanloom_core::config::{Lab, Picos};
 use sanloom_lab::Override;
 use sanloom_sim::view::{self as tables, Which};
@@ -57,6 +58,12 @@ enum What {
     Routes,
     /// The ports of the switches: use, speed, credits, frames, discards
     Ports,
+    /// The LUNs of a running instance: medium, who sees them, reservations (with --live)
+    Luns,
+    /// Everything that a running instance counts (with --live)
+    Counters,
+    /// What a running instance does to frames by `sanloom port inject` (with --live)
+    Injections,
 }
 
 /// Shows a table.
@@ -71,10 +78,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let end = lab.run.duration;
         return Err(Failure::usage(format_args!("the run ends at {end}, before {at}: choose an earlier --at")));
     }
-    let view =
-        if args.live { live(&lab, args)? } else { tables::of(&run::world_at(&lab, args.at)?, args.what.which(), on) };
+    let view = match args.what.which() {
+        _ if args.live => live(&lab, args)?,
+        ShowTable::Fabric(which) => tables::of(&run::world_at(&lab, args.at)?, which, on),
+        ShowTable::Live(_) => {
+            return Err(Failure::usage("a simulation has no such table; ask a running instance with --live"));
+        }
+    };
     match args.json {
         true => output::written(file::stdout(|out| json::write_value(out, &view))),
+        false if args.live => output::print(&view::render_live(&view, output::width())),
         false => output::print(&view::render(&view, output::width())),
     }
 }
@@ -102,8 +115,8 @@ fn number_of(lab: &Lab, name: &str) -> Result<u16, Failure> {
 }
 
 impl What {
-    fn which(self) -> Which {
-        match self {
+    fn which(self) -> ShowTable {
+        let which = match self {
             What::Switch => Which::Switch,
             What::Flogi => Which::Flogi,
             What::Ns => Which::Ns,
@@ -111,6 +124,10 @@ impl What {
             What::Fabric => Which::Fabric,
             What::Routes => Which::Routes,
             What::Ports => Which::Ports,
-        }
+            What::Luns => return ShowTable::Live(LiveWhich::Luns),
+            What::Counters => return ShowTable::Live(LiveWhich::Counters),
+            What::Injections => return ShowTable::Live(LiveWhich::Injections),
+        };
+        ShowTable::Fabric(which)
     }
 }

@@ -76,12 +76,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         runtime.capture(link, file).map_err(failure)?;
     }
     let path = Places::of(&runtime.lab).control(args.switch.as_deref());
-    let control = Control::listen(&path).map_err(|error| failure(error.into()))?;
+    let control = Control::listen(&path, runtime.lab.live.metrics).map_err(|error| failure(error.into()))?;
     if let Some(number) = args.ready_fd {
         say_ready(number)?;
     }
     tracing::info!(lab = runtime.lab.name, ports = runtime.ports.len(), "up");
-    let outcome = runtime.run(Some(control.bell()), |runtime| runtime.answer(&control) && !interrupt::requested());
+    // A lab that is applied later is read as this one was.
+    let label = args.file.label();
+    let read = |text: &str| match sanloom_lab::load(&label, text, &args.set) {
+        Ok(loaded) => Ok(loaded.lab),
+        Err(wrong) => Err(wrong.to_string()),
+    };
+    let outcome =
+        runtime.run(Some(control.bell()), |runtime| runtime.answer(&control, read) && !interrupt::requested());
     runtime.shut_down();
     tracing::info!("down");
     outcome.map_err(failure)

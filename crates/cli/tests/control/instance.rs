@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Instance {
     pub folder: PathBuf,
     up: Option<Child>,
+    initiator: Option<Child>,
 }
 
 /// What a command said.
@@ -45,7 +46,7 @@ impl Instance {
         let folder = std::env::temp_dir().join(format!("sanloom-control-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let mut instance = Instance { folder, up: None };
+        let mut instance = Instance { folder, up: None, initiator: None };
         instance.write_lab(lab);
         instance.up(&[]);
         instance
@@ -68,14 +69,25 @@ impl Instance {
 
     /// Starts the lab, and waits until it is ready.
     pub fn up(&mut self, more: &[&str]) {
+        let lab = self.path("lab.toml");
+        self.up = Some(self.spawn(&[&["up", &lab], more].concat()));
+    }
+
+    /// Starts a host of the lab in user space, and waits until it has its disks.
+    pub fn start_initiator(&mut self, host: &str) {
+        let (lab, nbd) = (self.path("lab.toml"), self.path("nbd.sock"));
+        self.initiator = Some(self.spawn(&["initiator", &lab, "--host", host, "--nbd", &nbd]));
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Child {
         let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.arg("up").arg(self.folder.join("lab.toml")).args(["--ready-fd", "1"]).args(more);
+        command.args(arguments).args(["--ready-fd", "1"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "{}", self.log());
-        self.up = Some(child);
+        child
     }
 
     pub fn log(&self) -> String {
@@ -97,9 +109,10 @@ impl Instance {
 
     /// Ends it as an administrator does.
     pub fn stop(&mut self) {
-        let mut up = self.up.take().unwrap();
-        assert!(Command::new("kill").args(["-TERM", &up.id().to_string()]).status().unwrap().success());
-        assert_eq!(up.wait().unwrap().code(), Some(0), "{}", self.log());
+        for mut child in [self.initiator.take(), self.up.take()].into_iter().flatten() {
+            assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+            assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
+        }
     }
 
     /// A command of the tool; `LAB` stands for the lab file, `@name` for a file in the folder.
@@ -144,9 +157,9 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        if let Some(mut up) = self.up.take() {
-            let _ = up.kill();
-            let _ = up.wait();
+        for mut child in [self.initiator.take(), self.up.take()].into_iter().flatten() {
+            let _ = child.kill();
+            let _ = child.wait();
         }
         if std::thread::panicking() {
             eprintln!("{}\nkept: {}", self.log(), self.folder.display());

@@ -1,5 +1,11 @@
-//! A running instance (`sanloom up`) in the hands of an operator: its zones, its store, and what a crash leaves of both.
+//! A running instance (`sanloom up`) in the hands of an operator: its zones, its store, what a crash leaves of both,
+//! injected faults, metrics.
 
+mod apply;
+mod inject;
 mod instance;
+mod monitoring;
+#[path = "../../../../tests/peer.rs"]
+mod peer;
 mod store;
 mod zones;

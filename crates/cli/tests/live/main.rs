@@ -4,6 +4,7 @@
 mod bed;
 mod fabric;
 mod initiator;
+mod inject;
 mod kernel_target;
 #[path = "../../../../tests/peer.rs"]
 mod peer;

@@ -2,6 +2,7 @@
 
 use super::units::Picos;
 use super::workload::Target;
+use core::net::SocketAddr;
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ pub struct Live {
     pub folder: Option<String>,
     /// Path of the control socket; `None`: `control.sock` in the folder.
     pub control: Option<String>,
+    /// Where monitoring reads metrics over the network; `None`: at the control socket only.
+    pub metrics: Option<SocketAddr>,
     /// The links that are Ethernet, by index into [`super::Lab::links`]. A link of a switch that is not among them ends
     /// inside the process.
     pub ethernet: BTreeMap<usize, Ethernet>,

@@ -13,6 +13,7 @@ use crate::value;
 use sanloom_core::config::{Carrier, Ethernet, Fcoe, Lab, Live, Mask, Medium, MediumKind, Node};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 /// Code of an address that its carrier cannot have.
@@ -42,6 +43,7 @@ pub(super) fn build<'d>(
     Live {
         folder: text("folder"),
         control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
+        metrics: section.as_ref().and_then(|live| metrics(live, sink)),
         ethernet: ethernet(lab, links, budget, sink),
         stations: stations(lab, storage, budget, sink),
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
@@ -52,6 +54,16 @@ pub(super) fn build<'d>(
             .collect(),
         masks: masks(document, lab, names, budget, sink),
     }
+}
+
+fn metrics(live: &Element<'_>, sink: &mut Sink) -> Option<SocketAddr> {
+    let text = live.text("metrics")?;
+    let address = text.parse();
+    if address.is_err() {
+        let reason = format!("`{}` is not an address with a port", value::cut(text));
+        sink.error(BAD_ADDRESS, &live.origin("metrics"), reason, "write it as in metrics = \"127.0.0.1:9464\"");
+    }
+    address.ok()
 }
 
 fn fcoe(element: &Element<'_>, sink: &mut Sink) -> Fcoe {

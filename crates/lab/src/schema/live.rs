@@ -24,6 +24,14 @@ pub(super) const LIVE: SectionDef = SectionDef {
             example: "\"/run/san/control.sock\"",
             also: &["control_socket", "socket", "api"],
         },
+        Key {
+            path: "metrics",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("no address; the control socket gives them"),
+            meaning: "Address and port where Prometheus reads `/metrics`.",
+            example: "\"127.0.0.1:9464\"",
+            also: &["prometheus", "metrics_address", "exporter"],
+        },
     ],
 };
 

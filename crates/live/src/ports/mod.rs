@@ -22,6 +22,7 @@ use sanloom_core::time::Instant;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,14 @@ pub enum PortError {
     Interface {
         /// Its name.
         name: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The address where metrics are read.
+    #[error("cannot listen at {address}: {error}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
         /// Why.
         error: io::Error,
     },

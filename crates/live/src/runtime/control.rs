@@ -93,6 +93,15 @@ impl Runtime {
                 fcf::Output::Fcoe { to, frame } => self.send_fcoe(now, segment, to, frame),
                 fcf::Output::Switch(input) => {
                     let switch = self.segments[segment].switch;
+                    let input = match input {
+                        fabric_switch::Input::Frame { port, frame } if !self.injector.is_idle() => {
+                            match self.inject_request(now, segment, port, frame) {
+                                Some(frame) => fabric_switch::Input::Frame { port, frame },
+                                None => continue,
+                            }
+                        }
+                        other => other,
+                    };
                     self.tell_switch(now, switch, input);
                 }
                 fcf::Output::Bind(change) => self.segments[segment].bindings.apply(change),

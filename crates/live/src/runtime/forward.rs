@@ -7,6 +7,7 @@ use super::Runtime;
 use super::switch::Attachment;
 use crate::frame::FrameBuf;
 use crate::sequence;
+use sanloom_api::inject::Direction;
 use sanloom_core::fabric::{Decision, DropReason};
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::{Ingress, fcf};
@@ -52,6 +53,10 @@ pub mod reason {
     pub const BAD_CRC: &str = "bad CRC";
     /// The port is disabled.
     pub const DISABLED: &str = "port disabled";
+    /// An operator wanted it to be lost.
+    pub const INJECTED_DROP: &str = "injected drop";
+    /// An operator wanted its sender to get a reject.
+    pub const INJECTED_REJECT: &str = "injected reject";
 }
 
 impl Runtime {
@@ -141,7 +146,18 @@ impl Runtime {
 
     /// A frame enters a switch.
     #[inline]
-    fn enter(
+    fn enter(&mut self, now: Instant, at: (usize, u16), source: Source, frame: FrameBuf, addresses: (FcId, FcId, u16)) {
+        if self.injector.is_idle() {
+            return self.enter_past(now, at, source, frame, addresses);
+        }
+        if let Some(frame) = self.inject_frame(now, Direction::In, at, source, frame) {
+            self.enter_past(now, at, source, frame, addresses);
+        }
+    }
+
+    /// The same behind what operators do to frames.
+    #[inline]
+    pub(super) fn enter_past(
         &mut self,
         now: Instant,
         (switch, ingress): (usize, u16),
@@ -171,7 +187,7 @@ impl Runtime {
     }
 
     /// A frame ends in a switch: counted where it came in, or at the switch if that was inside the process.
-    fn drop_in(&mut self, switch: usize, source: Source, reason: &'static str, frame: FrameBuf) {
+    pub(super) fn drop_in(&mut self, switch: usize, source: Source, reason: &'static str, frame: FrameBuf) {
         match source {
             Source::Ethernet(port) => self.ports[port].ethernet.count(reason, 1),
             Source::Storage(..) | Source::Machine => *self.switches[switch].drops.entry(reason).or_default() += 1,
@@ -181,7 +197,25 @@ impl Runtime {
 
     /// A frame leaves a switch through a port.
     #[inline]
-    fn leave(&mut self, now: Instant, (switch, port): (usize, u16), source: Source, mut frame: FrameBuf, d_id: FcId) {
+    fn leave(&mut self, now: Instant, at: (usize, u16), source: Source, frame: FrameBuf, d_id: FcId) {
+        if self.injector.is_idle() {
+            return self.leave_past(now, at, source, frame, d_id);
+        }
+        if let Some(frame) = self.inject_frame(now, Direction::Out, at, source, frame) {
+            self.leave_past(now, at, source, frame, d_id);
+        }
+    }
+
+    /// The same behind what operators do to frames.
+    #[inline]
+    pub(super) fn leave_past(
+        &mut self,
+        now: Instant,
+        (switch, port): (usize, u16),
+        source: Source,
+        mut frame: FrameBuf,
+        d_id: FcId,
+    ) {
         match self.switches[switch].attachment(port) {
             Attachment::Segment(number) => {
                 let segment = &self.segments[number];
@@ -225,6 +259,16 @@ impl Runtime {
 
     /// A switch sends a message of its own.
     pub(super) fn send_from_switch(&mut self, now: Instant, switch: usize, port: u16, frame: Frame) {
+        if self.injector.is_idle() {
+            return self.send_past(now, switch, port, frame);
+        }
+        if let Some(frame) = self.inject_message(now, switch, port, frame) {
+            self.send_past(now, switch, port, frame);
+        }
+    }
+
+    /// The same behind what operators do to frames.
+    pub(super) fn send_past(&mut self, now: Instant, switch: usize, port: u16, frame: Frame) {
         match self.switches[switch].attachment(port) {
             Attachment::Segment(number) => self.tell_fcf(now, number, fcf::Input::Send { port, frame }),
             Attachment::Storage { system, port } => {
@@ -267,12 +311,17 @@ impl Runtime {
     /// Carries frames inside the process until there are none.
     pub(super) fn settle_inside(&mut self, now: Instant) {
         while let Some(Entering { switch, port, source, frame }) = self.inside.pop_front() {
-            match fcoe::addresses(frame.bytes().get(ETHER_BYTES..).unwrap_or_default()) {
+            match addresses_of(&frame) {
                 Some(addresses) => self.enter(now, (switch, port), source, frame, addresses),
                 None => self.pool.give(frame),
             }
         }
     }
+}
+
+/// D_ID, S_ID and OX_ID of a frame.
+pub(super) fn addresses_of(frame: &FrameBuf) -> Option<(FcId, FcId, u16)> {
+    fcoe::addresses(frame.bytes().get(ETHER_BYTES..).unwrap_or_default())
 }
 
 /// Header and data field of a frame whose CRC is right.

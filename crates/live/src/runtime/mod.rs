@@ -11,14 +11,18 @@
 //! Frames are taken in batches. A full egress queue holds back whoever brought the frame, by not reading it any more; what
 //! waits for longer than the hold time is dropped and counted.
 
+mod apply;
 mod control;
 mod forward;
 mod hold;
+mod inject;
+mod metrics;
 mod operate;
 pub mod plan;
 mod segment;
 mod station;
 mod switch;
+mod tables;
 mod turn;
 mod zones;
 
@@ -37,7 +41,9 @@ use crate::ports::{EthernetPort, PortError};
 use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
+use apply::ApplyAsked;
 use forward::Entering;
+use inject::Injector;
 use sanloom_core::config::Lab;
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::time::{Instant, Span};
@@ -191,7 +197,11 @@ pub struct Runtime {
     next_look: Instant,
     /// Zones and addresses that outlive us.
     state: StateStore,
+    /// What operators do to frames.
+    injector: Injector,
     /// Operators who wait for their change of zones, by its tag.
     zone_changes: BTreeMap<u32, ZoneChangeAsked>,
     next_zone_change: u32,
+    /// An operator who waits for a lab to be applied.
+    applying: Option<ApplyAsked>,
 }

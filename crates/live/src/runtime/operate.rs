@@ -2,10 +2,10 @@
 
 use super::{Attachment, Runtime};
 use crate::control::{Asked, Control};
-use sanloom_api::control::{Answer, Request};
+use sanloom_api::control::{Answer, Request, ShowTable};
 use sanloom_api::view::build::{Shown, SwitchSeen, Which, isolated};
 use sanloom_api::view::{PortMode, PortRow, PortsView, Table, View};
-use sanloom_core::config::Node;
+use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric::PortMode as Mode;
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::fcf;
@@ -15,16 +15,28 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 impl Runtime {
-    /// Answers what was asked. False if somebody wants the instance to end.
-    pub fn answer(&mut self, control: &Control) -> bool {
+    /// Answers what was asked. `read` makes a lab of the text of a file, or says what is wrong with it. False if somebody wants
+    /// the instance to end.
+    pub fn answer(&mut self, control: &Control, read: impl Fn(&str) -> Result<Lab, String>) -> bool {
         let mut go_on = true;
         for Asked { request, answer } in control.take() {
             let reply = match request {
+                Request::Apply { lab, preview } => match read(&lab) {
+                    Ok(lab) => {
+                        self.apply(lab, preview, answer);
+                        continue;
+                    }
+                    Err(reason) => Answer::Failed { reason },
+                },
                 Request::Zone { switch, action } => {
                     self.zone(switch.as_deref(), action, answer);
                     continue;
                 }
-                Request::Show { table, switch } => self.show(table, switch.as_deref()),
+                Request::Show { table: ShowTable::Fabric(which), switch } => self.show(which, switch.as_deref()),
+                Request::Show { table: ShowTable::Live(which), .. } => Answer::View(self.live_view(which)),
+                Request::Inject { port, matches, act, count } => self.inject(&port, &matches, &act, count),
+                Request::ClearInjections { port } => self.clear_rules(port.as_deref()),
+                Request::Metrics => Answer::Metrics { text: self.metrics() },
                 Request::Port { port, enabled } => self.enable(&port, enabled),
                 Request::Capture { link, file: Some(file) } => match self.capture(&link, Path::new(&file)) {
                     Ok(()) => Answer::Done,
@@ -136,18 +148,24 @@ impl Runtime {
         row
     }
 
-    /// Disables or enables a port of a switch, as `sw1:0`.
-    fn enable(&mut self, name: &str, enabled: bool) -> Answer {
+    /// Switch and port of a text such as `sw1:0`.
+    pub(super) fn port_named(&self, name: &str) -> Result<(usize, u16), String> {
         let found = name.rsplit_once(':').and_then(|(switch, port)| {
             let switch = self.switches.iter().position(|live| live.name == switch)?;
-            let port: u16 =
-                port.parse().ok().filter(|port| usize::from(*port) < self.switches[switch].attachments.len())?;
-            Some((switch, port))
+            let there = |port: &u16| usize::from(*port) < self.switches[switch].attachments.len();
+            Some((switch, port.parse().ok().filter(there)?))
         });
-        let Some((switch, port)) = found else {
+        found.ok_or_else(|| {
             let example = self.switches.first().map_or("sw1", |switch| &switch.name);
-            let reason = format!("there is no port `{name}` here; write switch and number, as in {example}:0");
-            return Answer::Failed { reason };
+            format!("there is no port `{name}` here; write switch and number, as in {example}:0")
+        })
+    }
+
+    /// Disables or enables a port of a switch, as `sw1:0`.
+    fn enable(&mut self, name: &str, enabled: bool) -> Answer {
+        let (switch, port) = match self.port_named(name) {
+            Ok(found) => found,
+            Err(reason) => return Answer::Failed { reason },
         };
         let now = self.clock.now();
         tracing::info!(port = name, enabled, "operator");

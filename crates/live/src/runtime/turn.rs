@@ -95,6 +95,7 @@ impl Runtime {
         self.timers(now);
         more |= self.pump(now);
         self.settle_inside(now);
+        self.finish_apply();
         self.flush_ports(now);
         more
     }
@@ -138,13 +139,9 @@ impl Runtime {
         let stations = self.stations.iter().filter_map(|station| station.machine.poll_timeout());
         let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
         let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
-        machines
-            .chain(fcfs)
-            .chain(agents)
-            .chain(stations)
-            .chain(storage)
-            .chain(queues)
-            .fold(self.next_look, Instant::min)
+        let delayed = self.injector.next_due();
+        let own = machines.chain(fcfs).chain(agents).chain(stations).chain(storage);
+        own.chain(queues).chain(delayed).fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
@@ -175,6 +172,9 @@ impl Runtime {
                 self.systems[system].timeout(now);
                 self.drain_storage(system);
             }
+        }
+        if due(self.injector.next_due()) {
+            self.release_delayed(now);
         }
         if self.next_look <= now {
             self.next_look = now + LOOK;

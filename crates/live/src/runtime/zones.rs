@@ -35,6 +35,11 @@ impl SwitchZones {
     pub fn new(committed: ZoneDatabase, previous: Option<ZoneDatabase>) -> SwitchZones {
         SwitchZones { transaction: None, previous, committed, unkept: false }
     }
+
+    /// What is committed is in the store.
+    pub fn is_kept(&self) -> bool {
+        !self.unkept
+    }
 }
 
 /// An operator who waits for a change.
@@ -136,6 +141,9 @@ impl Runtime {
 
     /// A change has ended: its operator hears of it.
     pub(super) fn zone_change_done(&mut self, switch: usize, tag: u32, result: Result<(), Vec<ChangeFailure>>) {
+        if self.apply_zones_done(tag, &result) {
+            return;
+        }
         let Some(asked) = self.zone_changes.remove(&tag) else { return };
         let zones = &mut self.switches[switch].zones;
         let reply = match result {
@@ -216,21 +224,26 @@ impl Runtime {
     fn preview_zones(&self, switch: usize, transaction: &Transaction) -> Result<Answer, String> {
         let outcome = transaction.commit().map_err(|problems| sentences(&problems))?;
         let before = self.switches[switch].machine.zone_database();
+        Ok(Answer::ZonePreview(Box::new(self.zone_difference(switch, before, &outcome))))
+    }
+
+    /// What another database would change for the ports that are logged in.
+    pub(super) fn zone_difference(&self, switch: usize, before: &ZoneDatabase, after: &ZoneDatabase) -> ZonePreview {
         let ports = self.zone_ports(switch);
         let identities: Vec<PortIdentity> = ports.iter().map(|(_, identity)| *identity).collect();
-        let preview = Preview::between(&before.zoning(), &outcome.zoning(), &identities);
+        let preview = Preview::between(&before.zoning(), &after.zoning(), &identities);
         let name = |index: u32| ports[index as usize].0.name.clone();
         let pairs = |list: &[(u32, u32)]| list.iter().map(|(a, b)| PortPair(name(*a), name(*b))).collect();
-        Ok(Answer::ZonePreview(Box::new(ZonePreview {
+        ZonePreview {
             schema_version: SCHEMA_VERSION,
             lab: self.lab.name.clone(),
             before: before.into(),
-            after: (&outcome).into(),
+            after: after.into(),
             gains: pairs(&preview.gains),
             loses: pairs(&preview.loses),
             unchanged_pairs: preview.unchanged,
             unaffected_ports: preview.unaffected_ports as u64,
-        })))
+        }
     }
 
     /// The ports that the name server of a switch knows, of the whole fabric.

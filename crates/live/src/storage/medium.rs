@@ -35,6 +35,14 @@ impl Medium {
         Medium { store, block_bytes, order: RwLock::new(()) }
     }
 
+    /// Makes room for so many bytes; what there is stays.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn grow(&self, bytes: u64) -> io::Result<()> {
+        self.store.grow(bytes)
+    }
+
     /// I/O takes so long that somebody else should do it.
     pub fn is_slow(&self) -> bool {
         matches!(self.store, Store::File(_))

@@ -12,9 +12,10 @@ use records::Records;
 use sanloom_core::exchange::{Route, route};
 use sanloom_core::fcp::target;
 use sanloom_core::nport;
-use sanloom_core::scsi::{self, Device, Io, IoStatus};
+use sanloom_core::scsi::{self, Device, Io, IoStatus, UnitConfig};
 use sanloom_core::time::Instant;
 use sanloom_wire::{FcId, FcType, Frame, Header, RCtl};
+use std::path::PathBuf;
 use std::sync::Arc;
 use workers::{Done, Job};
 
@@ -51,6 +52,22 @@ impl StorageSystem {
     ) -> StorageSystem {
         let (jobs, touched) = (Vec::new(), Vec::new());
         StorageSystem { name: name.to_owned(), device, ports, media, jobs, records, number, touched }
+    }
+
+    /// Another unit, and where its persistent reservations are kept.
+    pub fn add_unit(&mut self, unit: UnitConfig, medium: Medium, reservations: Option<PathBuf>) {
+        let number = self.device.add_unit(unit);
+        self.media.push(Arc::new(medium));
+        if let Some(path) = reservations {
+            self.records.restore(number, path, &mut self.device);
+        }
+    }
+
+    /// Carries what the device says by itself, after somebody has changed it.
+    pub fn settle_all(&mut self, now: Instant) {
+        for port in 0..self.ports.len() as u16 {
+            self.settle(now, port);
+        }
     }
 
     /// The link of a port went up or down.

@@ -56,6 +56,22 @@ impl Store {
         }
     }
 
+    /// Makes room for so many bytes; what there is stays.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn grow(&self, bytes: u64) -> io::Result<()> {
+        match self {
+            // It has room for everything, and takes memory for what is written.
+            Store::Memory(_) => Ok(()),
+            Store::File(file) if file.metadata()?.len() < bytes => {
+                file.set_len(bytes)?;
+                file.sync_all()
+            }
+            Store::File(_) => Ok(()),
+        }
+    }
+
     /// Gives back the space of a range, which reads as zeros from then on.
     ///
     /// # Errors

@@ -33,6 +33,18 @@ pub enum Which {
     Ports,
 }
 
+/// A table that only a running instance has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LiveWhich {
+    /// Its LUNs.
+    Luns,
+    /// What it counts.
+    Counters,
+    /// The rules that it does to frames.
+    Injections,
+}
+
 /// A switch as it is now.
 #[derive(Clone, Copy, Debug)]
 pub struct SwitchSeen<'s> {
@@ -98,7 +110,8 @@ impl<'s> Shown<'s> {
         }
     }
 
-    fn owner(&self, port: Wwpn) -> String {
+    /// Host or storage system of a port name, empty for a stranger.
+    pub fn owner(&self, port: Wwpn) -> String {
         self.owners.get(&port).cloned().unwrap_or_default()
     }
 

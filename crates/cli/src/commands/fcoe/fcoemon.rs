@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return into_background();
     }
     log_to_stderr(if args.debug { "debug" } else { "info" }, false)?;
-    let control = Control::listen(&args.run.control(MONITOR)).map_err(Failure::environment)?;
+    let control = Control::listen(&args.run.control(MONITOR), None).map_err(Failure::environment)?;
     if let Some(number) = args.ready_fd {
         crate::commands::up::say_ready(number)?;
     }

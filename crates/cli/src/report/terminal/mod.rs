@@ -3,6 +3,7 @@
 mod events;
 pub mod grid;
 mod group;
+mod live;
 mod replications;
 pub mod view;
 

@@ -1,6 +1,7 @@
 //! The tables of `sanloom show` as text.
 
 use super::grid::{Column, Grid};
+use super::live;
 use crate::report::format::{clean, grouped, seconds};
 use sanloom_api::view::{
     FabricView, FlogiView, LoginKind, NsView, PortMode, PortsView, RoutesView, SwitchView, Table, View, ZoneDefault,
@@ -8,14 +9,23 @@ use sanloom_api::view::{
 };
 use std::fmt::Write as _;
 
-/// A view for a terminal of `width` columns (at least 60 are taken).
+/// A view of a simulation for a terminal of `width` columns (at least 60 are taken).
 pub fn render(view: &View, width: usize) -> String {
-    let width = width.max(60);
     let when = match view.at_s {
         at if at < 0.0 => format!("{} before the workloads begin", seconds(-at)),
         at if at > 0.0 => format!("{} after the workloads began", seconds(at)),
         _ => "when every port has logged in".to_owned(),
     };
+    table(view, &when, width)
+}
+
+/// A view of a running instance.
+pub fn render_live(view: &View, width: usize) -> String {
+    table(view, &format!("{} after its start", seconds(view.at_s)), width)
+}
+
+fn table(view: &View, when: &str, width: usize) -> String {
+    let width = width.max(60);
     let mut out = format!("{}, {when}\n", clean(&view.of));
     match &view.table {
         Table::Switch(table) => switches(&mut out, table, width),
@@ -25,6 +35,9 @@ pub fn render(view: &View, width: usize) -> String {
         Table::Fabric(table) => fabric(&mut out, table, width),
         Table::Routes(table) => routes(&mut out, table, width),
         Table::Ports(table) => ports(&mut out, table, width),
+        Table::Luns(table) => live::luns(&mut out, table, width),
+        Table::Counters(table) => live::counters(&mut out, table, width),
+        Table::Injections(table) => live::injections(&mut out, table, width),
     }
     out
 }

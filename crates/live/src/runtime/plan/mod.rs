@@ -4,6 +4,9 @@ mod state;
 mod storage;
 mod switches;
 
+pub(super) use storage::{masking, new_unit};
+
+use super::inject::Injector;
 use super::{Runtime, UpError};
 use crate::capture::Captures;
 use crate::clock::Clock;
@@ -12,7 +15,7 @@ use crate::poll::Poller;
 use crate::state::{Agreement, StateStore};
 use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
-use sanloom_core::config::{Ethernet, Lab, Node};
+use sanloom_core::config::{Ethernet, Lab, MediumKind, Node};
 use sanloom_core::time::Instant;
 use sanloom_wire::Wwpn;
 use sanloom_wire::ether::MacAddr;
@@ -75,6 +78,12 @@ impl Places {
         self.folder.join(file)
     }
 
+    /// Where the persistent reservations of a LUN are kept; nothing: they go with the process.
+    pub fn reservations(&self, lab: &Lab, storage: u16, lun: usize) -> Option<PathBuf> {
+        let in_file = lab.live.medium(storage).kind == MediumKind::File;
+        in_file.then(|| self.lun_file(lab, storage, lun).with_extension("reservations"))
+    }
+
     /// Our socket of a link, and that of the other end. `second`: we are at the end that the link names second, and another
     /// sanloom is at the first.
     pub fn sockets(&self, link: &str, ethernet: &Ethernet, second: bool) -> (PathBuf, PathBuf) {
@@ -117,8 +126,10 @@ impl Runtime {
             hold_time: lab.timers.hold_time.to_span(),
             next_look: Instant::ZERO,
             state,
+            injector: Injector::default(),
             zone_changes: BTreeMap::new(),
             next_zone_change: 0,
+            applying: None,
             lab_switches,
             lab,
         };

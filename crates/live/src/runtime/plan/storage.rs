@@ -10,7 +10,7 @@ use crate::storage::port::{At, StoragePort};
 use crate::storage::records::Records;
 use crate::storage::store::Store;
 use sanloom_block::{FileSpec, Source};
-use sanloom_core::config::{Ethernet, Lab, MediumKind, Storage};
+use sanloom_core::config::{Ethernet, Lab, Lun, MediumKind, Storage};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::fip::vn2vn::Vn2vnConfig;
 use sanloom_core::nport::{NPort, NPortConfig};
@@ -43,9 +43,8 @@ impl Runtime {
             let ports = ports.collect();
             let mut device = Device::new(device(&lab, storage, config));
             let mut records = Records::default();
-            if lab.live.medium(storage).kind == MediumKind::File {
-                for lun in 0..config.luns.len() {
-                    let path = places.lun_file(&lab, storage, lun).with_extension("reservations");
+            for lun in 0..config.luns.len() {
+                if let Some(path) = places.reservations(&lab, storage, lun) {
                     records.restore(lun as u16, path, &mut device);
                 }
             }
@@ -120,14 +119,29 @@ fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: At) ->
     StoragePort::new(name, at, login, target)
 }
 
-fn device(lab: &Lab, storage: u16, config: &Storage) -> DeviceConfig {
+fn unit(lab: &Lab, storage: u16, lun: &Lun) -> UnitConfig {
     let medium = lab.live.medium(storage);
-    let unit = |lun: &sanloom_core::config::Lun| UnitConfig {
+    UnitConfig {
         write_back: medium.write_back,
         thin: matches!(medium.kind, MediumKind::Ram | MediumKind::File),
         max_transfer_blocks: MAX_TRANSFER_BYTES / lun.block_bytes,
         ..UnitConfig::new(lun.blocks, lun.block_bytes)
-    };
+    }
+}
+
+/// A LUN that the lab has and its device has not.
+pub(in crate::runtime) fn new_unit(
+    lab: &Lab,
+    places: &Places,
+    storage: u16,
+    number: usize,
+) -> Result<(UnitConfig, Medium), UpError> {
+    let lun = &lab.storage[usize::from(storage)].luns[number];
+    Ok((unit(lab, storage, lun), medium(lab, places, storage, number)?))
+}
+
+fn device(lab: &Lab, storage: u16, config: &Storage) -> DeviceConfig {
+    let unit = |lun: &Lun| unit(lab, storage, lun);
     let port = |port: &sanloom_core::config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 1 };
     DeviceConfig {
         wwnn: config.wwnn,
@@ -139,7 +153,7 @@ fn device(lab: &Lab, storage: u16, config: &Storage) -> DeviceConfig {
 }
 
 /// A unit has the same number for everybody who sees it.
-fn masking(lab: &Lab, storage: u16) -> Masking {
+pub(in crate::runtime) fn masking(lab: &Lab, storage: u16) -> Masking {
     let mut listed: BTreeMap<InitiatorName, Vec<LunMap>> = BTreeMap::new();
     let masks = lab.live.masks.iter().filter(|mask| mask.targets.iter().any(|target| target.storage == storage));
     let mut masked = false;

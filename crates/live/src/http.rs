@@ -1,0 +1,80 @@
+//! As much of HTTP/1.1 as a scraper of metrics needs (RFC 9112): one GET for each connection.
+
+use std::io::{self, BufRead, Write};
+
+/// Header fields that are read at most.
+const MAX_FIELDS: usize = 100;
+
+/// The type of what Prometheus reads (OpenMetrics 1.0).
+const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A line begins a request of HTTP, and is no JSON.
+pub fn is_request(line: &str) -> bool {
+    line.starts_with("GET ") || line.starts_with("HEAD ")
+}
+
+/// Answers a request whose first line was read. `metrics` is called if they are wanted.
+///
+/// # Errors
+/// When the client goes away.
+pub fn answer(
+    line: &str,
+    input: &mut impl BufRead,
+    out: &mut impl Write,
+    metrics: impl FnOnce() -> Option<String>,
+) -> io::Result<()> {
+    for _ in 0..MAX_FIELDS {
+        let mut field = String::new();
+        if input.read_line(&mut field)? == 0 || field.trim_end().is_empty() {
+            break;
+        }
+    }
+    let mut words = line.split_ascii_whitespace();
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = target.split('?').next().unwrap_or_default();
+    let plain = "text/plain; charset=utf-8";
+    let (status, kind, body) = match path {
+        _ if !is_request(line) => ("405 Method Not Allowed", plain, "only GET is understood\n".to_owned()),
+        "/metrics" => match metrics() {
+            Some(text) => ("200 OK", METRICS, text),
+            None => ("503 Service Unavailable", plain, "the instance is going down\n".to_owned()),
+        },
+        _ => ("404 Not Found", plain, "there is /metrics\n".to_owned()),
+    };
+    write!(
+        out,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    )?;
+    if method != "HEAD" {
+        out.write_all(body.as_bytes())?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &str) -> String {
+        let mut out = Vec::new();
+        let mut fields: &[u8] = b"Host: localhost\r\nAccept: */*\r\n\r\nmore";
+        answer(line, &mut fields, &mut out, || Some("numbers\n".to_owned())).unwrap();
+        assert_eq!(fields, b"more", "the header is read and nothing else");
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn metrics_are_given_and_everything_else_is_refused() {
+        let good = said("GET /metrics HTTP/1.1\r\n");
+        assert!(
+            good.starts_with("HTTP/1.1 200 OK\r\n")
+                && good.ends_with("Content-Length: 8\r\nConnection: close\r\n\r\nnumbers\n")
+        );
+        assert!(said("GET /metrics?name=x HTTP/1.1").ends_with("numbers\n"));
+        assert!(said("HEAD /metrics HTTP/1.1").ends_with("\r\n\r\n"));
+        assert!(said("GET / HTTP/1.1").starts_with("HTTP/1.1 404 "));
+        assert!(said("GET").starts_with("HTTP/1.1 405 "));
+        assert!(said("POST /metrics HTTP/1.1").starts_with("HTTP/1.1 405 "));
+    }
+}

@@ -1,0 +1,137 @@
+//! What monitoring reads: counters and states in the text format of Prometheus (OpenMetrics).
+
+use super::Runtime;
+use crate::storage::port::StoragePort;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use sanloom_core::fabric::PortMode;
+
+type Labels = Vec<(&'static str, String)>;
+
+/// Families that fill up while an instance is looked at.
+#[derive(Default)]
+struct Sheet {
+    registry: Registry,
+}
+
+impl Sheet {
+    /// A counter with the rows that it has now.
+    fn counter(&mut self, name: &str, help: &str, rows: impl IntoIterator<Item = (Labels, u64)>) {
+        let family = Family::<Labels, Counter>::default();
+        for (labels, value) in rows {
+            family.get_or_create(&labels).inc_by(value);
+        }
+        self.registry.register(name, help, family);
+    }
+
+    /// A state with the rows that it has now.
+    fn gauge(&mut self, name: &str, help: &str, rows: impl IntoIterator<Item = (Labels, i64)>) {
+        let family = Family::<Labels, Gauge>::default();
+        for (labels, value) in rows {
+            family.get_or_create(&labels).set(value);
+        }
+        self.registry.register(name, help, family);
+    }
+}
+
+impl Runtime {
+    /// Everything that monitoring may want, as text.
+    pub fn metrics(&self) -> String {
+        let mut sheet = Sheet { registry: Registry::with_prefix("sanloom") };
+        let uptime = self.clock.now().as_ns() / 1_000_000_000;
+        sheet.gauge("uptime_seconds", "Time since the start", [(label([("lab", &self.lab.name)]), uptime as i64)]);
+        self.port_metrics(&mut sheet);
+        self.switch_metrics(&mut sheet);
+        self.storage_metrics(&mut sheet);
+        let rules = self.injector.rows().rules;
+        let injected = rules.iter().map(|rule| {
+            (label([("port", &rule.port), ("rule", &rule.id.to_string()), ("act", &rule.act)]), rule.injected)
+        });
+        sheet.counter("injected_frames", "Frames that a rule of an operator was done to", injected);
+        let mut text = String::new();
+        // Writing into a string does not fail.
+        let _ = encode(&mut text, &sheet.registry);
+        text
+    }
+
+    fn port_metrics(&self, sheet: &mut Sheet) {
+        let ports = || self.ports.iter().map(|port| &port.ethernet);
+        let link = |name: &str| label([("link", name)]);
+        let both = |of: fn(&crate::ports::Traffic) -> u64| {
+            ports().flat_map(move |port| {
+                let row = |direction, traffic| (label([("link", &port.name), ("direction", direction)]), of(traffic));
+                [row("in", &port.received), row("out", &port.sent)]
+            })
+        };
+        let up = self.ports.iter().map(|port| (link(&port.ethernet.name), i64::from(port.up)));
+        sheet.gauge("port_up", "The Ethernet port has a peer", up);
+        sheet.counter("port_frames", "Frames of the Ethernet port", both(|traffic| traffic.frames));
+        sheet.counter("port_bytes", "Bytes of the Ethernet port", both(|traffic| traffic.bytes));
+        let drops = ports().flat_map(|port| {
+            port.drops.iter().map(|(reason, frames)| (label([("link", &port.name), ("reason", reason)]), *frames))
+        });
+        sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
+        let queued = ports().map(|port| (link(&port.name), port.egress.queue.len() as i64));
+        sheet.gauge("port_queued_frames", "Frames that wait for the peer", queued);
+        let fip = self.segments.iter().flat_map(|segment| {
+            let (switch, port) = (&self.switches[segment.switch].name, segment.lab_port);
+            let discards = segment.fcf.discards();
+            let row = move |(why, frames): (sanloom_core::fip::Discard, u64)| {
+                (label([("port", &format!("{switch}:{port}")), ("reason", why.name())]), frames)
+            };
+            discards.iter().map(row).collect::<Vec<_>>()
+        });
+        sheet.counter("fip_discarded_packets", "FIP packets that were not accepted, by reason", fip);
+    }
+
+    fn switch_metrics(&self, sheet: &mut Sheet) {
+        let of = |value: fn(&super::LiveSwitch) -> u64| {
+            self.switches.iter().map(move |switch| (label([("switch", &switch.name)]), value(switch)))
+        };
+        let state = |value: fn(&super::LiveSwitch) -> i64| {
+            self.switches.iter().map(move |switch| (label([("switch", &switch.name)]), value(switch)))
+        };
+        sheet.counter("switch_forwarded_frames", "Frames that were forwarded", of(|switch| switch.forwarded));
+        let inside = self.switches.iter().flat_map(|switch| {
+            switch.drops.iter().map(|(reason, frames)| (label([("switch", &switch.name), ("reason", reason)]), *frames))
+        });
+        sheet.counter("switch_dropped_frames", "Frames from inside the process that were dropped, by reason", inside);
+        sheet.gauge("switch_domain", "Domain; 0: none", state(|switch| switch.machine.domain().unwrap_or(0).into()));
+        sheet.gauge(
+            "switch_logins",
+            "N_Port_IDs that are logged in",
+            state(|switch| switch.machine.logins().count() as i64),
+        );
+        let isolated = |switch: &super::LiveSwitch| {
+            let ports = 0..switch.attachments.len() as u16;
+            ports.filter(|port| switch.machine.port_mode(*port) == PortMode::Isolated).count() as i64
+        };
+        sheet.gauge("switch_isolated_ports", "Ports isolated from their neighbour", state(isolated));
+        let rejected = of(|switch| switch.machine.counters().logins_rejected);
+        sheet.counter("switch_rejected_logins", "Logins that were rejected", rejected);
+        let kept = |switch: &super::LiveSwitch| i64::from(switch.zones.is_kept());
+        sheet.gauge("switch_zones_kept", "The zones in force are in the store", state(kept));
+    }
+
+    fn storage_metrics(&self, sheet: &mut Sheet) {
+        let ports = || self.systems.iter().flat_map(|system| &system.ports);
+        let of = |value: fn(&StoragePort) -> u64| ports().map(move |port| (label([("port", &port.name)]), value(port)));
+        let exchanges = ports().map(|port| (label([("port", &port.name)]), port.target.exchanges_in_use() as i64));
+        sheet.gauge("storage_open_exchanges", "Commands that are under way", exchanges);
+        sheet.counter("storage_unexpected_frames", "Frames that no machine took", of(|port| port.unexpected));
+        let luns = self.systems.iter().flat_map(|system| {
+            (0..system.media.len() as u16).map(|unit| {
+                let name = label([("storage", &system.name), ("lun", &unit.to_string())]);
+                (name, i64::from(system.device.active(unit)))
+            })
+        });
+        sheet.gauge("lun_active_tasks", "Tasks of the LUN that have begun and are not over", luns);
+    }
+}
+
+fn label<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
+    labels.into_iter().map(|(name, value)| (name, value.to_owned())).collect()
+}

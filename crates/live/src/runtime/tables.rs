@@ -1,0 +1,134 @@
+//! Tables that only a running instance has: LUNs, counters, rules.
+
+use super::{Attachment, Runtime};
+use crate::storage::StorageSystem;
+use sanloom_api::view::build::{LiveWhich, Shown};
+use sanloom_api::view::{CounterRow, CountersView, LunRow, LunsView, Table, View};
+use sanloom_core::config::{Mask, MediumKind};
+use sanloom_wire::Wwpn;
+use sanloom_wire::scsi::reservation::kind;
+use std::collections::BTreeMap;
+
+impl Runtime {
+    /// A table of the instance as it is now.
+    pub fn live_view(&self, which: LiveWhich) -> View {
+        let table = match which {
+            LiveWhich::Luns => Table::Luns(self.luns()),
+            LiveWhich::Counters => Table::Counters(self.counters()),
+            LiveWhich::Injections => Table::Injections(self.injector.rows()),
+        };
+        View::new(&self.lab.name, self.clock.now().as_ns() as f64 / 1e9, table)
+    }
+
+    fn luns(&self) -> LunsView {
+        let shown = Shown::new(&self.lab, Vec::new(), None, |at| at.as_ns() as f64 / 1e9);
+        let luns = self.systems.iter().flat_map(|system| {
+            let shown = &shown;
+            (0..system.media.len() as u16).map(move |lun| self.lun(shown, system, lun))
+        });
+        LunsView { luns: luns.collect() }
+    }
+
+    fn lun(&self, shown: &Shown<'_>, system: &StorageSystem, lun: u16) -> LunRow {
+        let storage =
+            self.lab.storage.iter().position(|storage| storage.name == system.name).unwrap_or_default() as u16;
+        let medium = self.lab.live.medium(storage);
+        let of_system = |mask: &&Mask| mask.targets.iter().any(|target| target.storage == storage);
+        let masks: Vec<&Mask> = self.lab.live.masks.iter().filter(of_system).collect();
+        let here = |mask: &&&Mask| mask.targets.iter().any(|target| (target.storage, target.lun) == (storage, lun));
+        let name = |port: &Wwpn| match shown.owner(*port) {
+            name if name.is_empty() => port.to_string(),
+            name => name,
+        };
+        let reservations = system.device.reservations(lun);
+        let held = reservations.iter().find_map(|one| {
+            let kind = kind::name(one.holds?).unwrap_or("unknown type");
+            Some(format!("{kind}, key {:#x}", one.key))
+        });
+        let (blocks, block_bytes) =
+            system.device.unit_config(lun).map_or((0, 0), |unit| (unit.blocks, unit.block_bytes));
+        LunRow {
+            storage: system.name.clone(),
+            lun,
+            size_bytes: blocks * u64::from(block_bytes),
+            block_bytes,
+            medium: match medium.kind {
+                MediumKind::Ram => "ram",
+                MediumKind::File => "file",
+                MediumKind::Pattern => "pattern",
+                MediumKind::Null => "null",
+            }
+            .to_owned(),
+            write_back: medium.write_back,
+            everybody: masks.is_empty(),
+            seen_by: masks.iter().filter(here).flat_map(|mask| &mask.initiators).map(name).collect(),
+            registrations: reservations.len() as u32,
+            reservation: held,
+            active_tasks: system.device.active(lun),
+        }
+    }
+
+    fn counters(&self) -> CountersView {
+        let mut rows = Vec::new();
+        let dropped = |drops: &BTreeMap<&'static str, u64>| -> Vec<(String, u64)> {
+            drops.iter().map(|(reason, frames)| (format!("dropped: {reason}"), *frames)).collect()
+        };
+        for switch in &self.switches {
+            let services = switch.machine.counters();
+            let mut counters: BTreeMap<String, u64> = [
+                ("forwarded", switch.forwarded),
+                ("fabric logins", services.fabric_logins),
+                ("virtual logins", services.virtual_logins),
+                ("rejected logins", services.logins_rejected),
+                ("logouts", services.logouts),
+                ("implicit logouts", services.implicit_logouts),
+                ("name server requests", services.ct_accepted),
+                ("name server rejects", services.ct_rejected),
+                ("RSCNs", services.rscn_sent),
+                ("discarded messages of switches", switch.machine.discarded()),
+                ("discarded pieces of messages", switch.reassembly.discarded),
+            ]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+            counters.extend(dropped(&switch.drops));
+            rows.push(CounterRow { of: switch.name.clone(), counters });
+            for (attachment, port) in switch.attachments.iter().zip(0..) {
+                let Attachment::Segment(number) = attachment else { continue };
+                let segment = &self.segments[*number];
+                // Ports of further virtual links share the counters of the first.
+                if segment.lab_port != port {
+                    continue;
+                }
+                let ethernet = &self.ports[segment.port].ethernet;
+                let mut counters: BTreeMap<String, u64> = [
+                    ("frames in", ethernet.received.frames),
+                    ("bytes in", ethernet.received.bytes),
+                    ("frames out", ethernet.sent.frames),
+                    ("bytes out", ethernet.sent.bytes),
+                ]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into();
+                counters.extend(dropped(&ethernet.drops));
+                let fip = segment.fcf.discards().iter().filter(|(_, packets)| *packets > 0);
+                counters.extend(fip.map(|(why, packets)| (format!("discarded FIP: {}", why.name()), packets)));
+                rows.push(CounterRow { of: format!("{}:{port}", switch.name), counters });
+            }
+        }
+        for port in self.systems.iter().flat_map(|system| &system.ports) {
+            let target = port.target.counters();
+            let counters = [
+                ("commands", target.commands),
+                ("responses", target.responses),
+                ("check conditions", target.check_conditions),
+                ("task set full", target.task_set_full),
+                ("aborted", target.aborted),
+                ("stalled writes", target.stalled),
+                ("frames of strangers", target.not_logged_in),
+                ("unexpected frames", target.unexpected_frames + port.unexpected),
+            ];
+            let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
+            rows.push(CounterRow { of: port.name.clone(), counters });
+        }
+        CountersView { counters: rows }
+    }
+}
