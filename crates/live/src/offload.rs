@@ -272,7 +272,7 @@ mod tests {
             slow.fill(&mut other, &header, (TO, FROM), &data[..len]);
             assert_eq!(one.bytes(), other.bytes(), "{seq_cnt} {ox_id} {len}");
             assert!(is_right(Checksum::Table, &one) && is_right(Checksum::Simd, &one));
-            one.bytes_mut()[60] ^= 1;
+            one.bytes_mut()[FRAME] ^= 1;
             assert!(!is_right(Checksum::Table, &one) && !is_right(Checksum::Simd, &one));
         }
     }
@@ -289,7 +289,7 @@ mod tests {
                 let header = Header { f_ctl: FCtl::new(FCtl::EXCHANGE_RESPONDER), ..header(seq_cnt, ox_id, false) };
                 segmenter.fill(&mut buffer, &header, (TO, FROM), &[1; 64]);
                 if (seq_cnt, ox_id) == (4, 2) {
-                    buffer.bytes_mut()[70] ^= 0x80;
+                    buffer.bytes_mut()[FRAME + 40] ^= 0x80;
                 }
                 frames.push(buffer);
             }

@@ -1,6 +1,7 @@
 //! sanloom's initiator, through sanloom's switch, to sanloom's storage, with programs of others at its NBD socket.
 
 mod bed;
+mod namespace;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]

@@ -4,19 +4,20 @@ use crate::bed::Bed;
 use crate::peer::{fail, find, run};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_sanloom");
 
 /// `fcoemon` in the folder of a bed.
-struct Monitor<'b> {
-    bed: &'b Bed,
+struct Monitor {
+    folder: PathBuf,
     child: Child,
 }
 
-impl Monitor<'_> {
-    fn start(bed: &Bed) -> Monitor<'_> {
+impl Monitor {
+    fn start(bed: &Bed) -> Monitor {
         fs::create_dir_all(bed.path("etc")).unwrap();
         let log = fs::File::options().create(true).append(true).open(bed.path("log")).unwrap();
         let mut command = Command::new(TOOL);
@@ -26,25 +27,29 @@ impl Monitor<'_> {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "{}", bed.log());
-        Monitor { bed, child }
+        Monitor { folder: bed.folder.clone(), child }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
     }
 
     /// The file of an interface that is `server1` of the lab.
     fn write(&self, interface: &str, keys: &str) {
-        let (own, peer) = (self.bed.path("server1-sw1.peer.sock"), self.bed.path("server1-sw1.sock"));
+        let (own, peer) = (self.path("server1-sw1.peer.sock"), self.path("server1-sw1.sock"));
         let text = format!("{keys}\nPORT=\"dgram:{own},{peer}\"\nMAC=\"52:54:00:00:00:01\"\n");
-        fs::write(self.bed.path(&format!("etc/cfg-{interface}")), text).unwrap();
+        fs::write(self.path(&format!("etc/cfg-{interface}")), text).unwrap();
     }
 
     /// What a tool prints.
     fn tool(&self, arguments: &[&str]) -> String {
-        let folder = self.bed.path("run");
+        let folder = self.path("run");
         run(TOOL, &[&arguments[..1], &["--run-folder", &folder], &arguments[1..]].concat())
     }
 
     /// What a tool says that fails.
     fn complaint(&self, arguments: &[&str]) -> String {
-        let folder = self.bed.path("run");
+        let folder = self.path("run");
         fail(TOOL, &[&arguments[..1], &["--run-folder", &folder], &arguments[1..]].concat())
     }
 
@@ -53,18 +58,22 @@ impl Monitor<'_> {
         let begun = Instant::now();
         loop {
             let output =
-                Command::new(TOOL).args(["fcoeadm", "--run-folder", &self.bed.path("run"), "-i"]).output().unwrap();
+                Command::new(TOOL).args(["fcoeadm", "--run-folder", &self.path("run"), "-i"]).output().unwrap();
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             if text.map_or(!output.status.success(), |text| said.contains(text)) {
                 return said;
             }
-            assert!(begun.elapsed() < Duration::from_secs(30), "no {text:?} in:\n{said}\n{}", self.bed.log());
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "no {text:?} in:\n{said}\n{}",
+                fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 }
 
-impl Drop for Monitor<'_> {
+impl Drop for Monitor {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         let _ = self.child.wait();
@@ -127,29 +136,28 @@ fn fcoemon_keeps_an_instance_through_files_links_and_fcoeadm() {
         monitor.write("eth0", ENABLED);
         monitor.wait_for(Some(ONLINE));
     }
-    // The monitor has ended, and its instance with it. The next one finds the file, and outlives a pulled port.
-    bed.kill_fabric();
+    // The monitor has ended, and its instance with it.
     let folder = bed.path("run");
     assert!(fail(TOOL, &["fcoeadm", "--run-folder", &folder, "-i"]).contains("no FCoE interfaces"));
     assert!(fail(TOOL, &["fcoeadm", "--run-folder", &folder, "-c", "eth0"]).contains("could not connect to fcoemon"));
-    bed.start_fabric();
-    let mut monitor = Monitor::start(&bed);
+
+    // The next one finds the file. Its port is pulled, and comes back in another VLAN.
+    let monitor = Monitor::start(&bed);
     monitor.wait_for(Some(ONLINE));
-    let process = monitor.child.id();
-    drop(monitor);
     bed.kill_fabric();
-    monitor = Monitor::start(&bed);
-    assert_ne!(monitor.child.id(), process);
     monitor.wait_for(Some("State:             Linkdown"));
+    let lab = fs::read_to_string(bed.path("lab.toml")).unwrap();
+    fs::write(bed.path("lab.toml"), lab.replace("vlan = 152", "vlan = 153")).unwrap();
+    bed.start_fabric();
+    assert!(monitor.wait_for(Some(ONLINE)).contains("over eth0.153-fcoe"));
     fs::remove_file(bed.path("etc/cfg-eth0")).unwrap();
     monitor.wait_for(None);
     drop(monitor);
-    bed.start_fabric();
     bed.stop();
 }
 
 /// What the tools say of the instance.
-fn look_at(monitor: &Monitor<'_>) {
+fn look_at(monitor: &Monitor) {
     let targets = monitor.tool(&["fcoeadm", "-t", "eth0"]);
     assert_eq!(targets.matches("    Roles:            FCP Target").count(), 2, "{targets}");
     assert!(targets.contains("LUN ID  Device Name") && targets.contains("64.00 MB      512     SANLOOM"), "{targets}");
@@ -218,7 +226,7 @@ fn fcoe_begins_when_dcbx_has_agreed() {
         let said = run(tshark, &["-r", &bed.path(file), "-Y", filter, "-T", "fields", "-e", field]);
         said.lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert!(!lines("deaf.pcapng", "fip", "eth.src").contains(&"02:53:4c:01:00:00".to_owned()));
+    assert!(!lines("deaf.pcapng", "fip.disc_subcode", "eth.src").contains(&"02:53:4c:01:00:00".to_owned()));
     let first = |filter: &str| lines("port.pcapng", filter, "frame.number")[0].parse::<u32>().unwrap();
     let (ours, theirs) = ("eth.src == 52:54:00:00:00:01", "eth.src == 02:53:4c:01:00:00");
     for (one, other) in [(ours, theirs), (theirs, ours)] {

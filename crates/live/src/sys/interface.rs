@@ -52,6 +52,19 @@ pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// The number of an interface.
+///
+/// # Errors
+/// Without such an interface.
+pub fn index_of(name: &str) -> io::Result<u32> {
+    let c_name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: the name ends with a zero and lives until the call returns.
+    match unsafe { libc::if_nametoindex(c_name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
 /// Makes a VLAN device, and brings it up (rtnetlink, RTM_NEWLINK of kind "vlan").
 ///
 /// # Errors
@@ -60,10 +73,7 @@ pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
     use rustix::net::{AddressFamily, SendFlags, SocketType, recv, send, socket};
     const KIND: &[u8] = b"vlan";
     const IFLA_VLAN_ID: u16 = 1;
-    let index: u32 = std::fs::read_to_string(format!("/sys/class/net/{parent}/ifindex"))?
-        .trim()
-        .parse()
-        .map_err(|_| io::ErrorKind::InvalidData)?;
+    let index = index_of(parent)?;
     let attribute = |kind: u16, value: &[u8]| {
         let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
         bytes.extend(kind.to_ne_bytes());
@@ -113,12 +123,7 @@ pub fn is_running(name: &str) -> io::Result<bool> {
 /// Without permission (CAP_NET_RAW), or without such an interface.
 pub fn open_packet(name: &str, receive_buffer_bytes: i32) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
-    let c_name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the name ends with a zero and lives until the call returns.
-    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let index = index_of(name)?;
     // SAFETY: no memory is passed. Protocol 0: nothing arrives before the socket is bound.
     let socket =
         check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;

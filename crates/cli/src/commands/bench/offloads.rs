@@ -203,7 +203,7 @@ impl Bed {
         while !self.host.disks().any(|disk| disk.ready) {
             if !self.carry() {
                 // Nobody has anything to say: somebody waits.
-                self.now = self.now + Span::from_ms(100);
+                self.now += Span::from_ms(100);
                 self.host.timeout(self.now);
                 self.system.timeout(self.now);
             }

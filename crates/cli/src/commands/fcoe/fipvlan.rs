@@ -5,7 +5,7 @@ use crate::commands::initiator::PortName;
 use crate::exit::{self, Failure};
 use crate::output;
 use sanloom_live::initiator::{FoundVlan, discover_vlans};
-use sanloom_live::sys::interface::add_vlan;
+use sanloom_live::sys::interface::{add_vlan, index_of};
 use sanloom_wire::ether::MacAddr;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// A VLAN device, up; one that is there already stays.
 fn create(parent: &str, vlan: u16) -> Result<String, Failure> {
     let device = format!("{parent}.{vlan}-fcoe");
-    if !std::path::Path::new("/sys/class/net").join(&device).exists() {
+    if index_of(&device).is_err() {
         add_vlan(parent, &device, vlan)
             .map_err(|error| Failure::environment(format_args!("cannot create the VLAN device {device}: {error}")))?;
         output::print(&format!("Created VLAN device {device}\n"))?;

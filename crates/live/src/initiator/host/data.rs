@@ -56,15 +56,17 @@ impl Host {
             return Some(Accepted::Gap);
         }
         let accepted = sequence.accept(header.seq_cnt, data.len() as u16);
-        if matches!(accepted, Accepted::More | Accepted::Complete) && !self.land(ox_id, offset, data, accepted) {
+        if matches!(accepted, Accepted::More | Accepted::Complete)
+            && !self.land(ox_id, offset, data, header.f_ctl.has(FCtl::END_SEQUENCE))
+        {
             return Some(Accepted::Gap);
         }
         matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(accepted)
     }
 
-    /// Puts the data of a frame where the request wants them, or keeps them until the sequence is whole. False if there is no
-    /// room for them.
-    fn land(&mut self, ox_id: u16, offset: u32, data: &[u8], accepted: Accepted) -> bool {
+    /// Puts the data of a frame where the request wants them, or keeps them until the `last` of the sequence. False if there is
+    /// no room for them.
+    fn land(&mut self, ox_id: u16, offset: u32, data: &[u8], last: bool) -> bool {
         self.commands.decide_landing(ox_id, self.placement);
         let Some(active) = self.commands.of_exchange(ox_id) else { return false };
         let Active { landing, own, data: wanted, .. } = active;
@@ -87,7 +89,7 @@ impl Host {
             Landing::Staged(staged) => {
                 self.staged_frames += 1;
                 staged.extend_from_slice(data);
-                if accepted != Accepted::Complete {
+                if !last {
                     return true;
                 }
                 let whole = std::mem::take(staged);
