@@ -2,8 +2,8 @@
 
 use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::commands::{
-    apply, bench, capture, check, completions, fabric, initiator, port, reference, reproduce, show, sim, sweep, up,
-    whatif, zone,
+    apply, bench, capture, check, completions, fabric, initiator, port, reference, replay, reproduce, show, sim, sweep,
+    up, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -58,6 +58,8 @@ pub enum Command {
     Port(port::Args),
     /// Capture the Ethernet port of a link of a running lab
     Capture(capture::Args),
+    /// Tell the machines of a recorded run the same again, and find out whether they say the same
+    Replay(replay::Args),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

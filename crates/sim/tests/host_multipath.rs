@@ -21,7 +21,7 @@ fn config(policy: PathPolicy) -> config::Multipath {
 
 /// All paths active at time 0, with nothing left to say.
 fn active(policy: PathPolicy, paths: u16) -> Multipath {
-    let mut multipath = Multipath::new(&config(policy), paths);
+    let mut multipath = Multipath::new(config(policy).into(), paths);
     for path in 0..paths {
         multipath.handle(0, Input::RemoteUp(path));
     }
@@ -75,7 +75,7 @@ fn every_state_meets_every_input() {
     let mut line = |text: String| writeln!(table, "{text}").expect("a string takes everything");
     for (state, script) in states {
         for (name, at_ps, input) in inputs {
-            let mut multipath = Multipath::new(&config(PathPolicy::RoundRobin), 1);
+            let mut multipath = Multipath::new(config(PathPolicy::RoundRobin).into(), 1);
             let mut now_ps = 0;
             for &(at_ps, input) in script {
                 now_ps = at_ps;
@@ -131,7 +131,7 @@ fn a_short_outage_gives_nothing_back() {
 #[test]
 fn dev_loss_before_fast_io_fail_takes_commands_back_too() {
     let mut multipath =
-        Multipath::new(&config::Multipath { dev_loss: Picos(2_000), ..config(PathPolicy::RoundRobin) }, 1);
+        Multipath::new(config::Multipath { dev_loss: Picos(2_000), ..config(PathPolicy::RoundRobin) }.into(), 1);
     multipath.handle(0, Input::RemoteUp(0));
     multipath.handle(0, Input::RemoteDown(0));
     outputs(&mut multipath);
@@ -338,7 +338,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..200),
     ) {
         const PATHS: u16 = 4;
-        let mut multipath = Multipath::new(&config(policy), PATHS);
+        let mut multipath = Multipath::new(config(policy).into(), PATHS);
         let mut now_ps = 0;
         let mut next_command = 0;
         let mut waiting: BTreeMap<u32, u64> = BTreeMap::new();

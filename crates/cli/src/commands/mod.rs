@@ -10,6 +10,7 @@ pub mod fcoe;
 pub mod initiator;
 pub mod port;
 pub mod reference;
+pub mod replay;
 pub mod reproduce;
 pub mod show;
 pub mod sim;
@@ -43,6 +44,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Esxcli(args) => esxcli::run(args),
         Command::Apply(args) => apply::run(args),
         Command::Port(args) => port::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),

@@ -7,6 +7,7 @@ use crate::output;
 use sanloom_core::config::{Carrier, Lab, Node};
 use sanloom_lab::Override;
 use sanloom_live::control::Control;
+use sanloom_live::record::Source;
 use sanloom_live::runtime::plan::{Options, Places};
 use sanloom_live::runtime::{Runtime, UpError};
 use sanloom_live::state::Agreement;
@@ -39,6 +40,9 @@ pub struct Args {
     /// Write the frames of the port of a link to a file (pcapng); may be repeated
     #[arg(long, value_name = "LINK=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
+    /// Write what the machines of the switches are told and say to a file, for `sanloom replay`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Which events are logged on standard error, for example info, debug or sanloom_live=debug
     #[arg(long, value_name = "FILTER", default_value = "info")]
     log: String,
@@ -60,7 +64,9 @@ fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
 /// # Errors
 /// When the lab is wrong, or the system does not let us open its ports.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = input::load(&args.file, &args.set)?;
+    let text = args.file.text()?;
+    let loaded = sanloom_lab::load(&args.file.label(), &text, &args.set)?;
+    input::warn(&loaded);
     let lab = Arc::new(loaded.lab);
     if args.print_qemu {
         return output::print(&qemu(&lab));
@@ -71,7 +77,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         (_, true) => Agreement::Reset,
         _ => Agreement::Ask,
     };
-    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone(), agreement }).map_err(failure)?;
+    let set = args.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
+    let source = Source { label: args.file.label(), text, set };
+    let record = args.record.clone().map(|path| (path, source));
+    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone(), agreement, record }).map_err(failure)?;
     for (link, file) in &args.capture {
         runtime.capture(link, file).map_err(failure)?;
     }

@@ -7,5 +7,6 @@ mod instance;
 mod monitoring;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
+mod replay;
 mod store;
 mod zones;

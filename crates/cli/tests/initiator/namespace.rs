@@ -114,6 +114,7 @@ fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
     let decoded = run("tshark", &["-r", &bed.path("lldp.pcapng"), "-Y", "lldp && eth.src == 02:53:4c:01:00:00", "-V"]);
     assert!(decoded.contains("PFC for Priority 3: Enabled"), "{decoded}");
     // The other end speaks LLDP and no DCBX: FCoE has not begun.
-    let begun = run("tshark", &["-r", &bed.path("lldp.pcapng"), "-Y", "fip.disc_subcode && eth.src == 02:53:4c:01:00:00"]);
+    let begun =
+        run("tshark", &["-r", &bed.path("lldp.pcapng"), "-Y", "fip.disc_subcode && eth.src == 02:53:4c:01:00:00"]);
     assert_eq!(begun, "");
 }

@@ -1,89 +1,41 @@
 //! A set of 64-bit keys for the frame path: [`KeySet`].
 
 use super::hash::mix;
+use super::table::Table;
 
-/// Keys in an open-addressing table with linear probing, at most two thirds full.
+/// Keys in a [`Table`], at most two thirds full.
 ///
 /// A membership test is one multiplication-based hash and, nearly always, one cache line. Keys that differ in their last
 /// three bits only have their homes in one line: a port that logs in is given permissions to neighbours by address, and
-/// these take two or three lines of a large table instead of one each. Removal shifts the following keys back, so that
-/// there are no tombstones. An empty set holds no memory, and a set that empties gives its memory back.
+/// these take two or three lines of a large table instead of one each.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KeySet {
-    /// Length zero or a power of two.
-    slots: Box<[u64]>,
-    len: usize,
-}
+pub(super) struct KeySet(Table<u64, 66>);
 
-/// A slot without a key; keys are below 2^48.
-const FREE: u64 = u64::MAX;
-const SMALLEST: usize = 8;
+/// What stands for a key in the table, and the other way round: the complement. Keys are below 2^48, so none is free.
+#[inline]
+const fn slot_of(key: u64) -> u64 {
+    !key
+}
 
 impl KeySet {
     #[inline]
     pub(super) fn contains(&self, key: u64) -> bool {
-        if self.slots.is_empty() {
-            return false;
-        }
-        let mask = self.slots.len() - 1;
-        let mut at = home(key, mask);
-        loop {
-            let found = self.slots[at];
-            if found == key {
-                return true;
-            }
-            if found == FREE {
-                return false;
-            }
-            at = (at + 1) & mask;
-        }
+        self.0.find(home(key), |slot| slot == slot_of(key)).is_some()
     }
 
     /// Adds the key; false if it was there.
     pub(super) fn insert(&mut self, key: u64) -> bool {
-        debug_assert!(key != FREE);
-        if (self.len + 1) * 3 > self.slots.len() * 2 {
-            if self.contains(key) {
-                return false;
-            }
-            self.resize((self.slots.len() * 2).max(SMALLEST));
+        debug_assert!(key < 1 << 48);
+        let added = !self.contains(key);
+        if added {
+            self.0.insert(home(key), slot_of(key), |slot| home(slot_of(slot)));
         }
-        let added = self.put(key);
-        self.len += usize::from(added);
         added
     }
 
     /// Removes the key; false if it was not there.
     pub(super) fn remove(&mut self, key: u64) -> bool {
-        if !self.contains(key) {
-            return false;
-        }
-        let mask = self.slots.len() - 1;
-        let mut hole = home(key, mask);
-        while self.slots[hole] != key {
-            hole = (hole + 1) & mask;
-        }
-        let mut at = hole;
-        loop {
-            at = (at + 1) & mask;
-            let next = self.slots[at];
-            if next == FREE {
-                break;
-            }
-            // A key may move back into the hole only if that is not before its home.
-            if at.wrapping_sub(home(next, mask)) & mask >= at.wrapping_sub(hole) & mask {
-                self.slots[hole] = next;
-                hole = at;
-            }
-        }
-        self.slots[hole] = FREE;
-        self.len -= 1;
-        if self.len == 0 {
-            self.slots = Box::default();
-        } else if self.slots.len() > SMALLEST && self.len * 6 < self.slots.len() {
-            self.resize(self.slots.len() / 2);
-        }
-        true
+        self.0.remove(home(key), |slot| slot == slot_of(key), |slot| home(slot_of(slot)))
     }
 
     pub(super) fn clear(&mut self) {
@@ -91,40 +43,19 @@ impl KeySet {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// Memory of the table, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots)
+        self.0.bytes()
     }
 
     /// The keys, sorted.
     pub(super) fn sorted(&self) -> Vec<u64> {
-        let mut keys: Vec<u64> = self.slots.iter().copied().filter(|&k| k != FREE).collect();
+        let mut keys: Vec<u64> = self.0.iter().map(slot_of).collect();
         keys.sort_unstable();
         keys
-    }
-
-    /// Puts a key where there is room for it; false if it was there.
-    fn put(&mut self, key: u64) -> bool {
-        let mask = self.slots.len() - 1;
-        let mut at = home(key, mask);
-        while self.slots[at] != FREE {
-            if self.slots[at] == key {
-                return false;
-            }
-            at = (at + 1) & mask;
-        }
-        self.slots[at] = key;
-        true
-    }
-
-    fn resize(&mut self, slots: usize) {
-        let old = std::mem::replace(&mut self.slots, vec![FREE; slots].into());
-        for &key in old.iter().filter(|&&k| k != FREE) {
-            self.put(key);
-        }
     }
 }
 
@@ -132,45 +63,26 @@ impl KeySet {
 const LINE: u64 = 8;
 
 #[inline]
-fn home(key: u64, mask: usize) -> usize {
+fn home(key: u64) -> u64 {
     // All bits of the hash count, so that keys whose last bits are the same spread over the places of the lines.
     let line = mix(key / LINE) >> 32;
-    (line ^ (key % LINE)) as usize & mask
+    line ^ (key % LINE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
-
-    proptest! {
-        #[test]
-        fn holds_exactly_what_an_ordered_set_holds(ops in prop::collection::vec((any::<bool>(), 0u64..64), 0..400)) {
-            let mut set = KeySet::default();
-            let mut model = BTreeSet::new();
-            for (insert, key) in ops {
-                if insert {
-                    prop_assert_eq!(set.insert(key), model.insert(key));
-                } else {
-                    prop_assert_eq!(set.remove(key), model.remove(&key));
-                }
-                prop_assert_eq!(set.len(), model.len());
-                prop_assert_eq!(set.contains(key), model.contains(&key));
-            }
-            prop_assert_eq!(set.sorted(), model.into_iter().collect::<Vec<_>>());
-        }
-    }
+    use std::cell::Cell;
 
     #[test]
     fn an_emptied_set_holds_no_memory() {
         let mut set = KeySet::default();
         for key in 0..10_000 {
-            set.insert(key);
+            assert!(set.insert(key) && !set.insert(key));
         }
         assert!(set.bytes() <= 10_000 * 8 * 3, "{} bytes", set.bytes());
         for key in 0..10_000 {
-            set.remove(key);
+            assert!(set.remove(key) && !set.remove(key));
         }
         assert_eq!(set.bytes(), 0);
     }
@@ -185,15 +97,15 @@ mod tests {
                 set.insert(s << 24 | d);
             }
         }
-        let mask = set.slots.len() - 1;
-        let probes: usize = set
-            .slots
-            .iter()
-            .enumerate()
-            .filter(|(_, key)| **key != FREE)
-            .map(|(at, key)| (at.wrapping_sub(home(*key, mask)) & mask) + 1)
-            .sum();
-        let mean = probes as f64 / set.len() as f64;
+        let probes = Cell::new(0);
+        for key in set.sorted() {
+            let is = |slot| {
+                probes.set(probes.get() + 1);
+                slot == slot_of(key)
+            };
+            assert!(set.0.find(home(key), is).is_some());
+        }
+        let mean = f64::from(probes.get()) / set.len() as f64;
         assert!(mean < 2.0, "mean of {mean} probes");
     }
 }

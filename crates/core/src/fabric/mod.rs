@@ -14,6 +14,7 @@ mod fib;
 pub(crate) mod hash;
 mod key_set;
 pub mod routes;
+pub(crate) mod table;
 mod zone_place;
 mod zone_set;
 

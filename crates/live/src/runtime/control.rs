@@ -1,6 +1,7 @@
 //! The machines of the switches: what they are told, and what becomes of what they say.
 
 use super::{Attachment, Runtime, Source};
+use crate::record::Machine;
 use crate::storage::port::{At, Leaving};
 use sanloom_core::fabric::FibDelta;
 use sanloom_core::fabric_switch::{self, Event};
@@ -11,18 +12,42 @@ use sanloom_core::time::Instant;
 impl Runtime {
     /// Something happened to a switch.
     pub(crate) fn tell_switch(&mut self, now: Instant, switch: usize, input: fabric_switch::Input) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.switch_input(now, switch, &input);
+        }
         self.switches[switch].machine.handle(now, input);
         self.drain_switch(now, switch);
     }
 
     /// Something happened to an FCF.
     pub(super) fn tell_fcf(&mut self, now: Instant, segment: usize, input: fcf::Input) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.fcf_input(now, segment, &input);
+        }
         self.segments[segment].fcf.handle(now, input);
         self.drain_fcf(now, segment);
     }
 
+    /// What a switch says next.
+    fn ask_switch(&mut self, switch: usize) -> Option<fabric_switch::Output> {
+        let output = self.switches[switch].machine.poll_output();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.output(Machine::Switch(switch), output.as_ref());
+        }
+        output
+    }
+
+    /// What an FCF says next.
+    fn ask_fcf(&mut self, segment: usize) -> Option<fcf::Output> {
+        let output = self.segments[segment].fcf.poll_output();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.output(Machine::Fcf(segment), output.as_ref());
+        }
+        output
+    }
+
     pub(super) fn drain_switch(&mut self, now: Instant, switch: usize) {
-        while let Some(output) = self.switches[switch].machine.poll_output() {
+        while let Some(output) = self.ask_switch(switch) {
             match output {
                 fabric_switch::Output::Send { port, frame } => self.send_from_switch(now, switch, port, frame),
                 fabric_switch::Output::Fib(delta) => self.change_fib(now, switch, &delta),
@@ -81,7 +106,7 @@ impl Runtime {
     }
 
     fn drain_fcf(&mut self, now: Instant, segment: usize) {
-        while let Some(output) = self.segments[segment].fcf.poll_output() {
+        while let Some(output) = self.ask_fcf(segment) {
             match output {
                 fcf::Output::Fip(frame) => {
                     let (port, tag) = (self.segments[segment].port, self.segments[segment].tag());

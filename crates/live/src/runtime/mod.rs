@@ -38,6 +38,7 @@ use crate::frame::{FrameBuf, Pool};
 use crate::lldp::Agent;
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
+use crate::record::Recorder;
 use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
@@ -104,6 +105,14 @@ pub enum UpError {
     /// A capture file.
     #[error("cannot write the capture {}: {error}", path.display())]
     Capture {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A recording.
+    #[error("cannot write the recording {}: {error}", path.display())]
+    Record {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -204,4 +213,6 @@ pub struct Runtime {
     next_zone_change: u32,
     /// An operator who waits for a lab to be applied.
     applying: Option<ApplyAsked>,
+    /// What machines are told and say.
+    recorder: Option<Recorder>,
 }

@@ -181,7 +181,7 @@ impl Runtime {
             for number in 0..self.ports.len() {
                 self.look_at_port(now, number);
             }
-            self.captures.flush();
+            self.flush_records();
             self.keep_zones_again();
         }
     }
@@ -268,7 +268,15 @@ impl Runtime {
             self.tell_agent(now, port, dcbx::Input::Shutdown);
         }
         self.flush_ports(now);
+        self.flush_records();
+    }
+
+    /// Captures and recordings have in their files what was in them.
+    fn flush_records(&mut self) {
         self.captures.flush();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush();
+        }
     }
 
     pub(super) fn watch_workers(&mut self) -> Result<(), UpError> {

@@ -5,6 +5,7 @@ mod choice;
 use choice::Load;
 use sanloom_core::config;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// So many commands in a row must fail on a path before it is demoted.
 pub const FAILURES_TO_DEMOTE: u32 = 3;
@@ -31,14 +32,21 @@ pub const PROBE_INTERVAL_PS: u64 = 5_000_000_000_000;
 /// [`Multipath::poll_timeout`]. Paths are numbered from 0 in the caller's order.
 #[derive(Clone, Debug)]
 pub struct Multipath {
-    config: config::Multipath,
+    /// Shared by all of a host's.
+    config: Arc<config::Multipath>,
     paths: Vec<Path>,
-    /// The path taken last: the turn goes on behind it.
-    last: usize,
-    /// Commands without a path, in the order they began to wait.
-    waiting: VecDeque<Waiting>,
     /// Since when no path is active, suspect or blocked.
     no_path_since_ps: Option<u64>,
+    /// Nothing most of the time: a path seldom changes, and a large lab has hundreds of thousands of these.
+    pending: Option<Box<Pending>>,
+    /// The path taken last: the turn goes on behind it.
+    last: u16,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    /// Commands without a path, in the order they began to wait.
+    waiting: VecDeque<Waiting>,
     outputs: VecDeque<Output>,
 }
 
@@ -139,7 +147,7 @@ pub enum End {
 
 impl Multipath {
     /// `paths` paths, all [`PathState::Gone`].
-    pub fn new(config: &config::Multipath, paths: u16) -> Multipath {
+    pub fn new(config: Arc<config::Multipath>, paths: u16) -> Multipath {
         let path = Path {
             state: PathState::Gone,
             since_ps: 0,
@@ -148,12 +156,11 @@ impl Multipath {
             load: Load::default(),
         };
         Multipath {
-            config: *config,
+            config,
             paths: vec![path; usize::from(paths)],
-            last: usize::from(paths).saturating_sub(1),
-            waiting: VecDeque::new(),
             no_path_since_ps: Some(0),
-            outputs: VecDeque::new(),
+            pending: None,
+            last: paths.saturating_sub(1),
         }
     }
 
@@ -167,9 +174,9 @@ impl Multipath {
         };
         match choice::choose(self, state, bytes, admits) {
             Some(index) => {
-                self.last = index;
+                self.last = index as u16;
                 self.paths[index].load.send(bytes);
-                Choice::Path(index as u16)
+                Choice::Path(self.last)
             }
             None => Choice::Busy,
         }
@@ -190,10 +197,11 @@ impl Multipath {
             Input::RemoteDown(path) => self.remote_down(now_ps, path),
             Input::Done(path) => self.done(now_ps, path),
             Input::Failed(path) => self.failed(now_ps, path),
-            Input::Wait(command) if self.has_usable() => {
-                self.outputs.push_back(Output::Retry(command));
+            Input::Wait(command) if self.has_usable() => self.output(Output::Retry(command)),
+            Input::Wait(command) => {
+                let waiting = Waiting { command, since_ps: now_ps };
+                self.pending.get_or_insert_default().waiting.push_back(waiting);
             }
-            Input::Wait(command) => self.waiting.push_back(Waiting { command, since_ps: now_ps }),
             Input::Timeout => {}
         }
         self.expire(now_ps);
@@ -201,10 +209,10 @@ impl Multipath {
 
     /// The next thing to do; drain it after each [`Multipath::handle`].
     pub fn poll_output(&mut self) -> Option<Output> {
-        let output = self.outputs.pop_front();
-        if output.is_none() && self.outputs.capacity() > 0 {
-            // A path seldom changes, and a large lab has hundreds of thousands of these.
-            self.outputs = VecDeque::new();
+        let pending = self.pending.as_mut()?;
+        let output = pending.outputs.pop_front();
+        if output.is_none() && pending.waiting.is_empty() {
+            self.pending = None;
         }
         output
     }
@@ -212,8 +220,7 @@ impl Multipath {
     /// When to come back with [`Input::Timeout`], if nothing happens before.
     pub fn poll_timeout(&self) -> Option<u64> {
         let path = self.next_deadline().map(|(deadline_ps, _)| deadline_ps);
-        let waiting = self.waiting.front();
-        let give_up = waiting.and_then(|waiting| self.give_up_ps(waiting));
+        let give_up = self.first_waiting().and_then(|waiting| self.give_up_ps(waiting));
         path.into_iter().chain(give_up).min()
     }
 
@@ -229,7 +236,15 @@ impl Multipath {
 
     /// Commands that wait for a path.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.pending.as_ref().map_or(0, |pending| pending.waiting.len())
+    }
+
+    fn first_waiting(&self) -> Option<Waiting> {
+        self.pending.as_ref()?.waiting.front().copied()
+    }
+
+    fn output(&mut self, output: Output) {
+        self.pending.get_or_insert_default().outputs.push_back(output);
     }
 
     fn remote_up(&mut self, now_ps: u64, path: u16) {
@@ -274,7 +289,8 @@ impl Multipath {
             return;
         };
         let from = std::mem::replace(&mut path.state, to);
-        self.outputs.push_back(Output::Changed { path: index, from, to });
+        let outputs = &mut self.pending.get_or_insert_default().outputs;
+        outputs.push_back(Output::Changed { path: index, from, to });
         match to {
             PathState::Active => {
                 path.failures_in_a_row = 0;
@@ -282,9 +298,9 @@ impl Multipath {
             }
             PathState::Suspect => path.next_probe_ps = now_ps.saturating_add(PROBE_INTERVAL_PS),
             PathState::Blocked => path.since_ps = now_ps,
-            PathState::Failed => self.outputs.push_back(Output::TakeBack(index)),
+            PathState::Failed => outputs.push_back(Output::TakeBack(index)),
             PathState::Gone if from == PathState::Blocked => {
-                self.outputs.push_back(Output::TakeBack(index));
+                outputs.push_back(Output::TakeBack(index));
             }
             PathState::Gone => {}
         }
@@ -293,9 +309,10 @@ impl Multipath {
 
     /// After a change of state: are waiting commands served, or does their time run?
     fn look_for_paths(&mut self, now_ps: u64) {
-        if self.has_usable() {
-            let retries = self.waiting.drain(..).map(|w| Output::Retry(w.command));
-            self.outputs.extend(retries);
+        if self.has_usable()
+            && let Some(pending) = &mut self.pending
+        {
+            pending.outputs.extend(pending.waiting.drain(..).map(|waiting| Output::Retry(waiting.command)));
         }
         let hopeless = |path: &Path| matches!(path.state, PathState::Failed | PathState::Gone);
         if !self.paths.iter().all(hopeless) {
@@ -321,7 +338,7 @@ impl Multipath {
         }
     }
 
-    fn give_up_ps(&self, waiting: &Waiting) -> Option<u64> {
+    fn give_up_ps(&self, waiting: Waiting) -> Option<u64> {
         let since_ps = self.no_path_since_ps?.max(waiting.since_ps);
         Some(since_ps.saturating_add(self.config.no_path_timeout.0))
     }
@@ -336,7 +353,7 @@ impl Multipath {
             match path.state {
                 PathState::Suspect => {
                     path.next_probe_ps = now_ps.saturating_add(PROBE_INTERVAL_PS);
-                    self.outputs.push_back(Output::Probe(index));
+                    self.output(Output::Probe(index));
                 }
                 PathState::Blocked if deadline_ps < dev_loss_ps => {
                     self.enter(deadline_ps, index, PathState::Failed);
@@ -344,11 +361,12 @@ impl Multipath {
                 _ => self.enter(deadline_ps, index, PathState::Gone),
             }
         }
-        while let Some(waiting) = self.waiting.front()
+        while let Some(waiting) = self.first_waiting()
             && self.give_up_ps(waiting).is_some_and(|at_ps| at_ps <= now_ps)
+            && let Some(pending) = &mut self.pending
         {
-            self.outputs.push_back(Output::Fail(waiting.command));
-            self.waiting.pop_front();
+            pending.waiting.pop_front();
+            pending.outputs.push_back(Output::Fail(waiting.command));
         }
     }
 

@@ -49,9 +49,73 @@ pub(super) struct Input {
 
 const _: () = assert!(size_of::<Input>() == 3 * 64 + 4 * WAIT_BUCKETS);
 
-/// The frames for which there is no place in the input itself, and their outputs.
+/// The frames for which there is no place in the input itself.
+///
+/// A switch that answers hundreds of others has hundreds of frames in the input for its own: what is looked through are
+/// the outputs alone, and a frame that leaves from the middle leaves a hole.
 #[derive(Clone, Debug, Default)]
-struct Behind(VecDeque<(u16, Slot)>);
+struct Behind {
+    /// Output of each frame, [`HOLE`] where there is none; neither the first nor most are holes.
+    outputs: VecDeque<u16>,
+    slots: VecDeque<Slot>,
+    holes: usize,
+}
+
+/// No output: a frame was here.
+const HOLE: u16 = NONE as u16;
+
+impl Behind {
+    fn is_empty(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
+    fn frames(&self) -> usize {
+        self.outputs.len() - self.holes
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
+        self.outputs.iter().copied().zip(&self.slots).filter(|(output, _)| *output != HOLE)
+    }
+
+    fn push(&mut self, output: u16, slot: Slot) {
+        self.outputs.push_back(output);
+        self.slots.push_back(slot);
+    }
+
+    fn pop(&mut self) -> Option<(u16, Slot)> {
+        let first = self.outputs.pop_front().zip(self.slots.pop_front());
+        self.trim();
+        first
+    }
+
+    /// The oldest frame for an output.
+    fn take(&mut self, output: u16) -> Option<Slot> {
+        let at = self.outputs.iter().position(|other| *other == output)?;
+        let slot = self.slots[at];
+        self.outputs[at] = HOLE;
+        self.holes += 1;
+        self.trim();
+        Some(slot)
+    }
+
+    fn has(&self, output: u16) -> bool {
+        self.outputs.contains(&output)
+    }
+
+    fn trim(&mut self) {
+        while self.outputs.front() == Some(&HOLE) {
+            self.outputs.pop_front();
+            self.slots.pop_front();
+            self.holes -= 1;
+        }
+        if self.holes > self.outputs.len() / 2 {
+            let mut kept = self.outputs.iter().map(|output| *output != HOLE);
+            self.slots.retain(|_| kept.next() == Some(true));
+            self.outputs.retain(|output| *output != HOLE);
+            self.holes = 0;
+        }
+    }
+}
 
 /// A frame in a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +179,7 @@ impl Input {
 
     #[cold]
     fn frames_behind(&self) -> u32 {
-        self.behind.as_ref().map_or(0, |behind| behind.0.len() as u32)
+        self.behind.as_ref().map_or(0, |behind| behind.frames() as u32)
     }
 
     /// Where the frame is that came as the one of this number.
@@ -128,7 +192,7 @@ impl Input {
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, &Slot)> {
         let near = (0..usize::from(self.used))
             .map(|number| ((self.outputs >> (BITS * number)) as u16, &self.near[self.place(number)]));
-        near.chain(self.behind.iter().flat_map(|behind| behind.0.iter().map(|(output, slot)| (*output, slot))))
+        near.chain(self.behind.iter().flat_map(|behind| behind.iter()))
     }
 
     /// The oldest frame and its output.
@@ -151,7 +215,7 @@ impl Input {
 
     #[cold]
     fn push_behind(&mut self, output: u16, slot: Slot) {
-        self.behind.get_or_insert_default().0.push_back((output, slot));
+        self.behind.get_or_insert_default().push(output, slot);
         self.overflows = true;
     }
 
@@ -175,9 +239,8 @@ impl Input {
 
     #[cold]
     fn take_behind(&mut self, output: u16) -> Option<(Slot, bool)> {
-        let behind = &mut self.behind.as_mut()?.0;
-        let at = behind.iter().position(|&(other, _)| other == output)?;
-        let (_, slot) = behind.remove(at)?;
+        let behind = self.behind.as_mut()?;
+        let slot = behind.take(output)?;
         self.overflows = !behind.is_empty();
         Some((slot, self.has(output)))
     }
@@ -185,8 +248,8 @@ impl Input {
     #[cold]
     fn advance(&mut self) {
         let Some(behind) = &mut self.behind else { return };
-        let next = behind.0.pop_front();
-        self.overflows = !behind.0.is_empty();
+        let next = behind.pop();
+        self.overflows = !behind.is_empty();
         if let Some((output, slot)) = next {
             self.put(NEAR - 1, output, slot);
             self.used += 1;
@@ -210,7 +273,12 @@ impl Input {
 
     #[inline(always)]
     fn has(&self, output: u16) -> bool {
-        self.find(output).is_some() || (self.overflows && self.iter().skip(NEAR).any(|(other, _)| other == output))
+        self.find(output).is_some() || (self.overflows && self.has_behind(output))
+    }
+
+    #[cold]
+    fn has_behind(&self, output: u16) -> bool {
+        self.behind.as_ref().is_some_and(|behind| behind.has(output))
     }
 
     /// Takes all frames, oldest first.
@@ -234,7 +302,7 @@ impl Input {
 
     /// Gives back memory that no frame needs now.
     pub(super) fn trim(&mut self) {
-        self.behind.take_if(|behind| behind.0.is_empty());
+        self.behind.take_if(|behind| behind.is_empty());
     }
 
     /// The counters.
@@ -267,11 +335,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_leave_by_output_in_the_order_they_came(steps in prop::collection::vec((0u8..3, 0u16..4), 1..300)) {
+        fn frames_leave_by_output_in_the_order_they_came(steps in prop::collection::vec((0u8..3, 0u16..6), 1..300)) {
             let (mut input, mut model) = (Input::default(), Vec::new());
             for (number, (kind, output)) in steps.into_iter().enumerate() {
                 let on_line = InFlight::new(FrameRef::NONE, number as u64, 0);
-                if kind > 0 && input.frames() < 9 {
+                if kind > 0 && input.frames() < 30 {
                     input.push(output, Slot::new(on_line, 0));
                     model.push((output, number as u64));
                 } else {

@@ -5,6 +5,7 @@ use crate::net::NEVER;
 use sanloom_core::config;
 use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// All paths of a host. A path is an HBA and a port of a storage system; its number is HBA * ports + port.
 pub struct Paths {
@@ -50,10 +51,11 @@ impl Paths {
     pub fn new(config: &config::Multipath, hbas: u16, storage: &[(u16, u16)]) -> Paths {
         let mut numbers: Vec<(u16, u16)> = storage.iter().zip(0..).map(|(s, i)| (s.0, i)).collect();
         numbers.sort_unstable();
+        let config = Arc::new(*config);
         let systems = storage.iter().map(|&(storage, ports)| System {
             storage,
             ports,
-            multipath: Multipath::new(config, hbas * ports),
+            multipath: Multipath::new(config.clone(), hbas * ports),
             paths: vec![Path::default(); usize::from(hbas * ports)],
             alarm_ps: NEVER,
         });

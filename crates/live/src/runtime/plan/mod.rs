@@ -4,7 +4,9 @@ mod state;
 mod storage;
 mod switches;
 
+pub(crate) use state::Kept;
 pub(super) use storage::{masking, new_unit};
+pub(crate) use switches::plan_switch;
 
 use super::inject::Injector;
 use super::{Runtime, UpError};
@@ -12,6 +14,7 @@ use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::Pool;
 use crate::poll::Poller;
+use crate::record::{Head, Recorder, Source, VERSION};
 use crate::state::{Agreement, StateStore};
 use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
@@ -31,6 +34,8 @@ pub struct Options {
     pub switch: Option<String>,
     /// What becomes of a lab file that differs from the store.
     pub agreement: Agreement,
+    /// Where the inputs and outputs of the machines are recorded, and the lab as it was read.
+    pub record: Option<(PathBuf, Source)>,
 }
 
 /// Where sockets and images of a lab are.
@@ -130,10 +135,16 @@ impl Runtime {
             zone_changes: BTreeMap::new(),
             next_zone_change: 0,
             applying: None,
+            recorder: None,
             lab_switches,
             lab,
         };
-        runtime.make_switches(&places, kept)?;
+        let switches = runtime.make_switches(&places, kept)?;
+        if let Some((path, source)) = &options.record {
+            let head = Head { sanloom_recording: VERSION, source: source.clone(), switches };
+            let failed = |error| UpError::Record { path: path.clone(), error };
+            runtime.recorder = Some(Recorder::create(path, &head).map_err(failed)?);
+        }
         runtime.make_storage(&places)?;
         if runtime.systems.iter().flat_map(|system| &system.media).any(|medium| medium.is_slow()) {
             runtime.workers = Some(Workers::start().map_err(system("threads"))?);

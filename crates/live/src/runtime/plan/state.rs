@@ -11,12 +11,12 @@ const NAMES: [&str; 2] = ["the lab file", "the store"];
 
 /// What a switch begins with.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) database: ZoneDatabase,
+pub(crate) struct Kept {
+    pub(crate) database: ZoneDatabase,
     /// What was committed before.
-    pub(super) previous: Option<ZoneDatabase>,
+    pub(crate) previous: Option<ZoneDatabase>,
     /// Addresses that it has learned.
-    pub(super) addresses: BTreeMap<Wwpn, FcId>,
+    pub(crate) addresses: BTreeMap<Wwpn, FcId>,
 }
 
 /// Of each switch what it begins with. The store counts, unless the lab file was changed since both were last the same: then

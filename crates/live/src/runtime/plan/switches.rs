@@ -4,6 +4,7 @@ use super::state::Kept;
 use super::{Places, served};
 use crate::lldp::Agent;
 use crate::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
+use crate::record::SwitchHead;
 use crate::runtime::{Attachment, LivePort, LiveSwitch, Runtime, Segment, SwitchZones, UpError};
 use sanloom_core::config::{Carrier, Ethernet, Lab, Link, Node};
 use sanloom_core::fabric::{Fib, ZoneSet};
@@ -11,13 +12,13 @@ use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
 use sanloom_core::fip::fcf::FcfConfig;
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::zoning::Zones;
-use sanloom_wire::Wwnn;
 use sanloom_wire::ether::{FcMap, MacAddr};
+use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The end of a link at a switch that runs here.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct End<'l> {
     /// The switch, by index in the lab.
     switch: u16,
@@ -29,42 +30,130 @@ struct End<'l> {
     side: usize,
 }
 
+/// A switch as it will be, before anything of it is opened.
+#[derive(Debug)]
+pub(crate) struct SwitchPlan<'l> {
+    /// Its machines.
+    pub(crate) machine: FabricSwitchConfig,
+    /// What is at its ports; segments are counted from those before.
+    attachments: Vec<Attachment>,
+    bundles: BTreeMap<u16, Vec<u16>>,
+    /// Its Ethernet ports.
+    pub(crate) segments: Vec<SegmentPlan<'l>>,
+}
+
+/// A place where a switch will hear FIP and FCoE.
+#[derive(Debug)]
+pub(crate) struct SegmentPlan<'l> {
+    end: End<'l>,
+    ethernet: &'l Ethernet,
+    /// Its controller.
+    pub(crate) config: FcfConfig,
+}
+
+/// A switch of a lab, by index, with what it begins with. `here`: the switches of the process; `first_segment`: the number of
+/// segments of those before.
+pub(crate) fn plan_switch<'l>(
+    lab: &'l Lab,
+    here: &[u16],
+    number: u16,
+    kept: Kept,
+    first_segment: usize,
+) -> SwitchPlan<'l> {
+    let config = &lab.switches[usize::from(number)];
+    let zones = Arc::new(ZoneSet::new(&kept.database.zoning()));
+    let mut machine = FabricSwitchConfig::of_lab(lab, number, zones, Zones::new(kept.database));
+    machine.services.policy.persistent.extend(kept.addresses);
+    let mut attachments = vec![Attachment::Nothing; usize::from(config.ports)];
+    let mut bundles: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
+    let mut segments = Vec::new();
+    for end in ends_of(lab, number) {
+        if let Some(bundle) = end.link.bundle {
+            bundles.entry(bundle).or_default().push(end.port);
+        }
+        attachments[usize::from(end.port)] = match lab.live.ethernet.get(&end.number) {
+            None => inside_end(lab, here, end),
+            Some(ethernet) => {
+                // Further virtual links have ports behind those of the lab.
+                let more = attachments.len() as u16..attachments.len() as u16 + (ethernet.enodes - 1);
+                let ports = std::iter::once(end.port).chain(more.clone()).collect();
+                let segment = first_segment + segments.len();
+                segments.push(SegmentPlan {
+                    end,
+                    ethernet,
+                    config: fcf(lab, end, ethernet, machine.services.name, ports),
+                });
+                attachments.extend(more.map(|_| Attachment::Segment(segment)));
+                Attachment::Segment(segment)
+            }
+        };
+    }
+    machine.services.ports = attachments.len() as u16;
+    SwitchPlan { machine, attachments, bundles, segments }
+}
+
+/// What is at the other end of a link that is no Ethernet.
+fn inside_end(lab: &Lab, here: &[u16], end: End<'_>) -> Attachment {
+    let other = end.link.ends[1 - end.side];
+    let found = match other.node {
+        Node::Storage(system) => served(lab, here)
+            .iter()
+            .position(|served| *served == system)
+            .map(|system| Attachment::Storage { system, port: other.port }),
+        Node::Switch(switch) => {
+            let number = here.iter().position(|here| *here == switch);
+            number.map(|switch| Attachment::Cable { switch, port: other.port })
+        }
+        // A host without Ethernet exists in simulations only.
+        Node::Host(_) => None,
+    };
+    found.unwrap_or(Attachment::Nothing)
+}
+
+/// The controller at an Ethernet port, with these ports of its switch for virtual links.
+fn fcf(lab: &Lab, end: End<'_>, ethernet: &Ethernet, switch_name: Wwnn, ports: Vec<u16>) -> FcfConfig {
+    let fcoe = lab.live.fcoe(end.switch);
+    let between_switches = end.link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+    let timers = &lab.timers;
+    FcfConfig {
+        fc_map: FcMap([0x0e, 0xfc, fcoe.fc_map]),
+        vf_id: lab.vf_id(end.switch).unwrap_or(0),
+        priority: fcoe.priority,
+        period: fcoe.keep_alive.to_span(),
+        enodes: !between_switches,
+        neighbours: between_switches,
+        e_d_tov: timers.e_d_tov.to_span(),
+        r_a_tov: timers.r_a_tov.to_span(),
+        vlans: ethernet.vlan.into_iter().collect(),
+        ..FcfConfig::new(fcf_mac(end.switch, end.port), switch_name, ports)
+    }
+}
+
 impl Runtime {
-    /// `kept`: of each switch that runs here, what it begins with.
-    pub(super) fn make_switches(&mut self, places: &Places, kept: Vec<Kept>) -> Result<(), UpError> {
+    /// `kept`: of each switch that runs here, what it begins with. Says it, and when each was made.
+    pub(super) fn make_switches(&mut self, places: &Places, kept: Vec<Kept>) -> Result<Vec<SwitchHead>, UpError> {
         let lab = self.lab.clone();
+        let mut heads = Vec::new();
         for (number, kept) in self.lab_switches.clone().into_iter().zip(kept) {
             let config = &lab.switches[usize::from(number)];
-            let Kept { database, previous, addresses } = kept;
-            let zones = Arc::new(ZoneSet::new(&database.zoning()));
-            let mut machine = FabricSwitchConfig::of_lab(&lab, number, zones, Zones::new(database.clone()));
-            machine.services.policy.persistent.extend(addresses);
-            let mut attachments = vec![Attachment::Nothing; usize::from(config.ports)];
-            let mut bundles: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
-            for end in ends_of(&lab, number) {
-                if let Some(bundle) = end.link.bundle {
-                    bundles.entry(bundle).or_default().push(end.port);
-                }
-                attachments[usize::from(end.port)] = match lab.live.ethernet.get(&end.number) {
-                    None => self.inside_end(&lab, end),
-                    Some(ethernet) => {
-                        // Further virtual links have ports behind those of the lab.
-                        let more = attachments.len() as u16..attachments.len() as u16 + (ethernet.enodes - 1);
-                        let ports = std::iter::once(end.port).chain(more.clone()).collect();
-                        let segment = self.make_segment(&lab, places, end, ethernet, (machine.services.name, ports))?;
-                        attachments.extend(more.map(|_| Attachment::Segment(segment)));
-                        Attachment::Segment(segment)
-                    }
-                };
+            let zones = SwitchZones::new(kept.database.clone(), kept.previous.clone());
+            let address = |(name, id): (&Wwpn, &FcId)| (name.to_string(), id.to_string());
+            let (begun, addresses) = ((&kept.database).into(), kept.addresses.iter().map(address).collect());
+            let plan = plan_switch(&lab, &self.lab_switches, number, kept, self.segments.len());
+            for SegmentPlan { end, ethernet, config } in plan.segments {
+                let port = self.open(places, end, ethernet)?;
+                self.segments.push(Segment::new(port, ethernet.vlan, self.switches.len(), end.port, config));
+                self.ports[port].segments.push(self.segments.len() - 1);
             }
-            machine.services.ports = attachments.len() as u16;
-            let mut fib = Fib::new(0, machine.services.ports, config.isl_choice);
-            for members in bundles.values() {
+            let mut fib = Fib::new(0, plan.machine.services.ports, config.isl_choice);
+            for members in plan.bundles.values() {
                 members.iter().for_each(|port| fib.join_ingress(*port, members[0]));
             }
-            let machine = FabricSwitch::new(self.clock.now(), machine);
-            let mut switch = LiveSwitch::new(&config.name, machine, fib, attachments, bundles);
-            switch.zones = SwitchZones::new(database, previous);
+            let made = self.clock.now();
+            heads.push(SwitchHead { name: config.name.clone(), made_ns: made.as_ns(), zones: begun, addresses });
+            let machine = FabricSwitch::new(made, plan.machine);
+            let mut switch = LiveSwitch::new(&config.name, machine, fib, plan.attachments, plan.bundles);
+            switch.zones = zones;
             self.switches.push(switch);
         }
         for port in &mut self.ports {
@@ -75,58 +164,7 @@ impl Runtime {
                 port.vlans = Some(VlanResponder::new(self.segments[*first].mac(), vlans));
             }
         }
-        Ok(())
-    }
-
-    /// What is at the other end of a link that is no Ethernet.
-    fn inside_end(&self, lab: &Lab, end: End<'_>) -> Attachment {
-        let other = end.link.ends[1 - end.side];
-        let found = match other.node {
-            Node::Storage(system) => served(lab, &self.lab_switches)
-                .iter()
-                .position(|served| *served == system)
-                .map(|system| Attachment::Storage { system, port: other.port }),
-            Node::Switch(switch) => self
-                .lab_switches
-                .iter()
-                .position(|here| *here == switch)
-                .map(|switch| Attachment::Cable { switch, port: other.port }),
-            // A host without Ethernet exists in simulations only.
-            Node::Host(_) => None,
-        };
-        found.unwrap_or(Attachment::Nothing)
-    }
-
-    /// An FCF at an Ethernet port, with these ports of its switch for virtual links.
-    fn make_segment(
-        &mut self,
-        lab: &Lab,
-        places: &Places,
-        end: End<'_>,
-        ethernet: &Ethernet,
-        (switch_name, ports): (Wwnn, Vec<u16>),
-    ) -> Result<usize, UpError> {
-        let port = self.open(places, end, ethernet)?;
-        let fcoe = lab.live.fcoe(end.switch);
-        let between_switches = end.link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
-        let timers = &lab.timers;
-        let config = FcfConfig {
-            fc_map: FcMap([0x0e, 0xfc, fcoe.fc_map]),
-            vf_id: lab.vf_id(end.switch).unwrap_or(0),
-            priority: fcoe.priority,
-            period: fcoe.keep_alive.to_span(),
-            enodes: !between_switches,
-            neighbours: between_switches,
-            e_d_tov: timers.e_d_tov.to_span(),
-            r_a_tov: timers.r_a_tov.to_span(),
-            vlans: ethernet.vlan.into_iter().collect(),
-            ..FcfConfig::new(fcf_mac(end.switch, end.port), switch_name, ports)
-        };
-        let switch = self.switches.len();
-        self.segments.push(Segment::new(port, ethernet.vlan, switch, end.port, config));
-        let segment = self.segments.len() - 1;
-        self.ports[port].segments.push(segment);
-        Ok(segment)
+        Ok(heads)
     }
 
     /// The Ethernet port of a link. Links with the same address share one.

@@ -25,7 +25,7 @@ pub(super) fn choose(
     let count = multipath.paths.len();
     let first = match multipath.config.policy {
         PathPolicy::Failover => 0,
-        _ => multipath.last + 1,
+        _ => usize::from(multipath.last) + 1,
     };
     let usable =
         (first..first + count).map(|index| index % count).filter(|&index| multipath.paths[index].state == state);

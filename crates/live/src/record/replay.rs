@@ -1,0 +1,207 @@
+//! The machines of a recording, told the same again: [`replay()`].
+
+use super::{Head, Line, Machine, VERSION, seconds};
+use crate::runtime::plan::{Kept, plan_switch};
+use sanloom_core::config::Lab;
+use sanloom_core::fabric_switch::FabricSwitch;
+use sanloom_core::fip::fcf::Fcf;
+use sanloom_core::time::Instant;
+use sanloom_core::zoning::ZoneDatabase;
+use sanloom_wire::{FcId, Wwpn};
+use std::io::{self, BufRead};
+
+/// Lines are not longer: a zone database in hexadecimal, and more.
+const MAX_LINE_BYTES: usize = 64 << 20;
+
+/// What was replayed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Replayed {
+    /// Inputs that machines were told.
+    pub inputs: u64,
+    /// Outputs that were the same.
+    pub outputs: u64,
+    /// Time of the last input, in seconds since the start.
+    pub seconds: f64,
+    /// The recording ends in the middle of a line, as after a crash.
+    pub cut: bool,
+    /// Where machines say something else; nothing: they say the same.
+    pub divergence: Option<Divergence>,
+}
+
+/// Where a machine says something else than in the recording.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Divergence {
+    /// Line of the recording, from 1.
+    pub line: u64,
+    /// Time of the last input, in seconds since the start.
+    pub seconds: f64,
+    /// The machine, by name.
+    pub machine: String,
+    /// What it was told last.
+    pub told: String,
+    /// What it said then; nothing: it had nothing to say.
+    pub recorded: Option<String>,
+    /// What it says now; nothing: it has nothing to say.
+    pub now: Option<String>,
+}
+
+/// Why a recording cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error("cannot read the recording: {0}")]
+    Read(#[from] io::Error),
+    /// It is none.
+    #[error("line {line} is no line of a recording: {reason}")]
+    Line {
+        /// From 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A newer sanloom has written it.
+    #[error("the recording was written by a newer sanloom (version {0} of the format)")]
+    Newer(u32),
+    /// Its lab has no such switch.
+    #[error("the lab of the recording has no switch `{0}`")]
+    Switch(String),
+    /// Something that a machine was told has no form in a recording.
+    #[error("line {line}: a machine was told what a recording cannot hold, so it cannot be replayed beyond: {input}")]
+    Lost {
+        /// From 1.
+        line: u64,
+        /// What.
+        input: String,
+    },
+}
+
+/// The first line of a recording.
+///
+/// # Errors
+/// When it is none, or of a newer version.
+pub fn head(input: &mut impl BufRead) -> Result<Head, ReplayError> {
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let wrong = |error: serde_json::Error| ReplayError::Line { line: 1, reason: error.to_string() };
+    let head: Head = serde_json::from_str(&line).map_err(wrong)?;
+    match head.sanloom_recording {
+        version if version > VERSION => Err(ReplayError::Newer(version)),
+        _ => Ok(head),
+    }
+}
+
+/// Makes the machines of a recording from its lab, tells them what they were told, and compares what they say. `input` stands
+/// behind the first line. Ends at the first difference.
+///
+/// # Errors
+/// When a line is none.
+pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replayed, ReplayError> {
+    let mut bench = Bench::new(lab, head)?;
+    let mut replayed = Replayed::default();
+    let mut text = Vec::new();
+    let mut told = String::new();
+    for line in 2.. {
+        text.clear();
+        if io::Read::take(&mut *input, MAX_LINE_BYTES as u64).read_until(b'\n', &mut text)? == 0 {
+            break;
+        }
+        let wrong = |reason: String| ReplayError::Line { line, reason };
+        let parsed: Line = match serde_json::from_slice(&text) {
+            Ok(parsed) => parsed,
+            Err(_) if text.last() != Some(&b'\n') => {
+                replayed.cut = true;
+                break;
+            }
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        let (machine, recorded) = match parsed {
+            Line::Lost { i: input, .. } => return Err(ReplayError::Lost { line, input }),
+            Line::In { t, m, i } => {
+                replayed.inputs += 1;
+                replayed.seconds = seconds(t);
+                told = format!("{i:?}");
+                let done = bench.tell(m, Instant::from_ns(t), &i);
+                done.ok_or_else(|| wrong("it tells a machine what is no input of it".to_owned()))?;
+                continue;
+            }
+            Line::Out { m, o } => (m, Some(o)),
+            Line::End { m } => (m, None),
+        };
+        let now = bench.ask(machine).ok_or_else(|| wrong("there is no such machine".to_owned()))?;
+        if now != recorded {
+            let (machine, seconds) = (bench.name(machine), replayed.seconds);
+            replayed.divergence = Some(Divergence { line, seconds, machine, told, recorded, now });
+            break;
+        }
+        replayed.outputs += u64::from(now.is_some());
+    }
+    Ok(replayed)
+}
+
+/// The machines.
+struct Bench<'l> {
+    lab: &'l Lab,
+    switches: Vec<(String, FabricSwitch)>,
+    fcfs: Vec<(String, Fcf)>,
+}
+
+impl<'l> Bench<'l> {
+    fn new(lab: &'l Lab, head: &Head) -> Result<Bench<'l>, ReplayError> {
+        let mut bench = Bench { lab, switches: Vec::new(), fcfs: Vec::new() };
+        let number = |name: &str| lab.switches.iter().position(|switch| switch.name == name).map(|n| n as u16);
+        let wrong = |reason: String| ReplayError::Line { line: 1, reason };
+        let numbers: Option<Vec<u16>> = head.switches.iter().map(|switch| number(&switch.name)).collect();
+        let missing = || head.switches.iter().find(|switch| number(&switch.name).is_none());
+        let numbers =
+            numbers.ok_or_else(|| ReplayError::Switch(missing().map(|s| s.name.clone()).unwrap_or_default()))?;
+        for (number, begun) in numbers.iter().zip(&head.switches) {
+            let database = ZoneDatabase::try_from(&begun.zones).map_err(|error| wrong(error.to_string()))?;
+            let address = |(name, id): (&String, &String)| {
+                Some((name.parse::<Wwpn>().ok()?, FcId::new(u32::from_str_radix(id, 16).ok()? & 0xff_ffff)))
+            };
+            let addresses: Option<_> = begun.addresses.iter().map(address).collect();
+            let addresses = addresses.ok_or_else(|| wrong("an address is none".to_owned()))?;
+            let plan =
+                plan_switch(lab, &numbers, *number, Kept { database, previous: None, addresses }, bench.fcfs.len());
+            for segment in plan.segments {
+                let port = format!("the FCF at {}:{}", begun.name, segment.config.ports.first().copied().unwrap_or(0));
+                bench.fcfs.push((port, Fcf::new(segment.config)));
+            }
+            let made = Instant::from_ns(begun.made_ns);
+            bench.switches.push((begun.name.clone(), FabricSwitch::new(made, plan.machine)));
+        }
+        Ok(bench)
+    }
+
+    fn tell(&mut self, machine: Machine, now: Instant, input: &super::InputValue) -> Option<()> {
+        match machine {
+            Machine::Switch(number) => {
+                let input = input.to_switch(self.lab.zone_policy.limits)?;
+                self.switches.get_mut(number)?.1.handle(now, input);
+            }
+            Machine::Fcf(number) => {
+                let input = input.to_fcf()?;
+                self.fcfs.get_mut(number)?.1.handle(now, input);
+            }
+        }
+        Some(())
+    }
+
+    /// What a machine says next; nothing if there is no such machine.
+    fn ask(&mut self, machine: Machine) -> Option<Option<String>> {
+        Some(match machine {
+            Machine::Switch(number) => {
+                self.switches.get_mut(number)?.1.poll_output().map(|output| format!("{output:?}"))
+            }
+            Machine::Fcf(number) => self.fcfs.get_mut(number)?.1.poll_output().map(|output| format!("{output:?}")),
+        })
+    }
+
+    fn name(&self, machine: Machine) -> String {
+        let name = match machine {
+            Machine::Switch(number) => self.switches.get(number).map(|(name, _)| name),
+            Machine::Fcf(number) => self.fcfs.get(number).map(|(name, _)| name),
+        };
+        name.cloned().unwrap_or_default()
+    }
+}
