@@ -5,7 +5,10 @@
 //! between frames and the buffers of requests.
 
 mod ask;
+mod counted;
 mod data;
+
+pub use counted::Counted;
 
 use super::commands::{Active, Commands, Who};
 use crate::offload::Placement;
@@ -65,17 +68,6 @@ pub enum Event {
         /// The answer.
         message: Option<Message>,
     },
-}
-
-/// What a host has counted. A request that moves no data is a control request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs)] // each is what it is called
-pub struct Counted {
-    pub control_requests: u64,
-    pub input_requests: u64,
-    pub input_bytes: u64,
-    pub output_requests: u64,
-    pub output_bytes: u64,
 }
 
 /// A disk as the owner sees it.
@@ -555,23 +547,6 @@ impl Host {
                 }
                 self.command_ended(now, tag, end);
             }
-        }
-    }
-
-    fn count(&mut self, tag: u64, bytes: u64) {
-        let Some(active) = self.commands.get_mut(tag) else { return };
-        let (requests, sum) = match active.data {
-            Data::None => (&mut self.counted.control_requests, None),
-            Data::In { .. } | Data::Buffer { write: false, .. } => {
-                (&mut self.counted.input_requests, Some(&mut self.counted.input_bytes))
-            }
-            Data::Out(_) | Data::Zeroes { .. } | Data::Buffer { write: true, .. } => {
-                (&mut self.counted.output_requests, Some(&mut self.counted.output_bytes))
-            }
-        };
-        *requests += 1;
-        if let Some(sum) = sum {
-            *sum += bytes;
         }
     }
 

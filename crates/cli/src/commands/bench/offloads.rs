@@ -8,7 +8,6 @@ use crate::interrupt;
 use crate::machine::thread_cpu;
 use crate::output;
 use crate::report::{file, format, json};
-use sanloom_block::Source;
 use sanloom_core::disk::{DiskConfig, Op};
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
@@ -23,7 +22,6 @@ use sanloom_live::storage::StorageSystem;
 use sanloom_live::storage::medium::Medium;
 use sanloom_live::storage::port::{At, Leaving, StoragePort};
 use sanloom_live::storage::records::Records;
-use sanloom_live::storage::store::Store;
 use sanloom_wire::ether::{ETHER_BYTES, MacAddr};
 use sanloom_wire::fcoe::{self, Fcoe};
 use sanloom_wire::header::HEADER_BYTES;
@@ -184,8 +182,7 @@ impl Bed {
             units: vec![UnitConfig::new(UNIT_BYTES / u64::from(BLOCK_BYTES), BLOCK_BYTES)],
             ..DeviceConfig::default()
         });
-        let store = Store::open(&Source::Null).map_err(Failure::environment)?;
-        let media = vec![Arc::new(Medium::new(store, BLOCK_BYTES))];
+        let media = vec![Arc::new(Medium::nowhere(BLOCK_BYTES).map_err(Failure::environment)?)];
         let system = StorageSystem::new(0, "storage", device, vec![port], media, Records::default());
         let spreader = Spreader::start(offloads).map_err(Failure::environment)?;
         let (pool, scratch, now) = (Pool::default(), Vec::new(), Instant::ZERO);
