@@ -10,7 +10,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  soak [MINUTES] [SEED]   long campaigns: random labs with faults, the fast engine against the plain one, parsers
+  soak [MINUTES] [SEED]   long campaigns: random labs with faults, random fabrics, the fast engine against the plain one
   instructions            counted instructions per frame-hop against the pinned ceiling (needs valgrind)
 ";
 

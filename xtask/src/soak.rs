@@ -6,8 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const USAGE: &str = "usage: cargo xtask soak [MINUTES] [SEED]";
 const MINUTES: u64 = 10;
 
-/// Runs each campaign for MINUTES (10), the random labs from SEED on; without SEED they begin where no campaign has
-/// begun before. Assertions and overflow checks are on, optimisation too.
+/// Fabrics of each kind for each minute, see `core/tests/whole_switches.rs` and `core/tests/domain_random.rs`: seeds that
+/// take about as long.
+const FABRICS_PER_MINUTE: u64 = 2_000;
+
+/// Runs each campaign for MINUTES (10), or about as long, from SEED on; without SEED they begin where no campaign has begun
+/// before. Assertions and overflow checks are on, optimisation too.
 ///
 /// # Errors
 ///
@@ -23,19 +27,22 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let seed = seed.unwrap_or(now << 20);
-    eprintln!("soak: {minutes} min, random labs from seed {seed}");
-    let cases = (minutes * 20_000).to_string();
-    campaign("frame_path", &[("PROPTEST_CASES", &cases)])?;
+    eprintln!("soak: {minutes} min, random labs and fabrics from seed {seed}");
+    let (cases, fabrics) = ((minutes * 20_000).to_string(), (minutes * FABRICS_PER_MINUTE).to_string());
+    campaign("sanloom-sim", "frame_path", &[("PROPTEST_CASES", &cases)])?;
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
-    campaign("random_labs", &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])
+    for test in ["domain_random", "whole_switches"] {
+        campaign("sanloom-core", test, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
+    }
+    campaign("sanloom-sim", "random_labs", &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])
 }
 
-fn campaign(test: &str, environment: &[(&str, &str)]) -> Result<(), String> {
+fn campaign(package: &str, test: &str, environment: &[(&str, &str)]) -> Result<(), String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     eprintln!("soak: {test}");
     let profile = ["inherits=\"release\"", "debug-assertions=true", "overflow-checks=true"];
     let mut command = Command::new(cargo);
-    command.args(["test", "--package", "sanloom-sim", "--test", test, "--profile", "soak"]);
+    command.args(["test", "--package", package, "--test", test, "--profile", "soak"]);
     for setting in profile {
         command.args(["--config", &format!("profile.soak.{setting}")]);
     }

@@ -29,6 +29,7 @@ pub mod isolation;
 pub mod names;
 pub mod nbd;
 pub mod nport;
+pub mod random;
 pub mod scsi;
 pub mod switch;
 pub mod time;

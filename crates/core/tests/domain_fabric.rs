@@ -2,8 +2,9 @@
 
 mod domain_util;
 
-use domain_util::{F_S_TOV, Net, Random, config, graph, name};
+use domain_util::{F_S_TOV, Net, config, graph, name};
 use sanloom_core::domain::{DomainConfig, Input, NEVER_PRINCIPAL};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::Span;
 use std::collections::BTreeSet;
 
@@ -139,21 +140,28 @@ fn an_insistent_switch_would_rather_be_alone() {
 }
 
 #[test]
-fn a_switch_that_may_not_be_principal_and_lost_its_own_judges_a_fabric_that_has_its_domain() {
+fn switches_that_may_not_be_principal_and_lost_theirs_judge_a_fabric_that_has_a_domain_of_theirs() {
     for reconfigure in [false, true] {
-        let mut configs = vec![preferring(0, 1), config(1), preferring(2, 2)];
-        configs[1].priority = NEVER_PRINCIPAL;
+        // The last one hears of the other fabric only if the second, which is no better than itself, finds a way into it.
+        let mut configs = vec![preferring(0, 1), config(1), preferring(2, 2), config(3)];
+        (configs[1].priority, configs[3].priority) = (NEVER_PRINCIPAL, NEVER_PRINCIPAL);
         configs.iter_mut().for_each(|config| config.auto_reconfigure = reconfigure);
-        let mut net = Net::new(configs, &LINE, 1);
+        let mut net = Net::new(configs, &[[0, 1], [1, 2], [1, 3]], 1);
         net.set_link(0, true);
+        net.run(Span::from_secs(60));
+        net.set_link(2, true);
         net.run(Span::from_secs(60));
         assert_eq!(net.nodes[1].domain.domain(), Some(2), "granted by the first");
         net.set_link(0, false);
         net.set_link(1, true);
-        net.run(Span::from_secs(60));
-        match reconfigure {
-            true => assert_eq!(net.nodes[1].domain.principal(), net.nodes[2].domain.principal()),
-            false => assert_eq!(net.isolation_names(), BTreeSet::from(["domain-overlap"])),
+        net.run(Span::from_secs(90));
+        let [second, third, last] = [1, 2, 3].map(|switch: usize| net.nodes[switch].domain.principal());
+        assert_eq!(third, Some(name(2)));
+        if reconfigure {
+            assert_eq!((second, last), (third, third));
+        } else {
+            assert_eq!((second, last), (None, None));
+            assert_eq!(net.isolation_names(), BTreeSet::from(["domain-overlap", "no-principal"]));
         }
     }
 }
@@ -210,7 +218,7 @@ fn one_of_two_parallel_links_may_fail_without_notice() {
 
 /// A fabric as large as there are domains. Returns messages for each link and the virtual time.
 fn large(preferred: bool) -> (u64, Span) {
-    let mut random = Random(239);
+    let mut random = SplitMix64(239);
     let links = graph(&mut random, 239, 361);
     let configs = (0..239).map(|switch| match preferred {
         true => preferring(switch, 239 - switch as u8),

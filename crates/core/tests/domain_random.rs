@@ -2,8 +2,9 @@
 
 mod domain_util;
 
-use domain_util::{Net, Random, config, graph};
+use domain_util::{Net, config, graph};
 use sanloom_core::domain::{DomainConfig, Input};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::Span;
 
 /// Seeds of a campaign: `SANLOOM_SEEDS` (240) from `SANLOOM_FIRST_SEED` (0) on.
@@ -16,8 +17,8 @@ fn seeds() -> std::ops::Range<u64> {
 /// Time for several rebuilds, one after the other, with everything that they wait for: each isolated link may cost one.
 const HEALING: Span = Span::from_secs(180);
 
-fn disturbed(seed: u64, configure: impl Fn(usize, &mut Random) -> DomainConfig, disruptive: bool) -> Net {
-    let mut random = Random(seed);
+fn disturbed(seed: u64, configure: impl Fn(usize, &mut SplitMix64) -> DomainConfig, disruptive: bool) -> Net {
+    let mut random = SplitMix64(seed);
     let switches = 2 + random.below(8) as usize;
     let more = random.below(switches as u64 + 1) as usize;
     let links = graph(&mut random, switches, more);
@@ -54,7 +55,7 @@ fn disturbed(seed: u64, configure: impl Fn(usize, &mut Random) -> DomainConfig, 
 #[test]
 fn fabrics_with_a_domain_for_every_switch_heal_and_keep_them() {
     for seed in seeds() {
-        let configure = |switch, random: &mut Random| DomainConfig {
+        let configure = |switch, random: &mut SplitMix64| DomainConfig {
             preferred: Some(switch as u8 + 1),
             insistent: random.below(2) == 0,
             priority: [1, 50, 128, 254][random.below(4) as usize],
@@ -73,13 +74,13 @@ fn fabrics_with_a_domain_for_every_switch_heal_and_keep_them() {
 #[test]
 fn fabrics_whose_domains_come_from_the_principal_heal() {
     for seed in seeds() {
-        let configure = |switch, random: &mut Random| DomainConfig {
+        let configure = |switch, random: &mut SplitMix64| DomainConfig {
             auto_reconfigure: true,
             priority: [1, 50, 128, 255][random.below(4) as usize],
             ..config(switch)
         };
         // Somebody must be able to be principal.
-        let with_one = |switch, random: &mut Random| {
+        let with_one = |switch, random: &mut SplitMix64| {
             let config = configure(switch, random);
             DomainConfig { priority: if switch == 0 { 128 } else { config.priority }, ..config }
         };
@@ -92,7 +93,7 @@ fn fabrics_whose_domains_come_from_the_principal_heal() {
 #[test]
 fn fabrics_that_may_not_reconfigure_agree_on_either_side_of_isolated_links() {
     for seed in seeds() {
-        let configure = |switch, random: &mut Random| DomainConfig {
+        let configure = |switch, random: &mut SplitMix64| DomainConfig {
             preferred: [None, Some(1 + random.below(6) as u8)][random.below(2) as usize],
             insistent: random.below(4) == 0,
             allow_rcf: random.below(4) != 0,

@@ -118,94 +118,97 @@ fn describe(ils: &SwIls) -> String {
     }
 }
 
+type Phase = (&'static str, fn() -> Bench);
+type Event = (&'static str, fn(&mut Bench));
+
+const PHASES: [Phase; 8] = [
+    ("alone, quiet", || Bench::new(None)),
+    ("alone, principal", || Bench::new(Some(5))),
+    ("selecting, best", || {
+        let mut bench = Bench::new(None);
+        bench.up(1);
+        bench.up(2);
+        bench.pass(Span::from_ms(100));
+        bench
+    }),
+    ("selecting, other", || {
+        let mut bench = Bench::new(None);
+        bench.up(1);
+        bench.up(2);
+        bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[])));
+        bench.pass(Span::from_ms(100));
+        bench
+    }),
+    ("joined, no domain", || {
+        let mut bench = Bench::new(None);
+        bench.up(1);
+        bench.up(2);
+        bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(1, NEIGHBOUR)])));
+        bench.pass(Span::from_ms(100));
+        bench
+    }),
+    ("joined", || {
+        let mut bench = Bench::new(Some(5));
+        bench.up(1);
+        bench.up(2);
+        bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(1, NEIGHBOUR)])));
+        bench.pass(Span::from_ms(100));
+        bench.granted(5);
+        bench.pass(Span::from_secs(30));
+        bench
+    }),
+    ("joined, principal", || {
+        let mut bench = Bench::new(Some(5));
+        bench.up(2);
+        bench.hear(2, SwIls::Rdi(Rdi { switch_name: OTHER, domains: vec![6] }));
+        bench.up(1);
+        bench.pass(Span::from_secs(30));
+        bench
+    }),
+    ("hold", || {
+        let mut bench = Bench::new(Some(5));
+        bench.up(1);
+        bench.up(2);
+        bench.pass(Span::from_ms(100));
+        bench.hear(1, SwIls::Bf);
+        bench
+    }),
+];
+
+const EVENTS: [Event; 22] = [
+    ("link 1 up again", |b| b.up(1)),
+    ("link 1 down", |b| b.tell(Input::LinkDown { port: 1 })),
+    ("link 2 down", |b| b.tell(Input::LinkDown { port: 2 })),
+    ("EFP, better", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[])))),
+    ("EFP, worse", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x90), &[])))),
+    ("EFP, better fabric", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[(9, Wwnn(0x10))])))),
+    ("EFP, worse fabric", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x90), &[(9, Wwnn(0x90))])))),
+    ("EFP, overlap", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[(5, Wwnn(0x10))])))),
+    ("EFP, we as principal", |b| b.hear(1, SwIls::Efp(efp(US, &[(9, US)])))),
+    ("EFP, domain 240", |b| b.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(240, NEIGHBOUR)])))),
+    ("EFP rejected, overlap", |b| {
+        b.answered(command::EFP, 1, SwRjt::new(Reason::LOGICAL_ERROR, Why::INVALID_DOMAIN_ID_LIST).into());
+    }),
+    ("EFP rejected, busy", |b| {
+        b.answered(command::EFP, 1, SwRjt::new(Reason::LOGICAL_BUSY, Why::NONE).into());
+    }),
+    ("DIA", |b| b.hear(1, SwIls::Dia { switch_name: NEIGHBOUR })),
+    ("RDI of a neighbour", |b| b.hear(2, SwIls::Rdi(Rdi { switch_name: OTHER, domains: vec![7] }))),
+    ("granted", |b| b.granted(5)),
+    ("granted, another", |b| b.granted(9)),
+    ("none left", |b| b.answered(command::RDI, 1, SwRjt::new(Reason::UNABLE, Why::DOMAIN_UNAVAILABLE).into())),
+    ("BF", |b| b.hear(1, SwIls::Bf)),
+    ("RCF", |b| b.hear(1, SwIls::Rcf)),
+    ("BF of a stranger", |b| b.hear(9, SwIls::Bf)),
+    ("rebuild", |b| b.tell(Input::Rebuild { disruptive: false })),
+    ("rebuild, disruptive", |b| b.tell(Input::Rebuild { disruptive: true })),
+];
+
 #[test]
 fn every_phase_has_an_answer_to_every_event() {
-    type Phase = (&'static str, fn() -> Bench);
-    type Event = (&'static str, fn(&mut Bench));
-    let phases: [Phase; 8] = [
-        ("alone, quiet", || Bench::new(None)),
-        ("alone, principal", || Bench::new(Some(5))),
-        ("selecting, best", || {
-            let mut bench = Bench::new(None);
-            bench.up(1);
-            bench.up(2);
-            bench.pass(Span::from_ms(100));
-            bench
-        }),
-        ("selecting, other", || {
-            let mut bench = Bench::new(None);
-            bench.up(1);
-            bench.up(2);
-            bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[])));
-            bench.pass(Span::from_ms(100));
-            bench
-        }),
-        ("joined, no domain", || {
-            let mut bench = Bench::new(None);
-            bench.up(1);
-            bench.up(2);
-            bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(1, NEIGHBOUR)])));
-            bench.pass(Span::from_ms(100));
-            bench
-        }),
-        ("joined", || {
-            let mut bench = Bench::new(Some(5));
-            bench.up(1);
-            bench.up(2);
-            bench.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(1, NEIGHBOUR)])));
-            bench.pass(Span::from_ms(100));
-            bench.granted(5);
-            bench.pass(Span::from_secs(30));
-            bench
-        }),
-        ("joined, principal", || {
-            let mut bench = Bench::new(Some(5));
-            bench.up(2);
-            bench.hear(2, SwIls::Rdi(Rdi { switch_name: OTHER, domains: vec![6] }));
-            bench.up(1);
-            bench.pass(Span::from_secs(30));
-            bench
-        }),
-        ("hold", || {
-            let mut bench = Bench::new(Some(5));
-            bench.up(1);
-            bench.up(2);
-            bench.pass(Span::from_ms(100));
-            bench.hear(1, SwIls::Bf);
-            bench
-        }),
-    ];
-    let events: [Event; 22] = [
-        ("link 1 up again", |b| b.up(1)),
-        ("link 1 down", |b| b.tell(Input::LinkDown { port: 1 })),
-        ("link 2 down", |b| b.tell(Input::LinkDown { port: 2 })),
-        ("EFP, better", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[])))),
-        ("EFP, worse", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x90), &[])))),
-        ("EFP, better fabric", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[(9, Wwnn(0x10))])))),
-        ("EFP, worse fabric", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x90), &[(9, Wwnn(0x90))])))),
-        ("EFP, overlap", |b| b.hear(1, SwIls::Efp(efp(Wwnn(0x10), &[(5, Wwnn(0x10))])))),
-        ("EFP, we as principal", |b| b.hear(1, SwIls::Efp(efp(US, &[(9, US)])))),
-        ("EFP, domain 240", |b| b.hear(1, SwIls::Efp(efp(NEIGHBOUR, &[(240, NEIGHBOUR)])))),
-        ("EFP rejected, overlap", |b| {
-            b.answered(command::EFP, 1, SwRjt::new(Reason::LOGICAL_ERROR, Why::INVALID_DOMAIN_ID_LIST).into());
-        }),
-        ("EFP rejected, busy", |b| {
-            b.answered(command::EFP, 1, SwRjt::new(Reason::LOGICAL_BUSY, Why::NONE).into());
-        }),
-        ("DIA", |b| b.hear(1, SwIls::Dia { switch_name: NEIGHBOUR })),
-        ("RDI of a neighbour", |b| b.hear(2, SwIls::Rdi(Rdi { switch_name: OTHER, domains: vec![7] }))),
-        ("granted", |b| b.granted(5)),
-        ("granted, another", |b| b.granted(9)),
-        ("none left", |b| b.answered(command::RDI, 1, SwRjt::new(Reason::UNABLE, Why::DOMAIN_UNAVAILABLE).into())),
-        ("BF", |b| b.hear(1, SwIls::Bf)),
-        ("RCF", |b| b.hear(1, SwIls::Rcf)),
-        ("BF of a stranger", |b| b.hear(9, SwIls::Bf)),
-        ("rebuild", |b| b.tell(Input::Rebuild { disruptive: false })),
-        ("rebuild, disruptive", |b| b.tell(Input::Rebuild { disruptive: true })),
-    ];
     let mut table = String::new();
-    for (phase, reach) in phases {
-        for (event, happen) in events {
+    for (phase, reach) in PHASES {
+        for (event, happen) in EVENTS {
             let mut bench = reach();
             bench.said.clear();
             happen(&mut bench);

@@ -2,24 +2,13 @@
 
 use sanloom_core::ils::{ATTEMPTS, Outcome, Peer, Request, Send};
 use sanloom_core::names::{Input, NameExchange, NamesConfig, Output};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::switch::NsEntry;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ns::{one_type, port_type};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A small generator (xorshift), so that a case is its seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % n
-    }
-}
 
 #[derive(Debug)]
 enum Event {
@@ -59,7 +48,7 @@ struct Fabric {
     events: BTreeMap<(Instant, u64), Event>,
     numbers: u64,
     ox_id: u16,
-    random: Random,
+    random: SplitMix64,
     loss: u64,
     jitter_us: u64,
     /// Messages become bytes and are read again.
@@ -80,7 +69,7 @@ impl Fabric {
             events: BTreeMap::new(),
             numbers: 0,
             ox_id: 0,
-            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            random: SplitMix64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             loss: 0,
             jitter_us: 0,
             by_wire: seed % 2 == 1,
@@ -306,7 +295,7 @@ fn domain(switch: usize) -> u8 {
 fn after_healing_every_switch_knows_the_truth() {
     for seed in 0..300 {
         println!("seed {seed}");
-        let mut random = Random(seed * 0x1234_5677 + 99);
+        let mut random = SplitMix64(seed * 0x1234_5677 + 99);
         let switches = 2 + random.below(4) as usize;
         let mut fabric = Fabric::new(switches, seed);
         (fabric.loss, fabric.jitter_us) = (random.below(400), 1 + random.below(3_000_000));

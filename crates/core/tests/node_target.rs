@@ -6,10 +6,10 @@ use sanloom_core::scsi::{Device, DeviceConfig, Io, IoOp, IoStatus, PortConfig, P
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::bls::Bls;
 use sanloom_wire::cdb::{Cdb, status};
-use sanloom_wire::els::Els;
+use sanloom_wire::els::{Els, ExchangeRef};
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp, FcpXferRdy, Residual, response, task_management};
 use sanloom_wire::sense::{Sense, SenseCode};
-use sanloom_wire::{FcId, Frame, Header, Message, Payload, Wwnn, Wwpn, lun};
+use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn, lun};
 
 const TARGET: FcId = FcId::new(0x010200);
 const HOST: FcId = FcId::new(0x010100);
@@ -377,4 +377,25 @@ fn task_management_ends_what_it_names_and_tells_the_others() {
         let cancels = said.iter().filter(|output| matches!(output, Output::Cancel(_))).count();
         assert_eq!((cancels, others.len()), (cancelled, told), "function {function:02x}");
     }
+}
+
+#[test]
+fn srr_is_refused_and_the_exchange_that_it_names_goes_on() {
+    let mut target = target();
+    let io = io(&ask(&mut target, read(10, 8, 4096)));
+    // SRR (FCP-4): command 14, OX_ID and RX_ID, relative offset, R_CTL of the information unit wanted.
+    let mut srr = vec![0x14, 0, 0, 0, 0, 7, 0, 0];
+    srr.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
+    let of_els = Message::from(Els::Rec(ExchangeRef { originator: HOST, ox_id: 7, rx_id: 0 }));
+    let header = of_els.header(HOST, TARGET, 9, 0xffff);
+    let header = Header { r_ctl: RCtl::FC4_LS_REQUEST, fc_type: FcType::FCP, ..header };
+    let said = say(&mut target, Instant::ZERO, Input::Frame(Frame { header, payload: Payload::Bytes(srr.into()) }));
+    let [Output::Send(Frame { header, payload: Payload::Bytes(bytes) })] = said.as_slice() else { panic!("{said:?}") };
+    assert_eq!((header.r_ctl, header.fc_type, header.ox_id), (RCtl::FC4_LS_REPLY, FcType::FCP, 9));
+    assert!(header.f_ctl.has(FCtl::EXCHANGE_RESPONDER) && header.f_ctl.has(FCtl::LAST_SEQUENCE));
+    // LS_RJT: command not supported, request not supported.
+    assert_eq!(bytes[..], [1, 0, 0, 0, 0, 0x0b, 0x2c, 0]);
+    assert_eq!(target.counters().unexpected_frames, 1);
+    let said = say(&mut target, Instant::ZERO, Input::IoDone { tag: io.tag, status: IoStatus::Good });
+    assert!(matches!(said.as_slice(), [Output::Transmit(_), Output::Send(_)]), "{said:?}");
 }

@@ -5,6 +5,7 @@ mod samples;
 mod switch_util;
 
 use sanloom_core::fabric::{Decision, DropReason};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::switch::{DuplicateNames, Input, NsEntry, Output, Policy};
 use sanloom_core::time::Span;
 use sanloom_wire::ct::{Ct, CtBody, FS_RJT, Service};
@@ -64,25 +65,25 @@ fn whatever_a_port_sends_nobody_elses_state_changes() {
     rig.plogi_to(me, FcId::MANAGEMENT_SERVER);
     rig.settle();
     let before = state_of_others(&rig);
-    let mut random = Random(1);
+    let mut random = SplitMix64(1);
     for number in 0..20_000 {
-        let (shape, payload) = &seeds[random.below(seeds.len())];
+        let (shape, payload) = &seeds[random.index(seeds.len())];
         let mut payload = payload.clone();
         let is_login = |payload: &[u8]| matches!(payload.first(), Some(&(command::FLOGI | command::FDISC)));
         if !is_login(&payload) {
             // In its own name, or in that of somebody else.
-            let (whom, name) = victims.into_iter().zip(names).nth(random.below(6)).unwrap_or((me, 0x990));
+            let (whom, name) = victims.into_iter().zip(names).nth(random.index(6)).unwrap_or((me, 0x990));
             replace(&mut payload, &samples::HOST.to_bytes(), &whom.to_bytes());
             replace(&mut payload, &samples::HOST_PORT.0.to_be_bytes(), &name.to_be_bytes());
             replace(&mut payload, &samples::HOST_NODE.0.to_be_bytes(), &node_of(name).0.to_be_bytes());
         }
-        for _ in 0..random.below(4) {
+        for _ in 0..random.index(4) {
             damage(&mut payload, &mut random);
         }
-        let (r_ctl, fc_type) = match random.below(6) {
+        let (r_ctl, fc_type) = match random.index(6) {
             0 => (RCtl::ELS_REQUEST, FcType::ELS),
             1 => (RCtl::UNSOLICITED_CONTROL, FcType::CT),
-            2 => (RCtl(random.next() as u8), FcType(random.next() as u8)),
+            2 => (RCtl(random.bits() as u8), FcType(random.bits() as u8)),
             _ => (shape.r_ctl, shape.fc_type),
         };
         if fc_type == FcType::ELS && is_login(&payload) && names.iter().any(|name| contains(&payload, *name)) {
@@ -91,14 +92,14 @@ fn whatever_a_port_sends_nobody_elses_state_changes() {
         }
         let s_id = match is_login(&payload) {
             true => FcId::ZERO,
-            false => [me, me, me, FcId::ZERO, victims[0]][random.below(5)],
+            false => [me, me, me, FcId::ZERO, victims[0]][random.index(5)],
         };
         let d_id = match (fc_type, payload.get(4)) {
-            _ if random.below(4) == 0 => SERVICES[random.below(SERVICES.len())],
+            _ if random.index(4) == 0 => SERVICES[random.index(SERVICES.len())],
             _ if is_login(&payload) => FcId::F_PORT,
             (FcType::CT, Some(0xfc)) => FcId::NAME_SERVER,
             (FcType::CT, _) => FcId::MANAGEMENT_SERVER,
-            _ => SERVICES[random.below(SERVICES.len())],
+            _ => SERVICES[random.index(SERVICES.len())],
         };
         rig.sent.clear();
         rig.log.clear();
@@ -298,30 +299,13 @@ fn replace<const N: usize>(payload: &mut [u8], old: &[u8; N], new: &[u8; N]) {
     }
 }
 
-fn damage(payload: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(payload.len().max(1));
-    match random.below(4) {
-        _ if payload.is_empty() => payload.push(random.next() as u8),
-        0 => payload[at] = random.next() as u8,
-        1 => payload[at] ^= 1 << random.below(8),
+fn damage(payload: &mut Vec<u8>, random: &mut SplitMix64) {
+    let at = random.index(payload.len().max(1));
+    match random.index(4) {
+        _ if payload.is_empty() => payload.push(random.bits() as u8),
+        0 => payload[at] = random.bits() as u8,
+        1 => payload[at] ^= 1 << random.index(8),
         2 => payload.truncate(at),
-        _ => payload.insert(at, random.next() as u8),
-    }
-}
-
-/// SplitMix64: enough to choose inputs, and the same for ever.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        _ => payload.insert(at, random.bits() as u8),
     }
 }

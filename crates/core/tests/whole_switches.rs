@@ -5,8 +5,9 @@ mod whole;
 
 use sanloom_core::fabric_switch::{Event, IslState};
 use sanloom_core::isolation::Isolation;
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::Span;
-use whole::{Bed, Dice, assert_agree, config, line, open, seeds, switch_name, zoned};
+use whole::{Bed, assert_agree, config, line, open, seeds, switch_name, zoned};
 
 #[test]
 fn three_switches_in_a_line_become_one_fabric_and_know_all_names() {
@@ -75,8 +76,8 @@ fn random_fabrics_agree_on_principal_domains_paths_and_names_once_they_are_heale
 }
 
 fn random_fabric(seed: u64) {
-    let mut dice = Dice(seed);
-    let switches = 2 + dice.below(5);
+    let mut dice = SplitMix64(seed);
+    let switches = 2 + dice.index(5);
     let mut bed = Bed::new(seed, (0..switches).map(|n| config(n, Some(n as u8 + 1), &open())).collect());
     let mut next_port = vec![0u16; switches];
     let mut link = |bed: &mut Bed, a: usize, b: usize| {
@@ -85,33 +86,33 @@ fn random_fabric(seed: u64) {
         next_port[b] += 1;
     };
     for n in 1..switches {
-        link(&mut bed, dice.below(n), n);
+        link(&mut bed, dice.index(n), n);
     }
-    for _ in 0..dice.below(4) {
-        let (a, b) = (dice.below(switches), dice.below(switches));
+    for _ in 0..dice.index(4) {
+        let (a, b) = (dice.index(switches), dice.index(switches));
         if a != b {
             link(&mut bed, a, b);
         }
     }
-    (bed.loss, bed.lag) = (dice.next() % 15, dice.next() % 20);
+    (bed.loss, bed.lag) = (dice.bits() % 15, dice.bits() % 20);
     let mut down: Option<usize> = None;
     for _ in 0..6 {
-        match dice.below(3) {
+        match dice.index(3) {
             0 => {
-                let cable = dice.below(bed.cables.len());
+                let cable = dice.index(bed.cables.len());
                 bed.plug(cable, !bed.cables[cable].up);
             }
             1 => match down.take() {
                 Some(node) => bed.power(node, true),
                 None => {
-                    let node = dice.below(switches);
+                    let node = dice.index(switches);
                     bed.power(node, false);
                     down = Some(node);
                 }
             },
             _ => {}
         }
-        bed.run(Span::from_ms(dice.next() % 3_000));
+        bed.run(Span::from_ms(dice.bits() % 3_000));
     }
     (bed.loss, bed.lag) = (0, 0);
     if let Some(node) = down {

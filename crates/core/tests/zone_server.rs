@@ -5,6 +5,7 @@ mod zone_fabric;
 mod zone_versions;
 
 use sanloom_core::config::ZoneDefault;
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::Span;
 use sanloom_core::zoning::server::{ChangeFailure, MergeFailure, ZoneChange, ZoneServerConfig};
 use sanloom_core::zoning::{
@@ -198,7 +199,7 @@ fn random_faults_never_leave_a_mixture_and_heal() {
 }
 
 fn random_case(seed: u64, seen: &mut Seen) {
-    let mut random = zone_fabric::Random(seed ^ 0x5eed);
+    let mut random = SplitMix64(seed ^ 0x5eed);
     let count = 2 + random.below(5) as usize;
     let mut links: Vec<[usize; 2]> = (1..count).map(|end| [random.below(end as u64) as usize, end]).collect();
     for _ in 0..random.below(3) {
@@ -208,7 +209,7 @@ fn random_case(seed: u64, seen: &mut Seen) {
         }
     }
     let config = ZoneServerConfig::default();
-    let first = |random: &mut zone_fabric::Random| match random.below(8) {
+    let first = |random: &mut SplitMix64| match random.below(8) {
         0 => ZoneDatabase::default(),
         _ => version(ALL, 1),
     };

@@ -40,6 +40,8 @@ pub struct LoadedLab {
     pub text: String,
     /// What is allowed but probably not meant, sorted by place.
     pub warnings: Vec<Diagnostic>,
+    /// The links that the warnings say their switches will isolate, by their indices.
+    pub isolated: Vec<usize>,
 }
 
 /// Reads the lab file `text`. `path_label` is what diagnostics call it, and the lab's name if it has none.
@@ -57,11 +59,12 @@ pub fn load(path_label: &str, text: &str, overrides: &[Override]) -> Result<Load
     if let Some(Some(built)) = built {
         built.validate(&mut sink);
         if !sink.has_errors() {
-            built.advise(&mut sink);
+            let isolated = built.advise(&mut sink);
             return Ok(LoadedLab {
                 lab: built.lab,
                 text: text.to_owned(),
                 warnings: sink.finish(Severity::Warning, &sources).into_list(),
+                isolated,
             });
         }
     }

@@ -209,7 +209,7 @@ fn topology_reports_read_well() {
             ["core-edge.toml", "dual-fabric.toml", "fabric-1024.toml", "switch-reset.toml", "trunk-vs-spray.toml"];
         if wanted.contains(&name.as_str()) {
             let lab = load(&name, &text).lab;
-            let report = sanloom_lab::topology::Report::of(&lab);
+            let report = sanloom_lab::topology::Report::of(&lab, &[]);
             insta::assert_snapshot!(format!("topology of {name}"), report.to_string());
         }
     }

@@ -115,7 +115,7 @@ fn check(text: &str, sets: &[Override]) {
     match sanloom_lab::load("lab.toml", text, sets) {
         Ok(loaded) => {
             assert!(loaded.lab.validate().is_empty());
-            let report = sanloom_lab::topology::Report::of(&loaded.lab);
+            let report = sanloom_lab::topology::Report::of(&loaded.lab, &loaded.isolated);
             assert!(!report.to_string().is_empty());
             assert!(!sanloom_lab::topology::svg(&loaded.lab, None).is_empty());
         }
@@ -205,7 +205,7 @@ fn the_largest_lab_loads_in_time() {
         [workload.all]\nhosts = \"h{1..32000}\"\ntargets = \"d{1..32000}\"\n";
     let began = Instant::now();
     let lab = sanloom_lab::load("lab.toml", text, &[]).unwrap_or_else(|e| panic!("{e}")).lab;
-    let report = sanloom_lab::topology::Report::of(&lab);
+    let report = sanloom_lab::topology::Report::of(&lab, &[]);
     assert_eq!(report.paths.iter().map(|p| p.pairs).sum::<u64>(), 32_000 * 32_000);
     assert!(sanloom_lab::topology::svg(&lab, None).len() < 1_000_000);
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());

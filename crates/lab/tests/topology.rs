@@ -114,7 +114,7 @@ proptest! {
         machines in prop::collection::vec((0usize..4, 1usize..4), 0..4),
     ) {
         let lab = lab(switches, &isls, &hosts, &disks, &machines);
-        let report = Report::of(&lab);
+        let report = Report::of(&lab, &[]);
         let whole = joined(&lab, None);
         let mut expected: BTreeMap<Part, usize> = BTreeMap::new();
         let mut fragile: BTreeSet<(u16, u16)> = BTreeSet::new();
@@ -151,7 +151,7 @@ fn virtual_machines_have_the_paths_and_the_single_points_of_their_hypervisor() {
         [[link]]\nfrom = \"disk:{0,1}\"\nto = \"sw{1..2}\"\n[[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\n\
         [workload.w]\nhosts = \"vm{1..4}\"\ntargets = \"disk\"\n";
     let lab = sanloom_lab::load("x.toml", text, &[]).unwrap().lab;
-    let report = Report::of(&lab);
+    let report = Report::of(&lab, &[]);
     assert_eq!((report.hosts, report.hbas, report.virtual_machines), (1, 2, 4));
     assert_eq!((report.paths[0].pairs, report.paths[0].port_pairs, report.paths[0].disjoint), (4, 2, 1));
     let points: Vec<(&str, usize)> = report.single_points.iter().map(|p| (p.name.as_str(), p.hosts)).collect();
@@ -173,7 +173,7 @@ fn traffic_over_two_cores_counts_half_for_each() {
         [[link]]\nfrom = \"h{1..4}\"\nto = \"edge1\"\n[[link]]\nfrom = \"d{1..4}\"\nto = \"edge2\"\n\
         [[isl]]\nfrom = \"edge{1..2}\"\nto = \"core1\"\n[[isl]]\nfrom = \"edge{1..2}\"\nto = \"core2\"\n";
     let lab = sanloom_lab::load("x.toml", text, &[]).unwrap().lab;
-    let report = Report::of(&lab);
+    let report = Report::of(&lab, &[]);
     assert_eq!(report.isl_groups.len(), 4);
     for group in &report.isl_groups {
         assert_eq!(group.behind_bytes_per_s, [2.0 * 1.7e9; 2]);
@@ -189,7 +189,7 @@ fn traffic_that_stays_at_its_edge_does_not_load_isls() {
         [[isl]]\nfrom = \"sw1\"\nto = \"sw2\"\n\
         [workload.\"own{1..2}\"]\nhosts = \"h{1..2}\"\ntargets = \"d{1..2}\"\n";
     let lab = sanloom_lab::load("x.toml", text, &[]).unwrap().lab;
-    let report = Report::of(&lab);
+    let report = Report::of(&lab, &[]);
     assert_eq!(report.isl_groups[0].behind_bytes_per_s, [0.0; 2]);
     assert_eq!(report.paths[0].links, 2);
     // The ISL and the other switch are no single points of failure for anybody.
@@ -206,7 +206,7 @@ fn the_report_counts_costs_as_the_switches_do() {
             [[isl]]\nfrom = \"edge1\"\nto = \"edge2\"\nrate = \"2GFC\"\n\
             [[isl]]\nfrom = \"edge{{1..2}}\"\nto = \"core\"\nrate = \"16GFC\"\n"
         );
-        Report::of(&sanloom_lab::load("x.toml", &text, &[]).unwrap().lab)
+        Report::of(&sanloom_lab::load("x.toml", &text, &[]).unwrap().lab, &[])
     };
     // Standard: 500 straight on, 62 + 62 by the core. Brocade: 500 each, so straight on.
     assert_eq!([lab("standard"), lab("brocade")].map(|report| report.paths[0].links), [4, 3]);
@@ -219,8 +219,27 @@ fn a_rule_at_one_end_counts_for_the_way_out_of_it() {
         [[link]]\nfrom = \"h\"\nto = \"edge1\"\n[[link]]\nfrom = \"d\"\nto = \"edge2\"\n\
         [[isl]]\nfrom = \"edge1\"\nto = \"edge2\"\nrate = \"2GFC\"\n\
         [[isl]]\nfrom = \"edge{1..2}\"\nto = \"core\"\nrate = \"16GFC\"\n";
-    let report = Report::of(&sanloom_lab::load("x.toml", text, &[]).unwrap().lab);
+    let report = Report::of(&sanloom_lab::load("x.toml", text, &[]).unwrap().lab, &[]);
     let loaded: Vec<[bool; 2]> =
         report.isl_groups.iter().map(|group| group.behind_bytes_per_s.map(|b| b > 0.0)).collect();
     assert_eq!(loaded.iter().flatten().filter(|used| **used).count(), 3, "{loaded:?}");
+}
+
+#[test]
+fn nothing_leads_over_a_link_that_will_be_isolated() {
+    let text = "[switch.a]\ndomain = 1\n[switch.b]\ndomain = 2\n[switch.alien]\ndomain = 3\n\
+        fabric = { flow_control = \"vendor\" }\n[host.h]\nhbas = 2\n[storage.d]\nports = 2\n\
+        [[link]]\nfrom = \"h:{0,1}\"\nto = \"{a,alien}\"\n[[link]]\nfrom = \"d:{0,1}\"\nto = \"b\"\n\
+        [[isl]]\nfrom = \"a\"\nto = \"b\"\n[[isl]]\nfrom = \"alien\"\nto = \"b\"\nname = \"refused\"\n\
+        [workload.w]\nhosts = \"h\"\ntargets = \"d\"\n";
+    let loaded = sanloom_lab::load("x.toml", text, &[]).unwrap();
+    let codes: Vec<&str> = loaded.warnings.iter().map(|warning| warning.code).collect();
+    assert_eq!((codes, &loaded.isolated[..]), (vec!["isolated-link"], &[5][..]));
+    let report = Report::of(&loaded.lab, &loaded.isolated);
+    assert_eq!((report.isls, report.isolated.as_deref()), (2, Some("refused")));
+    assert_eq!(report.fabrics, ["a, b", "alien"]);
+    // Two ports of the array from one HBA; over the other switch there would be two ways.
+    assert_eq!((report.paths[0].port_pairs, report.paths[0].disjoint), (2, 1));
+    assert_eq!(report.hosts_without_two_paths, ["h"]);
+    assert!(report.to_string().contains("2 ISLs, isolated: refused"), "{report}");
 }

@@ -6,6 +6,7 @@
 //! Each lab uses some of the features only, with very uneven weights: labs that contain a bit of everything never reach
 //! the states in which one thing dominates.
 
+mod additions;
 mod demand;
 mod dice;
 mod faults;
@@ -42,6 +43,13 @@ pub struct Trial {
 
 /// Draws a lab.
 pub fn generate(seed: u64) -> Trial {
+    let mut trial = generate_plain(seed);
+    additions::draw(seed, &mut trial.lab);
+    trial
+}
+
+/// Draws a lab without virtual machines, changes of zones and unequal rules of costs.
+pub fn generate_plain(seed: u64) -> Trial {
     draw(seed, false)
 }
 
@@ -82,7 +90,7 @@ fn draw(seed: u64, dual: bool) -> Trial {
     };
     let fabrics = Fabrics::draw(&mut dice, &mut lab, dual);
     Plan { dual }.draw(&mut dice, &mut lab, &fabrics);
-    lab.zone_database = ZoneDatabase::of_zoning(&lab.zoning, "drawn");
+    lab.zone_database = ZoneDatabase::of_zoning(&lab.zoning, additions::CONFIG);
     traffic::draw(&mut dice, &mut lab);
     nodes::allow_for_distance(&mut lab);
     faults::draw(&mut dice, &mut lab);

@@ -7,6 +7,7 @@
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use sanloom_core::random::mix;
 
 /// The generator of one purpose of one stream.
 pub type StreamRng = Xoshiro256PlusPlus;
@@ -96,12 +97,4 @@ pub fn exponential(rng: &mut impl Rng) -> f64 {
 pub fn standard_normal(rng: &mut impl Rng) -> f64 {
     let radius = libm::sqrt(2.0 * exponential(rng));
     radius * libm::cos(std::f64::consts::TAU * uniform(rng))
-}
-
-/// The finalizer of SplitMix64: a bijection in which each input bit moves about half of the output bits.
-const fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }

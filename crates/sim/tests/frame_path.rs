@@ -82,20 +82,77 @@ struct Both {
     reachable: Vec<Vec<bool>>,
 }
 
-fn build(case: &Case) -> Both {
-    let count = case.switches.len();
-    let mut ports = vec![0u16; count];
-    let mut take = |switch: usize| {
-        ports[switch] += 1;
-        ports[switch] - 1
-    };
-    let (mut lanes, mut plain_lanes, mut isls) = (Vec::new(), Vec::new(), Vec::new());
-    let mut link = |a: End, b: End, rate, light: u64, credits: [u32; 2], bundle: Option<u16>| {
+/// Links and ports of a case, in the order of the ports.
+#[derive(Default)]
+struct Wiring {
+    /// Ports of each switch so far.
+    ports: Vec<u16>,
+    lanes: Vec<Lane>,
+    plain_lanes: Vec<plain::Lane>,
+    isls: Vec<Isl>,
+    /// Bundle of each port, by switch.
+    bundle_of: Vec<Vec<Option<u16>>>,
+    bundles: u16,
+    ids: Vec<FcId>,
+    /// Switch and port of each N_Port.
+    homes: Vec<(usize, u16)>,
+}
+
+impl Wiring {
+    fn of(case: &Case) -> Wiring {
+        let count = case.switches.len();
+        let mut wiring = Wiring { ports: vec![0; count], bundle_of: vec![Vec::new(); count], ..Wiring::default() };
+        for (number, &(home, rate, light, credits)) in case.nports.iter().enumerate() {
+            let port = wiring.take(home);
+            let ends = [End::NPort(number as u16), End::Switch { switch: home as u16, port }];
+            wiring.link(ends, rate, light, credits, None);
+            wiring.ids.push(FcId::from_parts(home as u8 + 1, port as u8, 0));
+            wiring.homes.push((home, port));
+        }
+        wiring.join(case);
+        wiring
+    }
+
+    /// The ISLs, some of them in bundles.
+    fn join(&mut self, case: &Case) {
+        let mut previous: Option<(usize, usize, LineRate, u64, u16)> = None;
+        for &(a, b, rate, light, credits, joins) in case.isls.iter().filter(|isl| isl.0 != isl.1) {
+            // Links of a bundle join the same switches and are equally fast.
+            let bundle = match previous {
+                Some((pa, pb, pr, pl, bundle)) if joins && (pa, pb, pr, pl) == (a, b, rate, light) => bundle,
+                _ => {
+                    self.bundles += 1;
+                    self.bundles - 1
+                }
+            };
+            previous = Some((a, b, rate, light, bundle));
+            for _ in 0..if joins { 2 } else { 1 } {
+                let (pa, pb) = (self.take(a), self.take(b));
+                let number = joins.then_some(bundle);
+                let ends = [(a, pa), (b, pb)].map(|(switch, port)| End::Switch { switch: switch as u16, port });
+                self.link(ends, rate, light, credits, number);
+                for (switch, port) in [(a, pa), (b, pb)] {
+                    self.bundle_of[switch].resize(usize::from(port) + 1, None);
+                    self.bundle_of[switch][usize::from(port)] = number;
+                }
+                let (a, b) = (IslEnd { switch: a, port: pa }, IslEnd { switch: b, port: pb });
+                self.isls.push(Isl { a, b, cost: 1, bundle: number, up: true });
+            }
+        }
+    }
+
+    /// The next port of a switch.
+    fn take(&mut self, switch: usize) -> u16 {
+        self.ports[switch] += 1;
+        self.ports[switch] - 1
+    }
+
+    fn link(&mut self, [a, b]: [End; 2], rate: LineRate, light: u64, credits: [u32; 2], bundle: Option<u16>) {
         for (from, to, credit, direction) in [(a, b, credits[0], 0), (b, a, credits[1], 1)] {
             let mut lane = Lane::new(from, to, rate, light * 1_000, credit);
             lane.bundle = bundle.map(|bundle| 2 * bundle + direction);
             let plain_bundle = lane.bundle.map(usize::from);
-            plain_lanes.push(plain::Lane::new(
+            self.plain_lanes.push(plain::Lane::new(
                 plain_end(from),
                 plain_end(to),
                 rate,
@@ -103,123 +160,84 @@ fn build(case: &Case) -> Both {
                 credit as usize,
                 plain_bundle,
             ));
-            lanes.push(lane);
+            self.lanes.push(lane);
         }
+    }
+
+    /// The output ports of a switch towards an N_Port: of a bundle its first one.
+    fn legs(&self, switch: usize, routes: &[(u8, Vec<Leg>)], nport: usize) -> Vec<usize> {
+        let (home, port) = self.homes[nport];
+        if home == switch {
+            return vec![usize::from(port)];
+        }
+        let first_of = |bundle: u16| self.bundle_of[switch].iter().position(|&b| b == Some(bundle)).unwrap();
+        let (_, legs) = routes.iter().find(|route| usize::from(route.0) == home + 1).unwrap();
+        let port_of = |leg: &Leg| match leg {
+            Leg::Port(port) => usize::from(*port),
+            Leg::Bundle(bundle) => first_of(*bundle),
+        };
+        legs.iter().map(port_of).collect()
+    }
+}
+
+/// A switch for each of the two engines.
+fn build_switch(case: &Case, wiring: &Wiring, number: usize, routes: &[(u8, Vec<Leg>)]) -> (SwitchPlan, plain::Switch) {
+    let case_switch = &case.switches[number];
+    let ports = wiring.ports[number].max(1);
+    let config = Switch {
+        name: format!("s{number}"),
+        domain: number as u8 + 1,
+        ports,
+        forwarding: if case_switch.cut_through { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
+        queueing: case_switch.queueing,
+        arbitration: case_switch.arbitration,
+        latency: Picos::from_ns(case_switch.latency_ns),
+        isl_choice: case.isl_choice,
+        processor: None,
+        policy: Default::default(),
+        joining: Default::default(),
+        virtual_fabric: None,
     };
-    let mut ids = Vec::new();
-    let mut homes = Vec::new();
-    for (number, &(home, rate, light, credits)) in case.nports.iter().enumerate() {
-        let port = take(home);
-        link(End::NPort(number as u16), End::Switch { switch: home as u16, port }, rate, light, credits, None);
-        ids.push(FcId::from_parts(home as u8 + 1, port as u8, 0));
-        homes.push((home, port));
-    }
-    let mut bundle_of: Vec<Vec<Option<u16>>> = vec![Vec::new(); count];
-    let mut previous: Option<(usize, usize, LineRate, u64, u16)> = None;
-    let mut bundles = 0u16;
-    for &(a, b, rate, light, credits, joins) in &case.isls {
-        if a == b {
-            continue;
-        }
-        // Links of a bundle join the same switches and are equally fast.
-        let bundle = match previous {
-            Some((pa, pb, pr, pl, bundle)) if joins && (pa, pb, pr, pl) == (a, b, rate, light) => bundle,
-            _ => {
-                bundles += 1;
-                bundles - 1
-            }
-        };
-        let copies = if joins { 2 } else { 1 };
-        previous = Some((a, b, rate, light, bundle));
-        for _ in 0..copies {
-            let (pa, pb) = (take(a), take(b));
-            let number = joins.then_some(bundle);
-            link(
-                End::Switch { switch: a as u16, port: pa },
-                End::Switch { switch: b as u16, port: pb },
-                rate,
-                light,
-                credits,
-                number,
-            );
-            for (switch, port) in [(a, pa), (b, pb)] {
-                bundle_of[switch].resize(usize::from(port) + 1, None);
-                bundle_of[switch][usize::from(port)] = number;
-            }
-            let (a, b) = (IslEnd { switch: a, port: pa }, IslEnd { switch: b, port: pb });
-            isls.push(Isl { a, b, cost: 1, bundle: number, up: true });
-        }
-    }
+    let mut bundle_of = wiring.bundle_of[number].clone();
+    bundle_of.resize(usize::from(ports), None);
+    let together = |port: usize| match bundle_of[port] {
+        Some(bundle) => (0..bundle_of.len()).filter(|&other| bundle_of[other] == Some(bundle)).collect(),
+        None => vec![port],
+    };
+    let legs = |nport: usize| (wiring.homes[nport].0, wiring.legs(number, routes, nport));
+    let plain = plain::Switch::new(
+        (config.queueing, config.arbitration, config.isl_choice),
+        case_switch.cut_through,
+        case_switch.latency_ns * 1_000,
+        usize::from(ports),
+        (0..case.nports.len()).map(legs).collect(),
+        (0..usize::from(ports)).map(together).collect(),
+    );
+    (SwitchPlan { bundle_of_port: bundle_of, config }, plain)
+}
+
+fn build(case: &Case) -> Both {
+    let count = case.switches.len();
+    let wiring = Wiring::of(case);
     let domains: Vec<u8> = (1..=count as u8).collect();
-    let all_routes = routes(&domains, &isls);
-    let mut plans = Vec::new();
-    let mut plain_switches = Vec::new();
-    let mut reachable = vec![vec![false; count]; count];
-    for (number, case_switch) in case.switches.iter().enumerate() {
-        let config = Switch {
-            name: format!("s{number}"),
-            domain: domains[number],
-            ports: ports[number].max(1),
-            forwarding: if case_switch.cut_through { Forwarding::CutThrough } else { Forwarding::StoreAndForward },
-            queueing: case_switch.queueing,
-            arbitration: case_switch.arbitration,
-            latency: Picos::from_ns(case_switch.latency_ns),
-            isl_choice: case.isl_choice,
-            processor: None,
-            policy: Default::default(),
-            joining: Default::default(),
-            virtual_fabric: None,
-        };
-        bundle_of[number].resize(usize::from(config.ports), None);
-        let first_of = |bundle: u16| bundle_of[number].iter().position(|&b| b == Some(bundle)).unwrap();
-        let together: Vec<Vec<usize>> = (0..usize::from(config.ports))
-            .map(|port| match bundle_of[number][port] {
-                Some(bundle) => {
-                    (0..usize::from(config.ports)).filter(|&p| bundle_of[number][p] == Some(bundle)).collect()
-                }
-                None => vec![port],
-            })
-            .collect();
-        let legs_to = |destination: usize| -> Vec<usize> {
-            let (home, port) = homes[destination];
-            if home == number {
-                return vec![usize::from(port)];
-            }
-            let route = all_routes[number].iter().find(|r| r.0 == domains[home]).unwrap();
-            route
-                .1
-                .iter()
-                .map(|leg| match leg {
-                    Leg::Port(port) => usize::from(*port),
-                    Leg::Bundle(bundle) => first_of(*bundle),
-                })
-                .collect()
-        };
-        for destination in 0..case.nports.len() {
-            reachable[number][homes[destination].0] |= !legs_to(destination).is_empty();
-        }
-        plain_switches.push(plain::Switch::new(
-            (config.queueing, config.arbitration, config.isl_choice),
-            case_switch.cut_through,
-            case_switch.latency_ns * 1_000,
-            usize::from(config.ports),
-            (0..case.nports.len()).map(|d| (homes[d].0, legs_to(d))).collect(),
-            together,
-        ));
-        plans.push(SwitchPlan { bundle_of_port: bundle_of[number].clone(), config });
-    }
+    let all_routes = routes(&domains, &wiring.isls);
+    let built = (0..count).map(|number| build_switch(case, &wiring, number, &all_routes[number]));
+    let (plans, plain_switches): (Vec<SwitchPlan>, Vec<plain::Switch>) = built.unzip();
+    let reaches = |a: usize, b: usize| a == b || !wiring.legs(a, &all_routes[a], first_at(&wiring, b)).is_empty();
+    let reachable = wiring.homes.iter().map(|a| wiring.homes.iter().map(|b| reaches(a.0, b.0)).collect()).collect();
     let never = 1 << 60;
     let mut fast = Net::new(NetPlan {
         switches: plans,
-        lanes,
+        lanes: wiring.lanes,
         nports: case.nports.iter().map(|_| NPortPlan { sequence_overhead_ps: 0, frame_bytes: 2048 }).collect(),
         timers: 0,
-        bundles: 2 * usize::from(bundles),
+        bundles: 2 * usize::from(wiring.bundles),
         e_d_tov_ps: never,
         hold_time_ps: never,
     });
+    let homes = wiring.homes;
     for (number, routes) in all_routes.into_iter().enumerate() {
-        for port in 0..ports[number] {
+        for port in 0..wiring.ports[number] {
             let mode = if homes.contains(&(number, port)) { PortMode::F } else { PortMode::E };
             fast.fib_mut(number as u16).apply(&FibDelta::PortMode { port, mode });
         }
@@ -227,11 +245,16 @@ fn build(case: &Case) -> Both {
             fast.fib_mut(number as u16).apply(&FibDelta::Routes { domain, legs });
         }
     }
-    for (&id, &(home, port)) in ids.iter().zip(&homes) {
+    for (&id, &(home, port)) in wiring.ids.iter().zip(&homes) {
         fast.fib_mut(home as u16).apply(&FibDelta::OwnId { port, id });
     }
-    let reachable = homes.iter().map(|a| homes.iter().map(|b| a.0 == b.0 || reachable[a.0][b.0]).collect()).collect();
-    Both { fast, plain: plain::Engine::new(plain_lanes, plain_switches, case.nports.len()), ids, reachable }
+    let plain = plain::Engine::new(wiring.plain_lanes, plain_switches, case.nports.len());
+    Both { fast, plain, ids: wiring.ids, reachable }
+}
+
+/// An N_Port at a switch that has one.
+fn first_at(wiring: &Wiring, switch: usize) -> usize {
+    wiring.homes.iter().position(|home| home.0 == switch).unwrap()
 }
 
 fn plain_end(end: End) -> plain::End {

@@ -354,6 +354,124 @@ fn assert_tiled(command: &Command, members: &mut [Member]) {
     assert_eq!(command.requests as usize, members.len());
 }
 
+/// The queue beside the model, and the commands that are out of it.
+struct Run {
+    queue: IoQueue,
+    model: Model,
+    outstanding: Vec<CommandId>,
+    parked: Vec<CommandId>,
+    under_way: BTreeMap<CommandId, (Command, Vec<u32>)>,
+    accepted: Vec<u32>,
+    ended: Vec<u32>,
+}
+
+impl Run {
+    fn new(config: config::IoQueue) -> Run {
+        let queue = IoQueue::new(&config);
+        let model =
+            Model { config, waiting: Vec::new(), outstanding: 0, made: 0, touched: 0, sweep: 0, head: None, parked: 0 };
+        Run {
+            queue,
+            model,
+            outstanding: Vec::new(),
+            parked: Vec::new(),
+            under_way: BTreeMap::new(),
+            accepted: Vec::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, number: u32, step: Step) {
+        match step {
+            Step::Push(request) => {
+                let taken = self.model.push(request, number);
+                let pushed = self.queue.push(request, u64::from(number), number);
+                assert_eq!(pushed != Pushed::Refused, taken);
+                self.accepted.extend(taken.then_some(number));
+            }
+            Step::Peek => {
+                let expected = self.model.peek().map(|w| (w.lun, w.lba, w.blocks));
+                let shown = self.queue.peek().map(|(_, c)| (c.lun.lun, c.lba, c.blocks));
+                assert_eq!(shown, expected);
+            }
+            Step::Pop => self.pop(),
+            Step::Complete(index) => {
+                if let Some(id) = pick(&self.outstanding, index) {
+                    self.outstanding.retain(|&other| other != id);
+                    self.model.outstanding -= 1;
+                    self.complete(id);
+                } else if let Some(id) = pick(&self.parked, index) {
+                    self.parked.retain(|&other| other != id);
+                    self.complete(id);
+                }
+            }
+            Step::Park(index) => {
+                if let Some(id) = pick(&self.outstanding, index) {
+                    assert!(self.queue.park(id, 0));
+                    self.outstanding.retain(|&other| other != id);
+                    self.model.outstanding -= 1;
+                    self.parked.push(id);
+                }
+            }
+            Step::Resume(index) => {
+                if let Some(id) = pick(&self.parked, index) {
+                    assert!(self.queue.resume(id, 0));
+                    self.parked.retain(|&other| other != id);
+                    self.model.outstanding += 1;
+                    self.outstanding.push(id);
+                }
+            }
+        }
+        assert_eq!(self.queue.outstanding().level(), self.outstanding.len() as u64);
+        let without_path: usize = self.parked.iter().map(|id| self.under_way[id].1.len()).sum();
+        let waiting: usize = self.model.waiting.iter().map(|w| w.requests.len()).sum();
+        assert_eq!(self.queue.waiting().level(), (waiting + without_path) as u64);
+        self.model.parked = without_path;
+    }
+
+    fn pop(&mut self) {
+        let expected = self.model.pop();
+        let popped = self.queue.pop(0);
+        assert_eq!(popped.is_some(), expected.is_some());
+        if let (Some((id, command)), Some(expected)) = (popped, expected) {
+            let place = (command.lun.lun, command.lba, command.blocks, command.write);
+            assert_eq!(place, (expected.lun, expected.lba, expected.blocks, expected.write));
+            assert_eq!(self.queue.command(id), Some(&command));
+            self.outstanding.push(id);
+            assert!(self.under_way.insert(id, (command, expected.requests)).is_none());
+        }
+    }
+
+    fn complete(&mut self, id: CommandId) {
+        let mut members = Vec::new();
+        assert!(self.queue.complete(id, 0, |member| members.push(member)));
+        let (command, mut expected) = self.under_way.remove(&id).expect("it was popped");
+        assert_tiled(&command, &mut members);
+        let mut numbers: Vec<u32> = members.iter().map(|member| member.stream).collect();
+        self.ended.extend(&numbers);
+        numbers.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(numbers, expected);
+        assert!(!self.queue.complete(id, 0, |_| ()));
+    }
+
+    /// Everything taken ends exactly once.
+    fn drain(mut self) {
+        let out: Vec<CommandId> = self.outstanding.drain(..).chain(self.parked.drain(..)).collect();
+        out.into_iter().for_each(|id| self.complete(id));
+        self.model.outstanding = 0;
+        while let Some(expected) = self.model.pop() {
+            self.model.outstanding = 0;
+            let (id, command) = self.queue.pop(0).expect("the model has one more");
+            self.under_way.insert(id, (command, expected.requests));
+            self.complete(id);
+        }
+        assert_eq!(self.queue.pop(0), None);
+        self.ended.sort_unstable();
+        assert_eq!(self.ended, self.accepted);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -365,116 +483,11 @@ proptest! {
         max_outstanding in 1..6u32,
         steps in prop::collection::vec(step(), 1..300),
     ) {
-        let config = config::IoQueue {
-            max_outstanding,
-            max_waiting,
-            scheduler,
-            merge_up_to_bytes: merge_up_to_blocks * BLOCK_BYTES,
-        };
-        let mut queue = IoQueue::new(&config);
-        let mut model = Model {
-            config,
-            waiting: Vec::new(),
-            outstanding: 0,
-            made: 0,
-            touched: 0,
-            sweep: 0,
-            head: None,
-            parked: 0,
-        };
-        let mut outstanding: Vec<CommandId> = Vec::new();
-        let mut parked: Vec<CommandId> = Vec::new();
-        let mut under_way: BTreeMap<CommandId, (Command, Vec<u32>)> = BTreeMap::new();
-        let (mut accepted, mut ended) = (Vec::new(), Vec::<u32>::new());
-        let mut complete = |queue: &mut IoQueue, id: CommandId, under_way: &mut BTreeMap<_, _>| {
-            let mut members = Vec::new();
-            assert!(queue.complete(id, 0, |member| members.push(member)));
-            let (command, mut expected): (Command, Vec<u32>) =
-                under_way.remove(&id).expect("it was popped");
-            assert_tiled(&command, &mut members);
-            let mut numbers: Vec<u32> = members.iter().map(|member| member.stream).collect();
-            ended.extend(&numbers);
-            numbers.sort_unstable();
-            expected.sort_unstable();
-            assert_eq!(numbers, expected);
-            assert!(!queue.complete(id, 0, |_| ()));
-        };
+        let merge_up_to_bytes = merge_up_to_blocks * BLOCK_BYTES;
+        let mut run = Run::new(config::IoQueue { max_outstanding, max_waiting, scheduler, merge_up_to_bytes });
         for (number, step) in (0..).zip(steps) {
-            match step {
-                Step::Push(request) => {
-                    let taken = model.push(request, number);
-                    let pushed = queue.push(request, u64::from(number), number);
-                    prop_assert_eq!(pushed != Pushed::Refused, taken);
-                    if taken {
-                        accepted.push(number);
-                    }
-                }
-                Step::Peek => {
-                    let expected = model.peek().map(|w| (w.lun, w.lba, w.blocks));
-                    let shown = queue.peek().map(|(_, c)| (c.lun.lun, c.lba, c.blocks));
-                    prop_assert_eq!(shown, expected);
-                }
-                Step::Pop => {
-                    let expected = model.pop();
-                    let popped = queue.pop(0);
-                    prop_assert_eq!(popped.is_some(), expected.is_some());
-                    if let (Some((id, command)), Some(expected)) = (popped, expected) {
-                        let place = (command.lun.lun, command.lba, command.blocks, command.write);
-                        prop_assert_eq!(
-                            place,
-                            (expected.lun, expected.lba, expected.blocks, expected.write)
-                        );
-                        prop_assert_eq!(queue.command(id), Some(&command));
-                        outstanding.push(id);
-                        prop_assert!(under_way.insert(id, (command, expected.requests)).is_none());
-                    }
-                }
-                Step::Complete(index) => {
-                    if let Some(id) = pick(&outstanding, index) {
-                        outstanding.retain(|&other| other != id);
-                        model.outstanding -= 1;
-                        complete(&mut queue, id, &mut under_way);
-                    } else if let Some(id) = pick(&parked, index) {
-                        parked.retain(|&other| other != id);
-                        complete(&mut queue, id, &mut under_way);
-                    }
-                }
-                Step::Park(index) => {
-                    if let Some(id) = pick(&outstanding, index) {
-                        prop_assert!(queue.park(id, 0));
-                        outstanding.retain(|&other| other != id);
-                        model.outstanding -= 1;
-                        parked.push(id);
-                    }
-                }
-                Step::Resume(index) => {
-                    if let Some(id) = pick(&parked, index) {
-                        prop_assert!(queue.resume(id, 0));
-                        parked.retain(|&other| other != id);
-                        model.outstanding += 1;
-                        outstanding.push(id);
-                    }
-                }
-            }
-            prop_assert_eq!(queue.outstanding().level(), outstanding.len() as u64);
-            let without_path: usize = parked.iter().map(|id| under_way[id].1.len()).sum();
-            let waiting: usize = model.waiting.iter().map(|w| w.requests.len()).sum();
-            prop_assert_eq!(queue.waiting().level(), (waiting + without_path) as u64);
-            model.parked = without_path;
+            run.step(number, step);
         }
-        // Drain: everything taken ends exactly once.
-        for id in outstanding.into_iter().chain(parked) {
-            complete(&mut queue, id, &mut under_way);
-        }
-        model.outstanding = 0;
-        while let Some(expected) = model.pop() {
-            model.outstanding = 0;
-            let (id, command) = queue.pop(0).expect("the model has one more");
-            under_way.insert(id, (command, expected.requests));
-            complete(&mut queue, id, &mut under_way);
-        }
-        prop_assert_eq!(queue.pop(0), None);
-        ended.sort_unstable();
-        prop_assert_eq!(ended, accepted);
+        run.drain();
     }
 }

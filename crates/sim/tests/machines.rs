@@ -227,3 +227,19 @@ fn machines_hear_of_a_link_between_switches_that_fails_or_is_reset() {
     let (sent, taken) = incident_reports(withheld);
     assert!(sent >= 6 && taken == sent, "{sent} sent, {taken} taken");
 }
+
+#[test]
+fn a_machine_that_stops_while_it_is_away_or_before_it_is_there_does_not_come_back() {
+    for more in [
+        // Away from 40 to 60 ms.
+        "[[fault]]\nat = \"40ms\"\nfor = \"20ms\"\nkind = \"vm-move\"\nvm = \"vm2\"\nto = \"hv2\"\n\
+         [[fault]]\nat = \"50ms\"\nkind = \"vm-stop\"\nvm = \"vm2\"",
+        "[host.vm2]\nstart = \"60ms\"\n[[fault]]\nat = \"20ms\"\nkind = \"vm-stop\"\nvm = \"vm2\"",
+    ] {
+        let finished = simulate(&lab_with(MACHINES, more, &[]), &Options::default(), &mut Blind);
+        check(&finished);
+        let name = finished.world.lab.hosts[3].hbas[0].wwpn;
+        let mut entries = finished.world.switches[1].machine.services().name_server();
+        assert!(!entries.any(|entry| entry.port_name == name), "{more}");
+    }
+}

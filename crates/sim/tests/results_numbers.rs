@@ -3,7 +3,7 @@
 mod labs;
 
 use labs::{FABRIC, TINY, lab, lab_with, run};
-use sanloom_api::results::{EventKind, LinkKind, Metrics, PortKind};
+use sanloom_api::results::{EventKind, LinkKind, Metrics, PortKind, stray};
 use sanloom_core::config::LineRate;
 
 /// Time of a frame with `bytes` of data from its first bit to its last, in ps.
@@ -36,6 +36,17 @@ fn a_single_read_takes_the_sum_of_its_parts() {
     );
     assert!((latency.max_us - expected_ps as f64 / 1e6).abs() <= 3.0 * nanosecond);
     assert!((results.totals.io.command_latency.mean_us - latency.mean_us).abs() < 1e-9);
+}
+
+#[test]
+fn a_check_before_the_run_knows_every_number_of_its_results() {
+    for text in [TINY, FABRIC] {
+        let lab = lab(text);
+        for (path, _) in Metrics::new(&run(&lab)).all() {
+            let known = !path.starts_with("series.");
+            assert_eq!(stray(&path, Some(&lab)).is_none(), known, "{path}: {:?}", stray(&path, Some(&lab)));
+        }
+    }
 }
 
 #[test]

@@ -92,6 +92,29 @@ pub const LOGIN_BYTES: usize = 116;
 const CLASS_BYTES: usize = 16;
 
 impl Login {
+    /// What a Linux host (libfc) says of itself in FLOGI and FDISC: ten credits, frames of 2112 bytes, several
+    /// N_Port_IDs, class 3 in order.
+    pub fn of_linux_host(port_name: Wwpn, node_name: Wwnn) -> Login {
+        Login {
+            common: CommonParameters {
+                highest_version: 0x20,
+                lowest_version: 0x20,
+                bb_credit: 10,
+                features: feature::MULTIPLE_N_PORT_ID,
+                receive_size_bytes: 2112,
+                ..CommonParameters::default()
+            },
+            port_name,
+            node_name,
+            class_1: ClassParameters::default(),
+            class_2: ClassParameters::default(),
+            class_3: ClassParameters {
+                flags: ClassParameters::VALID | ClassParameters::SEQUENTIAL_DELIVERY,
+                ..ClassParameters::default()
+            },
+        }
+    }
+
     /// Reads 116 bytes; the first four, the command word, are the caller's business. The parameters of the fourth class
     /// and the vendor version level are not kept.
     pub fn parse(payload: &[u8]) -> Result<Login, ParseError> {

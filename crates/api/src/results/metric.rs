@@ -59,7 +59,9 @@ pub fn is_metric_path(path: &str) -> bool {
     !inner.is_empty() && !inner.contains(['(', ')']) && inner.split('.').all(|part| !part.trim().is_empty())
 }
 
-enum Fold {
+/// What may be made of several numbers.
+#[derive(Clone, Copy)]
+pub(super) enum Fold {
     Sum,
     Min,
     Max,
@@ -67,19 +69,25 @@ enum Fold {
     Count,
 }
 
-fn split_fold(path: &str) -> (Option<Fold>, &str) {
+impl Fold {
+    /// It takes what is no number, too.
+    pub(super) fn counts(self) -> bool {
+        matches!(self, Fold::Count)
+    }
+}
+
+/// The words of paths.
+pub(super) const FOLDS: [(&str, Fold); 5] =
+    [("sum", Fold::Sum), ("min", Fold::Min), ("max", Fold::Max), ("mean", Fold::Mean), ("count", Fold::Count)];
+
+pub(super) fn split_fold(path: &str) -> (Option<Fold>, &str) {
     let Some((word, inner)) = path.strip_suffix(')').and_then(|path| path.split_once('(')) else {
         return (None, path);
     };
-    let fold = match word.trim() {
-        "sum" => Fold::Sum,
-        "min" => Fold::Min,
-        "max" => Fold::Max,
-        "mean" => Fold::Mean,
-        "count" => Fold::Count,
-        _ => return (None, path),
-    };
-    (Some(fold), inner.trim())
+    match FOLDS.iter().find(|(known, _)| *known == word.trim()) {
+        Some((_, fold)) => (Some(*fold), inner.trim()),
+        None => (None, path),
+    }
 }
 
 /// Names may hold dots themselves, so every way to cut the path in front of a dot is tried.
@@ -126,7 +134,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// Whether `name` fits `pattern`, in which `*` stands for any characters.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else {
         return pattern == name;
     };

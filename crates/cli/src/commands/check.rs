@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             return Err(mistakes.into());
         }
     };
-    let report = Report::of(&loaded.lab);
+    let report = Report::of(&loaded.lab, &loaded.isolated);
     if args.json {
         let warnings: Vec<Value> = loaded.warnings.iter().map(diagnostic).collect();
         print_json(&json!({
@@ -103,6 +103,7 @@ fn topology_json(lab: &Lab, report: &Report) -> Value {
         "luns": report.luns,
         "links": report.links,
         "isls": report.isls,
+        "isolated": report.isolated,
         "fabrics": report.fabrics,
         "isl_groups": report.isl_groups.iter().map(isl_group).collect::<Vec<_>>(),
         "single_points_of_failure": report

@@ -50,6 +50,24 @@ fn explains_why_ports_can_and_cannot_talk() {
 }
 
 #[test]
+fn a_zone_of_another_virtual_fabric_does_not_count() {
+    let bench = bench("zone-virtual-fabrics");
+    bench.write("vf.toml", include_str!("../../../../examples/virtual-fabrics.toml"));
+    // Both HBAs of the server are in the zone `tapes`, which is of the virtual fabric of the second alone.
+    for (question, allowed, reason) in [
+        ("server1:0 array", true, "default-open"),
+        ("server1:1 tapes", true, "common-zone"),
+        ("server1:0 tapes", false, "different-fabrics"),
+        ("server2 array", true, "default-open"),
+    ] {
+        let json = bench.run(&format!("zone explain vf.toml {question} --json"));
+        let answer: ZoneExplanation = serde_json::from_str(&json.stdout).expect("JSON");
+        assert_eq!((answer.allowed, answer.pairs[0].reason.as_str()), (allowed, reason), "{question}");
+        assert_eq!(answer.pairs[0].first_zones.len(), usize::from(question.contains(":1")), "{question}");
+    }
+}
+
+#[test]
 fn explains_the_default_zone_and_asks_for_ports_that_there_are() {
     let bench = bench("zone-default");
     assert_snapshot!(bench.run("zone explain tiny.toml h1 d1").snapshot());

@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Instance {
     pub folder: PathBuf,
     up: Option<Child>,
+    /// Switches that run alone, by name.
+    apart: Vec<(String, Child)>,
     initiator: Option<Child>,
 }
 
@@ -43,12 +45,25 @@ impl Ran {
 impl Instance {
     /// Starts a lab.
     pub fn start(name: &str, lab: &str) -> Instance {
+        let mut instance = Instance::folder(name, lab);
+        instance.up(&[]);
+        instance
+    }
+
+    /// Starts each switch of a lab in a process of its own.
+    pub fn start_apart(name: &str, lab: &str, switches: &[&str]) -> Instance {
+        let mut instance = Instance::folder(name, lab);
+        instance.up_apart(switches);
+        instance
+    }
+
+    /// A lab that nobody runs yet.
+    fn folder(name: &str, lab: &str) -> Instance {
         let folder = std::env::temp_dir().join(format!("sanloom-control-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let mut instance = Instance { folder, up: None, initiator: None };
+        let instance = Instance { folder, up: None, apart: Vec::new(), initiator: None };
         instance.write_lab(lab);
-        instance.up(&[]);
         instance
     }
 
@@ -71,6 +86,21 @@ impl Instance {
     pub fn up(&mut self, more: &[&str]) {
         let lab = self.path("lab.toml");
         self.up = Some(self.spawn(&[&["up", &lab], more].concat()));
+    }
+
+    /// Starts each of these switches in a process of its own.
+    pub fn up_apart(&mut self, switches: &[&str]) {
+        let lab = self.path("lab.toml");
+        for switch in switches {
+            let child = self.spawn(&["up", &lab, "--switch", switch]);
+            self.apart.push(((*switch).to_owned(), child));
+        }
+    }
+
+    /// Every process that runs.
+    fn take(&mut self) -> Vec<Child> {
+        let apart = self.apart.drain(..).map(|(_, child)| child);
+        self.initiator.take().into_iter().chain(self.up.take()).chain(apart).collect()
     }
 
     /// Starts a host of the lab in user space, and waits until it has its disks.
@@ -102,14 +132,16 @@ impl Instance {
 
     /// Ends it as a crash does.
     pub fn kill(&mut self) {
-        let mut up = self.up.take().unwrap();
-        up.kill().unwrap();
-        up.wait().unwrap();
+        let mut children = self.take();
+        children.iter_mut().for_each(|child| child.kill().unwrap());
+        for child in &mut children {
+            child.wait().unwrap();
+        }
     }
 
     /// Ends it as an administrator does.
     pub fn stop(&mut self) {
-        for mut child in [self.initiator.take(), self.up.take()].into_iter().flatten() {
+        for mut child in self.take() {
             assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
             assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
         }
@@ -133,7 +165,12 @@ impl Instance {
 
     /// Asks through the control socket.
     pub fn ask(&self, request: &Request) -> io::Result<Answer> {
-        sanloom_live::control::ask(&self.folder.join("control.sock"), request)
+        let alone = match request {
+            Request::Zone { switch: Some(switch), .. } => self.apart.iter().find(|(name, _)| name == switch),
+            _ => None,
+        };
+        let socket = alone.map_or("control.sock".to_owned(), |(name, _)| format!("control.{name}.sock"));
+        sanloom_live::control::ask(&self.folder.join(socket), request)
     }
 
     /// The zones of a switch.
@@ -157,7 +194,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        for mut child in [self.initiator.take(), self.up.take()].into_iter().flatten() {
+        for mut child in self.take() {
             let _ = child.kill();
             let _ = child.wait();
         }

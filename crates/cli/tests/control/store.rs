@@ -145,3 +145,56 @@ fn learned_addresses_come_again_after_a_crash() {
     assert!(addresses(&instance).contains(&("disk0:0".to_owned(), taken.clone())));
     instance.stop();
 }
+
+const FABRIC: &str = r#"
+[switch."sw{1..2}"]
+domain = 1
+
+[storage."disk{1..2}"]
+lun_size = "1MiB"
+
+[zoning]
+default = "closed"
+
+[[zone]]
+name = "z12"
+members = ["disk1", "disk2"]
+
+[[link]]
+from = "disk{1..2}"
+to = "sw{1..2}"
+
+[[isl]]
+from = "sw1"
+to = "sw2"
+ethernet = { carrier = "dgram" }
+"#;
+
+/// Two switches in processes of their own share the store. A change that was answered at one is kept by both: crashed at
+/// once, they come back with it and are one fabric again.
+#[test]
+fn a_change_that_was_answered_is_kept_by_every_switch_of_the_fabric() {
+    let switches = ["sw1", "sw2"];
+    let mut instance = Instance::start_apart("apart", FABRIC, &switches);
+    let joined = |instance: &Instance| {
+        switches.iter().all(|switch| instance.zones(switch).ports.len() == 2 && instance.zones(switch).change == "free")
+    };
+    for round in 0..3 {
+        instance.wait("both see both disks", joined);
+        let members = vec![format!("1,{round}")];
+        let edits = vec![Edit::CreateAlias { name: format!("a{round}"), members }];
+        let at = switches[round % 2];
+        for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
+            let answer = instance.ask(&Request::Zone { switch: Some(at.to_owned()), action }).unwrap();
+            assert!(matches!(answer, Answer::Zones(_)), "{answer:?}");
+        }
+        instance.kill();
+        instance.up_apart(&switches);
+        for switch in switches {
+            let aliases = instance.zones(switch).committed.aliases;
+            assert_eq!(aliases.len(), round + 1, "{switch} after a change at {at}: {aliases:?}");
+        }
+    }
+    instance.wait("one fabric again", joined);
+    instance.stop();
+}

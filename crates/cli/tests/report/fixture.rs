@@ -20,6 +20,33 @@ pub fn core_edge() -> Results {
             .into(),
     );
     results.lab.command = Some("sanloom sim examples/slow-drain.toml --seed 7".into());
+    tell(&mut results);
+    results.drops = BTreeMap::from([("link_down".into(), 37), ("hold_time".into(), 4)]);
+    results.totals.frames_dropped = 41;
+    results.totals.commands_aborted = 9;
+    results.totals.commands_retried = 9;
+    results.totals.longest_stall_s = 0.0123;
+    results.conservation = Conservation {
+        frames_sent: 1_000_041,
+        frames_delivered: 999_900,
+        frames_dropped: 41,
+        frames_in_flight: 100,
+        commands_issued: 60_016,
+        commands_completed: 60_000,
+        commands_failed: 0,
+        commands_in_flight: 16,
+    };
+    results.expectations = vec![
+        verdict("totals.ios_failed", None, Some(0.0), Some(0.0)),
+        verdict("min(hosts.*.throughput_bytes_per_s)", Some(7e7), None, Some(6.2e7)),
+        verdict("hosts.server9.iops", Some(1.0), None, None),
+    ];
+    disturb(&mut results.series);
+    results
+}
+
+/// What happens in [`core_edge`], and what it means.
+fn tell(results: &mut Results) {
     results.faults = vec![
         FaultEvent {
             at_s: 0.8,
@@ -62,32 +89,16 @@ pub fn core_edge() -> Results {
         until_s: Some(1.4),
         ..Finding::default()
     }];
-    results.drops = BTreeMap::from([("link_down".into(), 37), ("hold_time".into(), 4)]);
-    results.totals.frames_dropped = 41;
-    results.totals.commands_aborted = 9;
-    results.totals.commands_retried = 9;
-    results.totals.longest_stall_s = 0.0123;
-    results.conservation = Conservation {
-        frames_sent: 1_000_041,
-        frames_delivered: 999_900,
-        frames_dropped: 41,
-        frames_in_flight: 100,
-        commands_issued: 60_016,
-        commands_completed: 60_000,
-        commands_failed: 0,
-        commands_in_flight: 16,
-    };
-    results.expectations = vec![
-        verdict("totals.ios_failed", None, Some(0.0), Some(0.0)),
-        verdict("min(hosts.*.throughput_bytes_per_s)", Some(7e7), None, Some(6.2e7)),
-        verdict("hosts.server9.iops", Some(1.0), None, None),
-    ];
+}
+
+/// What it does to the values over time.
+fn disturb(series: &mut Series) {
     for step in 0..STEPS {
         let t = step as f64 * 0.01;
         let slow = (0.8..1.4).contains(&t);
         let down = (1.7..1.8).contains(&t);
         let mut total = 0.0;
-        for (i, host) in results.series.hosts.iter_mut().enumerate() {
+        for (i, host) in series.hosts.iter_mut().enumerate() {
             let share = match (slow, i) {
                 (true, 0..=2) => 0.35 + 0.15 * i as f64,
                 (true, _) => 0.93,
@@ -100,10 +111,10 @@ pub fn core_edge() -> Results {
             host.latency_mean_us[step] = 800.0 / share * ripple(step, i + 5);
             total += value;
         }
-        results.series.total.throughput_bytes_per_s[step] = total;
-        results.series.total.iops[step] = total / 32768.0;
-        results.series.total.latency_mean_us[step] = if slow { 1500.0 } else { 800.0 };
-        for (i, link) in results.series.links.iter_mut().enumerate() {
+        series.total.throughput_bytes_per_s[step] = total;
+        series.total.iops[step] = total / 32768.0;
+        series.total.latency_mean_us[step] = if slow { 1500.0 } else { 800.0 };
+        for (i, link) in series.links.iter_mut().enumerate() {
             let starved = slow && i % 5 == 2;
             link.credit_wait_fraction[step] = if starved { 0.71 } else { 0.02 * (i % 3) as f64 };
             if starved {
@@ -111,7 +122,6 @@ pub fn core_edge() -> Results {
             }
         }
     }
-    results
 }
 
 /// `n` hosts, `n` storage systems, two links for each host, and `edges` switches around a core.

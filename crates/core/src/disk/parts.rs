@@ -5,6 +5,8 @@ use super::{
     Data, Disk, Done, End, Error, ErrorKind, GOOD_ENDS_FOR_DEPTH, Op, Output, Properties, Request, Run, State, cdb,
 };
 use crate::time::{Instant, Span};
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::scsi::lba_status;
 use sanloom_wire::sense::SenseCode;
 
 /// A request with commands to come or under way.
@@ -160,16 +162,21 @@ impl Disk {
         let first = self.requests.get(&tag).map_or(lba, |open| open.request.lba);
         let at = (lba.saturating_sub(first) * u64::from(block_bytes)) as u32;
         match part.what {
-            What::Read => (cdb::read(lba, blocks), Data::Buffer { tag, at, bytes, write: false }),
-            What::Write => (cdb::write(lba, blocks, fua), Data::Buffer { tag, at, bytes, write: true }),
-            What::Zeroes => (cdb::write(lba, blocks, fua), Data::Zeroes { bytes }),
+            What::Read => {
+                (Cdb::Read { lba, blocks, fua: false }.to_bytes(), Data::Buffer { tag, at, bytes, write: false })
+            }
+            What::Write => (Cdb::Write { lba, blocks, fua }.to_bytes(), Data::Buffer { tag, at, bytes, write: true }),
+            What::Zeroes => (Cdb::Write { lba, blocks, fua }.to_bytes(), Data::Zeroes { bytes }),
             What::WriteSame { unmap } => (cdb::write_same(lba, blocks, unmap), Data::Zeroes { bytes: block_bytes }),
             What::Unmap => {
-                let list = cdb::unmap_list(lba, blocks);
-                (cdb::unmap(list.len() as u16), Data::Out(Box::new(list)))
+                let (cdb, list) = cdb::unmap(lba, blocks);
+                (cdb, Data::Out(list))
             }
             What::Synchronize => (cdb::synchronize_cache(), Data::None),
-            What::Status => (cdb::get_lba_status(lba, STATUS_BYTES), Data::In { max_bytes: STATUS_BYTES }),
+            What::Status => {
+                let cdb = Cdb::GetLbaStatus { lba, allocation_len: STATUS_BYTES }.to_bytes();
+                (cdb, Data::In { max_bytes: STATUS_BYTES })
+            }
         }
     }
 
@@ -344,19 +351,16 @@ fn can_unmap(properties: &Properties) -> bool {
     provisioning.enabled && provisioning.unmap && provisioning.max_unmap_blocks > 0
 }
 
-/// The descriptors of GET LBA STATUS (SBC-3, 5.4.2), from `lba` on and at most `blocks`; what they do not tell is taken
+/// The descriptors of GET LBA STATUS, from `lba` on and at most `blocks`; what they do not tell is taken
 /// for data.
 fn runs(data: &[u8], lba: u64, blocks: u32, zeros: bool) -> Vec<Run> {
-    const HEAD_BYTES: usize = 8;
     let mut runs = Vec::new();
     let (mut at, end) = (lba, lba + u64::from(blocks));
-    for descriptor in data.get(HEAD_BYTES..).unwrap_or_default().chunks_exact(16) {
-        let (first, rest) = descriptor.split_at(8);
-        let (first, mut next) = (first.try_into().map_or(0, u64::from_be_bytes), at);
-        let count = rest.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
-        let mapped = rest[4] & 0x0f == 0;
-        if first <= at {
-            next = first.saturating_add(count.into()).min(end);
+    for status in lba_status::parse(data).unwrap_or_default() {
+        let mapped = status.provisioning == lba_status::MAPPED;
+        let mut next = at;
+        if status.lba <= at {
+            next = status.lba.saturating_add(status.blocks.into()).min(end);
         }
         if next <= at {
             break;

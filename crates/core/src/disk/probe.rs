@@ -1,9 +1,10 @@
 //! The questions to a disk before it is used, one after the other.
 
-use super::properties::vpd;
 use super::verdict::{Verdict, verdict};
 use super::{Data, Disk, End, Error, ErrorKind, Output, Properties, State, cdb};
 use crate::time::{Instant, Span};
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::scsi::vpd::page;
 
 /// Questions under way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,7 +40,7 @@ const INQUIRY_BYTES: u16 = 96;
 const VPD_BYTES: u16 = 1024;
 const CAPACITY_16_BYTES: u32 = 32;
 const CAPACITY_10_BYTES: u32 = 8;
-const MODE_6_BYTES: u8 = 192;
+const MODE_6_BYTES: u16 = 192;
 const MODE_10_BYTES: u16 = 512;
 
 /// Unit attentions are answered at once so often, and then like everything else.
@@ -50,7 +51,8 @@ const LONGEST_DELAY: Span = Span::from_secs(1);
 const SLOW_RETRY: Span = Span::from_secs(10);
 
 /// The pages that are read where they are there, in this order.
-const PAGES: [u8; 5] = [vpd::IDENTIFICATION, vpd::SERIAL, vpd::BLOCK_LIMITS, vpd::CHARACTERISTICS, vpd::PROVISIONING];
+const PAGES: [u8; 5] =
+    [page::IDENTIFICATION, page::SERIAL, page::BLOCK_LIMITS, page::BLOCK_CHARACTERISTICS, page::PROVISIONING];
 
 impl Probe {
     fn new() -> Probe {
@@ -129,14 +131,16 @@ impl Disk {
         };
         probe.retry_at = None;
         let (cdb, max_bytes) = match probe.step {
-            Step::TestUnitReady => (cdb::test_unit_ready(), 0),
+            Step::TestUnitReady => (Cdb::TestUnitReady.to_bytes(), 0),
             Step::Inquiry => (cdb::inquiry(None, INQUIRY_BYTES), INQUIRY_BYTES.into()),
-            Step::SupportedPages => (cdb::inquiry(Some(vpd::SUPPORTED), VPD_BYTES), VPD_BYTES.into()),
+            Step::SupportedPages => (cdb::inquiry(Some(page::SUPPORTED), VPD_BYTES), VPD_BYTES.into()),
             Step::Page(page) => (cdb::inquiry(Some(page), VPD_BYTES), VPD_BYTES.into()),
-            Step::Capacity16 => (cdb::read_capacity_16(CAPACITY_16_BYTES), CAPACITY_16_BYTES),
-            Step::Capacity10 => (cdb::read_capacity_10(), CAPACITY_10_BYTES),
-            Step::Mode6 => (cdb::mode_sense_6(MODE_6_BYTES), MODE_6_BYTES.into()),
-            Step::Mode10 => (cdb::mode_sense_10(MODE_10_BYTES), MODE_10_BYTES.into()),
+            Step::Capacity16 => {
+                (Cdb::ReadCapacity16 { allocation_len: CAPACITY_16_BYTES }.to_bytes(), CAPACITY_16_BYTES)
+            }
+            Step::Capacity10 => (Cdb::ReadCapacity10.to_bytes(), CAPACITY_10_BYTES),
+            Step::Mode6 => (cdb::mode_sense(false, MODE_6_BYTES), MODE_6_BYTES.into()),
+            Step::Mode10 => (cdb::mode_sense(true, MODE_10_BYTES), MODE_10_BYTES.into()),
         };
         let data = if max_bytes == 0 { Data::None } else { Data::In { max_bytes } };
         let id = self.command(cdb, data);

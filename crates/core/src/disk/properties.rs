@@ -1,6 +1,9 @@
 //! What a disk says about itself: [`Properties`], read from its answers.
 
-use super::cdb::CACHING_PAGE;
+use sanloom_wire::scsi::capacity::{ReadCapacity10, ReadCapacity16};
+use sanloom_wire::scsi::inquiry::StandardInquiry;
+use sanloom_wire::scsi::mode;
+use sanloom_wire::scsi::vpd::{self, BlockLimits, association, page};
 
 /// A disk's description of itself. Lengths of zero mean: no limit told.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -92,39 +95,41 @@ impl Properties {
         self.blocks.saturating_mul(self.block_bytes.into())
     }
 
-    /// Standard INQUIRY data (SPC-4, 6.4.2). False: not a disk.
+    /// Standard INQUIRY data. False: not a disk.
     pub(super) fn read_inquiry(&mut self, data: &[u8]) -> bool {
         const CONNECTED_DISK: u8 = 0;
-        let text = |from: usize, to: usize| {
-            String::from_utf8_lossy(data.get(from..to).unwrap_or_default()).trim_end().to_owned()
-        };
-        (self.vendor, self.product, self.revision) = (text(8, 16), text(16, 32), text(32, 36));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        if let Ok(inquiry) = StandardInquiry::parse(&padded::<{ StandardInquiry::MIN_BYTES }>(data, b' ')) {
+            self.vendor = text(&inquiry.vendor);
+            self.product = text(&inquiry.product);
+            self.revision = text(&inquiry.revision);
+        }
         data.first() == Some(&CONNECTED_DISK)
     }
 
-    /// READ CAPACITY(16) (SBC-3, 5.16).
+    /// READ CAPACITY(16). What is behind the block size need not be there.
     pub(super) fn read_capacity_16(&mut self, data: &[u8]) -> bool {
-        let Some(b) = data.first_chunk::<32>().map(|b| &b[..]).or(data.first_chunk::<12>().map(|b| &b[..])) else {
+        const NEEDED_BYTES: usize = 12;
+        let whole = padded::<{ ReadCapacity16::BYTES }>(data, 0);
+        let Some(capacity) = ReadCapacity16::parse(&whole).ok().filter(|_| data.len() >= NEEDED_BYTES) else {
             return false;
         };
-        self.block_bytes = u32_at(b, 8);
-        self.physical_block_bytes = self.block_bytes;
-        if b.len() == 32 {
-            self.physical_block_bytes = self.block_bytes.checked_shl((b[13] & 0x0f).into()).unwrap_or(self.block_bytes);
-            self.provisioning.enabled = b[14] & 0x80 != 0;
-            self.provisioning.zeros = b[14] & 0x40 != 0;
-        }
-        self.set_blocks(u64_at(b, 0))
+        let block_bytes = capacity.block_bytes;
+        self.block_bytes = block_bytes;
+        self.physical_block_bytes = block_bytes.checked_shl(capacity.physical_exponent.into()).unwrap_or(block_bytes);
+        self.provisioning.enabled = capacity.thin;
+        self.provisioning.zeros = capacity.zeroes;
+        self.set_blocks(capacity.last_lba)
     }
 
-    /// READ CAPACITY(10) (SBC-3, 5.15).
+    /// READ CAPACITY(10).
     pub(super) fn read_capacity_10(&mut self, data: &[u8]) -> bool {
-        let Some(b) = data.first_chunk::<8>() else {
+        let Ok(capacity) = ReadCapacity10::parse(data) else {
             return false;
         };
-        self.block_bytes = u32_at(b, 4);
-        self.physical_block_bytes = self.block_bytes;
-        self.set_blocks(u32_at(b, 0).into())
+        self.block_bytes = capacity.block_bytes;
+        self.physical_block_bytes = capacity.block_bytes;
+        self.set_blocks(capacity.last_lba.into())
     }
 
     fn set_blocks(&mut self, last: u64) -> bool {
@@ -133,7 +138,8 @@ impl Properties {
         sensible && self.blocks.checked_mul(self.block_bytes.into()).is_some()
     }
 
-    /// MODE SENSE with the caching page (SPC-4, 7.5; SBC-3, 6.4.5). `long`: the 10-byte command's header.
+    /// MODE SENSE with the caching page (SPC-4, 7.5; SBC-3, 6.4.5), of which the pages behind may be cut. `long`: the 10-byte
+    /// command's header.
     pub(super) fn read_mode(&mut self, data: &[u8], long: bool) -> bool {
         let (specific, descriptors, header) = match (data, long) {
             ([_, _, specific, descriptors, ..], false) => (*specific, usize::from(*descriptors), 4),
@@ -142,19 +148,20 @@ impl Properties {
             }
             _ => return false,
         };
-        self.write_protected = specific & 0x80 != 0;
-        self.fua = specific & 0x10 != 0;
+        self.write_protected = specific & mode::WRITE_PROTECTED != 0;
+        self.fua = specific & mode::DPO_FUA != 0;
         let page = data.get(header + descriptors..).unwrap_or_default();
         if let [code, _, flags, ..] = page
-            && code & 0x3f == CACHING_PAGE
+            && code & mode::page::ALL == mode::page::CACHING
         {
-            self.write_cache = flags & 0x04 != 0;
+            self.write_cache = flags & mode::WRITE_CACHE != 0;
         }
         true
     }
 
     /// A vital product data page.
     pub(super) fn read_vpd(&mut self, page: u8, data: &[u8]) {
+        // A page that is longer than the room for it is cut.
         let body = match data {
             [_, code, high, low, body @ ..] if *code == page => {
                 &body[..body.len().min(u16::from_be_bytes([*high, *low]).into())]
@@ -162,21 +169,23 @@ impl Properties {
             _ => return,
         };
         match page {
-            vpd::SERIAL => self.serial = Some(String::from_utf8_lossy(body).trim().to_owned()),
-            vpd::IDENTIFICATION => self.designator = best_designator(body),
-            vpd::BLOCK_LIMITS => {
-                // SBC-3, 6.6.3; offsets of the body.
-                let u32_or_0 = |at| body.get(at..at + 4).map_or(0, |b| u32_at(b, 0));
-                self.max_transfer_blocks = u32_or_0(4);
-                self.optimal_transfer_blocks = u32_or_0(8);
-                self.provisioning.max_unmap_blocks = if u32_or_0(20) == 0 { 0 } else { u32_or_0(16) };
-                self.provisioning.max_write_same_blocks = body.get(32..40).map_or(0, |b| u64_at(b, 0));
+            page::SERIAL => self.serial = Some(String::from_utf8_lossy(body).trim().to_owned()),
+            page::IDENTIFICATION => self.designator = best_designator(body),
+            page::BLOCK_LIMITS => {
+                // Older disks send less of it; zero means no limit.
+                if let Ok(limits) = BlockLimits::parse(&padded::<{ BlockLimits::BYTES }>(body, 0)) {
+                    let ranges = limits.max_unmap_descriptors;
+                    self.max_transfer_blocks = limits.max_transfer_blocks;
+                    self.optimal_transfer_blocks = limits.best_transfer_blocks;
+                    self.provisioning.max_unmap_blocks = if ranges == 0 { 0 } else { limits.max_unmap_blocks };
+                    self.provisioning.max_write_same_blocks = limits.max_write_same_blocks;
+                }
             }
-            vpd::CHARACTERISTICS => {
+            page::BLOCK_CHARACTERISTICS => {
                 const DOES_NOT_TURN: u16 = 1;
                 self.rotational = body.first_chunk().is_some_and(|rate| u16::from_be_bytes(*rate) > DOES_NOT_TURN);
             }
-            vpd::PROVISIONING => {
+            page::PROVISIONING => {
                 if let Some(flags) = body.get(1) {
                     self.provisioning.unmap = flags & 0x80 != 0;
                     self.provisioning.write_same = flags & 0x40 != 0;
@@ -188,27 +197,14 @@ impl Properties {
     }
 }
 
-/// Vital product data pages (SPC-4, 7.8; SBC-3, 6.6).
-pub(super) mod vpd {
-    pub const SUPPORTED: u8 = 0x00;
-    pub const SERIAL: u8 = 0x80;
-    pub const IDENTIFICATION: u8 = 0x83;
-    pub const BLOCK_LIMITS: u8 = 0xb0;
-    pub const CHARACTERISTICS: u8 = 0xb1;
-    pub const PROVISIONING: u8 = 0xb2;
-}
-
-/// The most useful name of the logical unit itself (SPC-4, 7.8.6); the longer one of two of a kind.
+/// The most useful name of the logical unit itself (SPC-4, 7.8.6); the longer one of two of a kind. A list that is cut ends
+/// with its last whole designator.
 fn best_designator(mut body: &[u8]) -> Option<Designator> {
     let mut best: Option<(usize, Designator)> = None;
-    while let [_, flags, _, len, rest @ ..] = body {
-        let Some(bytes) = rest.get(..usize::from(*len)) else {
-            break;
-        };
-        body = &rest[bytes.len()..];
-        let of_unit = flags & 0x30 == 0;
-        let kind = flags & 0x0f;
-        let Some(rank) = Designator::BY_USE.iter().position(|by| *by == kind).filter(|_| of_unit && *len > 0) else {
+    while let Ok((vpd::Designator { association, kind, bytes, .. }, rest)) = vpd::Designator::parse(body) {
+        body = rest;
+        let of_unit = association == association::UNIT && !bytes.is_empty();
+        let Some(rank) = Designator::BY_USE.iter().position(|by| *by == kind).filter(|_| of_unit) else {
             continue;
         };
         let better = best
@@ -221,10 +217,7 @@ fn best_designator(mut body: &[u8]) -> Option<Designator> {
     best.map(|(_, designator)| designator)
 }
 
-fn u32_at(b: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
-}
-
-fn u64_at(b: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(b, at)) << 32 | u64::from(u32_at(b, at + 4))
+/// The first `N` bytes; what is missing is `filler`.
+fn padded<const N: usize>(data: &[u8], filler: u8) -> [u8; N] {
+    std::array::from_fn(|at| data.get(at).copied().unwrap_or(filler))
 }

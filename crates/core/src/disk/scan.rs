@@ -1,9 +1,11 @@
 //! Which logical units a target has: REPORT LUNS (SPC-4, 6.33).
 
 use super::verdict::{Verdict, verdict};
-use super::{Command, Data, End, Reply, cdb};
+use super::{Command, Data, End, Reply};
 use crate::time::{Instant, Span};
+use sanloom_wire::cdb::Cdb;
 use sanloom_wire::lun::LunBytes;
+use sanloom_wire::scsi::luns;
 use std::collections::VecDeque;
 
 /// What happens to a scan.
@@ -50,7 +52,7 @@ const FIRST_ROOM_BYTES: u32 = 16 << 10;
 const MAX_ROOM_BYTES: u32 = 1 << 20;
 const QUICK_TRIES: u8 = 8;
 const RETRY: Span = Span::from_secs(1);
-const HEAD_BYTES: usize = 8;
+const HEAD_BYTES: u32 = 8;
 
 impl Scan {
     /// A scan without a path.
@@ -106,7 +108,11 @@ impl Scan {
         let id = self.next_id;
         self.next_id += 1;
         self.open = Some((id, room));
-        let command = Command { id, cdb: cdb::report_luns(room), data: Data::In { max_bytes: room } };
+        let command = Command {
+            id,
+            cdb: Cdb::ReportLuns { allocation_len: room }.to_bytes(),
+            data: Data::In { max_bytes: room },
+        };
         self.outputs.push_back(ScanOutput::Command(command));
     }
 
@@ -125,17 +131,14 @@ impl Scan {
     }
 
     fn on_list(&mut self, now: Instant, data: &[u8], room: u32) {
-        let Some(head) = data.first_chunk::<HEAD_BYTES>() else {
+        let (Some(length), Ok(mut units)) = (data.first_chunk(), luns::parse(data)) else {
             self.retry_at = Some(now + RETRY);
             return;
         };
-        let needed = u32::from_be_bytes([head[0], head[1], head[2], head[3]]).saturating_add(HEAD_BYTES as u32);
+        let needed = u32::from_be_bytes(*length).saturating_add(HEAD_BYTES);
         if needed > room && room < MAX_ROOM_BYTES {
             return self.ask(needed.min(MAX_ROOM_BYTES));
         }
-        let list = data[HEAD_BYTES..].get(..(needed as usize - HEAD_BYTES).min(data.len() - HEAD_BYTES));
-        let mut units: Vec<LunBytes> =
-            list.unwrap_or_default().chunks_exact(8).filter_map(|b| b.try_into().ok()).collect();
         units.sort_unstable();
         units.dedup();
         self.units(units);

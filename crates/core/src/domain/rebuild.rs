@@ -125,23 +125,31 @@ impl DomainManager {
     /// The quiet time is over.
     fn selected(&mut self, now: Instant, late: bool) {
         if self.claim.priority == NEVER_PRINCIPAL {
-            self.nobody_found(now);
+            self.nobody_found(now, late);
         } else if self.upstream.is_none() {
             self.become_principal(now);
         } else if late {
             self.begin(now, Kind::Gentle, None);
         } else {
-            // A little more than anybody's quiet time: the invitation has to come through all the switches between.
-            self.phase = Phase::Selecting { until: now + self.config.f_s_tov.times(3), late: true };
+            self.wait_longer(now);
         }
     }
 
-    /// Nobody may be principal here. A fabric that has one and was not joined has a domain of ours.
-    fn nobody_found(&mut self, now: Instant) {
+    /// A little more than anybody's quiet time: an invitation has to come through all the switches between.
+    fn wait_longer(&mut self, now: Instant) {
+        self.phase = Phase::Selecting { until: now + self.config.f_s_tov.times(3), late: true };
+    }
+
+    /// Nobody may be principal here. A fabric that has one and was not joined has a domain of ours. Without such a fabric a
+    /// neighbour may have one, and is about to find out.
+    fn nobody_found(&mut self, now: Instant, late: bool) {
         let foreign = |link: &Link| link.heard.is_some_and(|heard| !heard.proposed);
         let foreign: Vec<u16> = self.links.iter().filter(|(_, link)| foreign(link)).map(|(&port, _)| port).collect();
         if foreign.is_empty() {
-            return self.isolate_all(now, Isolation::NoPrincipal);
+            return match late {
+                true => self.isolate_all(now, Isolation::NoPrincipal),
+                false => self.wait_longer(now),
+            };
         }
         self.restart_quiet(now);
         for port in foreign {

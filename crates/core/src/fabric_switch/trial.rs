@@ -5,13 +5,14 @@
 //! no credits and no losses; time is virtual, and a message takes the same time over any link.
 
 use super::{FabricSwitch, FabricSwitchConfig, Input, IslState, Output};
+use crate::alarms::Alarms;
 use crate::config::{self, IslChoice, Link};
 use crate::fabric::{Decision, Egress, Fib};
 use crate::isolation::Isolation;
 use crate::switch::PortKind;
 use crate::time::{Instant, Span};
 use sanloom_wire::Frame;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One way over any link.
 const DELAY: Span = Span::from_us(50);
@@ -68,6 +69,10 @@ pub struct Trial {
     nodes: Vec<Node>,
     cables: Vec<Cable>,
     raised: Vec<bool>,
+    /// Other ends of the cables that have light, by switch and port.
+    lit: BTreeMap<(usize, u16), (usize, u16)>,
+    /// When each switch wants to be called.
+    timers: Alarms<usize>,
     flight: VecDeque<Flight>,
 }
 
@@ -84,6 +89,8 @@ impl Trial {
             nodes: configs.into_iter().map(node).collect(),
             raised: vec![false; cables.len()],
             cables,
+            lit: BTreeMap::new(),
+            timers: Alarms::new(),
             flight: VecDeque::new(),
         };
         for node in 0..trial.nodes.len() {
@@ -97,7 +104,9 @@ impl Trial {
         if std::mem::replace(&mut self.raised[cable], true) {
             return;
         }
-        for (node, port) in self.cables[cable].ends {
+        let [one, other] = self.cables[cable].ends;
+        self.lit.extend([(one, other), (other, one)]);
+        for (node, port) in [one, other] {
             self.input(node, Input::PortUp { port, kind: PortKind::E });
         }
     }
@@ -159,16 +168,14 @@ impl Trial {
     fn run(&mut self, end: Instant) {
         loop {
             let arrival = self.flight.front().map(|flight| flight.at);
-            let timers = self.nodes.iter().enumerate();
-            let timer = timers.filter_map(|(n, node)| Some((node.machine.poll_timeout()?, n))).min();
-            let next = [arrival, timer.map(|(at, _)| at)].into_iter().flatten().min();
+            let next = [arrival, self.timers.next()].into_iter().flatten().min();
             let Some(at) = next.filter(|at| *at <= end) else { break };
             self.now = self.now.max(at);
             if arrival == Some(at) {
                 if let Some(flight) = self.flight.pop_front() {
                     self.arrive(flight);
                 }
-            } else if let Some((_, node)) = timer {
+            } else if let Some(node) = self.timers.due(at) {
                 self.input(node, Input::Timeout);
             }
         }
@@ -188,19 +195,16 @@ impl Trial {
                 Output::Event(_) | Output::Persist { .. } | Output::Zones(_) => {}
             }
         }
-    }
-
-    fn leave(&mut self, node: usize, port: u16, frame: Frame) {
-        if let Some((node, port)) = self.other_end(node, port) {
-            self.flight.push_back(Flight { at: self.now + DELAY, node, port, frame });
+        match self.nodes[node].machine.poll_timeout() {
+            Some(at) => self.timers.set(node, at),
+            None => self.timers.clear(node),
         }
     }
 
-    /// What is at the other end of a port that has light.
-    fn other_end(&self, node: usize, port: u16) -> Option<(usize, u16)> {
-        let mut raised = self.cables.iter().zip(&self.raised).filter(|(_, raised)| **raised).map(|(cable, _)| cable);
-        let cable = raised.find(|cable| cable.ends.contains(&(node, port)))?;
-        Some(if cable.ends[0] == (node, port) { cable.ends[1] } else { cable.ends[0] })
+    fn leave(&mut self, node: usize, port: u16, frame: Frame) {
+        if let Some((node, port)) = self.lit.get(&(node, port)).copied() {
+            self.flight.push_back(Flight { at: self.now + DELAY, node, port, frame });
+        }
     }
 
     fn arrive(&mut self, flight: Flight) {
@@ -212,7 +216,7 @@ impl Trial {
             Decision::Forward(Egress::Bundle(bundle)) => {
                 let bundles = (0..).zip(&self.nodes[node].bundles);
                 let mut members = bundles.filter(|(_, of)| **of == Some(bundle)).map(|(port, _)| port);
-                if let Some(out) = members.find(|port| self.other_end(node, *port).is_some()) {
+                if let Some(out) = members.find(|port| self.lit.contains_key(&(node, *port))) {
                     self.leave(node, out, frame);
                 }
             }

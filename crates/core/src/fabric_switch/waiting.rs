@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// So many times E_D_TOV a question waits at most.
 const PATIENCE: u64 = 2;
+/// So many questions wait at most; who asks more gets its answer at once. A host asks one or two when it logs in.
+const MOST: usize = 1 << 16;
 
 /// Where a question stands: behind which login (see [`crate::names::NameExchange::login_to_tell`]), and in which order they came.
 type Place = (u64, u64);
@@ -74,7 +76,8 @@ impl Waiting {
 impl FabricSwitch {
     /// A frame for the services comes from an F_Port.
     pub(super) fn serve(&mut self, now: Instant, port: u16, frame: Frame) {
-        let reveals = self.services.zones_hard() && is_question(&frame);
+        let may_wait = self.waiting.len() < MOST;
+        let reveals = may_wait && self.services.zones_hard() && is_question(&frame);
         match self.names.login_to_tell(frame.header.s_id).filter(|_| reveals) {
             Some(login) => {
                 let until = now + self.config.services.e_d_tov.times(PATIENCE);

@@ -1,26 +1,9 @@
-//! Random times: [`Jitter`].
+//! Random times, so that stations do not fall into step: [`up_to`].
 
+use crate::random::SplitMix64;
 use crate::time::Span;
 
-/// SplitMix64: enough to keep stations from falling into step, and the same for the same seed.
-#[derive(Clone, Debug)]
-pub(super) struct Jitter(u64);
-
-impl Jitter {
-    pub(super) const fn new(seed: u64) -> Jitter {
-        Jitter(seed)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
-    }
-
-    /// Up to `most`, both ends included.
-    pub(super) fn up_to(&mut self, most: Span) -> Span {
-        Span::from_ns(self.next() % most.as_ns().saturating_add(1))
-    }
+/// Up to `most`, both ends included.
+pub(super) const fn up_to(most: Span, random: &mut SplitMix64) -> Span {
+    Span::from_ns(random.below(most.as_ns().saturating_add(1)))
 }

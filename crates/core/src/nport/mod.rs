@@ -42,6 +42,7 @@ mod rscn;
 pub use fabric::{FabricState, LoginScript, VirtualPort};
 pub use remote::RemoteState;
 
+use crate::random::SplitMix64;
 use crate::time::{Instant, Span};
 use discovery::Discovery;
 use flight::{Flight, Flights};
@@ -202,7 +203,7 @@ pub struct NPort {
     /// Remote ports that something is to be done about, and when.
     due: BTreeSet<(Instant, FcId)>,
     flights: Flights,
-    random: u64,
+    random: SplitMix64,
     outputs: VecDeque<Output>,
     counters: Counters,
     work: u64,
@@ -223,7 +224,7 @@ impl NPort {
             remotes: Remotes::default(),
             due: BTreeSet::new(),
             flights: Flights::default(),
-            random: config.seed,
+            random: SplitMix64(config.seed),
             outputs: VecDeque::new(),
             counters: Counters::default(),
             work: 0,
@@ -445,12 +446,6 @@ impl NPort {
     /// eighth more, so that ports that failed together do not come back together.
     fn back_off(&mut self, tries: u8) -> Span {
         let span = self.config.e_d_tov.times(1 << tries.saturating_sub(1).min(5));
-        // SplitMix64: enough for a jitter.
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        span + Span::from_ns(bits % (span.as_ns() / 8 + 1))
+        span + Span::from_ns(self.random.below(span.as_ns() / 8 + 1))
     }
 }

@@ -3,6 +3,7 @@
 use sanloom_core::disk::{Command, Data, Disk, DiskConfig, Done, End, Error, Input, Op, Output, Reply, Request};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::cdb::{Cdb, operation, status};
+use sanloom_wire::scsi::lba_status::{self, LbaStatus};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -152,16 +153,17 @@ impl Target {
                 good(vec![], list.len())
             }
             _ if cdb[..2] == [0x9e, 0x12] && self.provisioned => {
-                let mut data = vec![0; 8];
-                let mut lba = long_lba;
+                let mut lba = long_lba as u64;
                 let blocks: Vec<bool> =
-                    self.medium[lba * BLOCK..].chunks(BLOCK).map(|block| block.iter().any(|b| *b != 0)).collect();
+                    self.medium[long_lba * BLOCK..].chunks(BLOCK).map(|block| block.iter().any(|b| *b != 0)).collect();
+                let mut list = Vec::new();
                 for run in blocks.chunk_by(|a, b| a == b) {
-                    data.extend_from_slice(&(lba as u64).to_be_bytes());
-                    data.extend_from_slice(&(run.len() as u32).to_be_bytes());
-                    data.extend_from_slice(&[if run[0] { 0 } else { 1 }, 0, 0, 0]);
-                    lba += run.len();
+                    let provisioning = if run[0] { lba_status::MAPPED } else { lba_status::DEALLOCATED };
+                    list.push(LbaStatus { lba, blocks: run.len() as u32, provisioning });
+                    lba += run.len() as u64;
                 }
+                let mut data = Vec::new();
+                lba_status::emit(&list, &mut data);
                 answer(data)
             }
             _ => refused(),

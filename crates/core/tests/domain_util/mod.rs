@@ -5,6 +5,7 @@ use sanloom_core::domain::{DEFAULT_PRIORITY, DomainConfig, DomainManager, Input,
 use sanloom_core::eport::{self, EPort, EPortConfig, State};
 use sanloom_core::ils::{Due, Exchanges, Outcome, Peer, Request, Send};
 use sanloom_core::isolation::Isolation;
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::sw_ils::{FlowControl, SwIls};
 use sanloom_wire::{Message, Wwnn, Wwpn};
@@ -13,23 +14,6 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 pub const F_S_TOV: Span = Span::from_secs(5);
 const PATIENCE: Span = Span::from_ms(1500);
-
-/// SplitMix64: enough to choose a scenario, and the same for ever.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 pub fn name(switch: usize) -> Wwnn {
     Wwnn(0x1000_0000_0000_0000 + switch as u64)
@@ -91,7 +75,7 @@ pub struct Net {
     flights: BTreeMap<(Instant, u64), Flight>,
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     sequence: u64,
-    pub random: Random,
+    pub random: SplitMix64,
     /// Of a hundred messages, so many are lost.
     pub loss: u64,
     pub delay: Span,
@@ -108,7 +92,7 @@ impl Net {
             flights: BTreeMap::new(),
             timers: BinaryHeap::new(),
             sequence: 0,
-            random: Random(seed),
+            random: SplitMix64(seed),
             loss: 0,
             delay: Span::from_ms(2),
             messages: 0,
@@ -423,7 +407,7 @@ impl Net {
 }
 
 /// A connected graph: a random tree and `more` random links.
-pub fn graph(random: &mut Random, switches: usize, more: usize) -> Vec<[usize; 2]> {
+pub fn graph(random: &mut SplitMix64, switches: usize, more: usize) -> Vec<[usize; 2]> {
     let mut links: Vec<_> = (1..switches).map(|to| [random.below(to as u64) as usize, to]).collect();
     while links.len() < switches - 1 + more {
         let [a, b] = [random.below(switches as u64) as usize, random.below(switches as u64) as usize];

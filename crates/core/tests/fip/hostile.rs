@@ -3,12 +3,13 @@
 
 use crate::fcf::unhex;
 use crate::host::{host_mac, host_port};
-use crate::net::{Dice, Net, fcf_config, fcf_mac, switch_config};
+use crate::net::{Net, fcf_config, fcf_mac, switch_config};
 use sanloom_core::fip::enode::{Enode, EnodeConfig};
 use sanloom_core::fip::fcf;
 use sanloom_core::fip::vn2vn::{Vn2vn, Vn2vnConfig};
 use sanloom_core::fip::{enode, vn2vn};
 use sanloom_core::nport::FabricState;
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::els::Els;
 use sanloom_wire::ether::{FcMap, MacAddr};
@@ -52,30 +53,30 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 /// A seed with some damage, or plain noise.
-fn damaged(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
+fn damaged(dice: &mut SplitMix64, seeds: &[Vec<u8>]) -> Vec<u8> {
     if dice.chance(10) {
-        let len = dice.next() % 80;
-        return (0..len).map(|_| dice.next() as u8).collect();
+        let len = dice.bits() % 80;
+        return (0..len).map(|_| dice.bits() as u8).collect();
     }
-    let mut bytes = seeds[(dice.next() % seeds.len() as u64) as usize].clone();
-    for _ in 0..dice.next() % 6 {
-        let at = (dice.next() % bytes.len() as u64) as usize;
-        match dice.next() % 5 {
-            0 => bytes[at] = dice.next() as u8,
-            1 => bytes[at] ^= 1 << (dice.next() % 8),
-            2 => bytes[at] = [0, 1, 0x7f, 0xff][(dice.next() % 4) as usize],
+    let mut bytes = seeds[(dice.bits() % seeds.len() as u64) as usize].clone();
+    for _ in 0..dice.bits() % 6 {
+        let at = (dice.bits() % bytes.len() as u64) as usize;
+        match dice.bits() % 5 {
+            0 => bytes[at] = dice.bits() as u8,
+            1 => bytes[at] ^= 1 << (dice.bits() % 8),
+            2 => bytes[at] = [0, 1, 0x7f, 0xff][(dice.bits() % 4) as usize],
             3 => bytes.truncate(at.max(1)),
-            _ => bytes.insert(at, dice.next() as u8),
+            _ => bytes.insert(at, dice.bits() as u8),
         }
     }
     bytes
 }
 
 /// Stations that the attacker is, or pretends to be.
-fn somebody(dice: &mut Dice) -> MacAddr {
-    match dice.next() % 4 {
+fn somebody(dice: &mut SplitMix64) -> MacAddr {
+    match dice.bits() % 4 {
         0 => fcf_mac(9),
-        1 => MacAddr::from_u64(dice.next()),
+        1 => MacAddr::from_u64(dice.bits()),
         n => MacAddr([2, 9, 9, 9, 9, n as u8]),
     }
 }
@@ -87,10 +88,10 @@ fn ten_thousand_bad_frames_do_not_disturb_a_host_and_its_switch() {
     let hosts = [net.add_host(1, false, 1), net.add_host(2, true, 0)];
     net.run(Span::from_secs(20));
     let seeds = seeds();
-    let mut dice = Dice(7);
+    let mut dice = SplitMix64(7);
     for _ in 0..10_000 {
         let pdu: Box<[u8]> = damaged(&mut dice, &seeds).into();
-        let to = [fcf_mac(1), MacAddr::ALL_FCFS][(dice.next() % 2) as usize];
+        let to = [fcf_mac(1), MacAddr::ALL_FCFS][(dice.bits() % 2) as usize];
         let from = somebody(&mut dice);
         net.fcf(switch, fcf::Input::Fip { to, from, pdu });
         net.run(Span::from_ms(1));
@@ -166,14 +167,14 @@ fn a_flood_of_neighbours_is_not_remembered_without_end() {
 #[test]
 fn a_host_survives_whatever_an_fcf_may_say() {
     let seeds = seeds();
-    let mut dice = Dice(11);
+    let mut dice = SplitMix64(11);
     let mut host = Enode::new(EnodeConfig::new(host_mac(1), Wwnn(1)));
     let mut now = Instant::ZERO;
     host.handle(now, enode::Input::LinkUp);
     for _ in 0..20_000 {
-        now += Span::from_ms(dice.next() % 50);
+        now += Span::from_ms(dice.bits() % 50);
         let pdu: Box<[u8]> = damaged(&mut dice, &seeds).into();
-        let to = [host_mac(1), MacAddr::ALL_ENODES][(dice.next() % 2) as usize];
+        let to = [host_mac(1), MacAddr::ALL_ENODES][(dice.bits() % 2) as usize];
         host.handle(now, enode::Input::Fip { to, from: somebody(&mut dice), pdu });
         host.handle(now, enode::Input::Timeout);
         while host.poll_output().is_some() {}
@@ -185,14 +186,14 @@ fn a_host_survives_whatever_an_fcf_may_say() {
 #[test]
 fn a_station_survives_whatever_others_may_say() {
     let seeds = seeds();
-    let mut dice = Dice(13);
+    let mut dice = SplitMix64(13);
     let mut station = Vn2vn::new(Vn2vnConfig::new(host_mac(1), host_port(1, 0), Wwnn(1), true, true));
     let mut now = Instant::ZERO;
     station.handle(now, vn2vn::Input::LinkUp);
     for _ in 0..20_000 {
-        now += Span::from_ms(dice.next() % 50);
+        now += Span::from_ms(dice.bits() % 50);
         let pdu: Box<[u8]> = damaged(&mut dice, &seeds).into();
-        let to = [host_mac(1), MacAddr::ALL_VN2VN_ENODES][(dice.next() % 2) as usize];
+        let to = [host_mac(1), MacAddr::ALL_VN2VN_ENODES][(dice.bits() % 2) as usize];
         station.handle(now, vn2vn::Input::Fip { to, from: somebody(&mut dice), pdu });
         station.handle(now, vn2vn::Input::Timeout);
         while station.poll_output().is_some() {}

@@ -1,10 +1,11 @@
 //! Whatever happens in whatever order: what an FCF tells its switch and its table of addresses fits together.
 
 use crate::fcf::{fdisc, flogi, keep_alive, login, logo};
-use crate::net::{Dice, fcf_config, fcf_mac, switch_name};
+use crate::net::{fcf_config, fcf_mac, switch_name};
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::fcf::{Event, Fcf, FcfConfig, Input, LinkEnd, Output};
 use sanloom_core::fip::{BindingChange, Bindings, Ingress};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::els::{Els, LsAcc, LsRjt, LsRjtExplanation, LsRjtReason};
 use sanloom_wire::ether::{FcMap, MacAddr};
@@ -18,7 +19,7 @@ const PORTS: std::ops::Range<u16> = 10..14;
 struct Model {
     fcf: Fcf,
     now: Instant,
-    dice: Dice,
+    dice: SplitMix64,
     bindings: Bindings,
     bound: BTreeMap<FcId, u16>,
     up: BTreeSet<u16>,
@@ -36,7 +37,7 @@ impl Model {
             bindings: Bindings::new(config.mac, config.fc_map),
             fcf: Fcf::new(config),
             now: Instant::ZERO,
-            dice: Dice(seed),
+            dice: SplitMix64(seed),
             bound: BTreeMap::new(),
             up: BTreeSet::new(),
             asked: Vec::new(),
@@ -113,7 +114,7 @@ impl Model {
     }
 
     fn below(&mut self, n: u64) -> u64 {
-        self.dice.next() % n
+        self.dice.bits() % n
     }
 
     fn hear(&mut self, from: MacAddr, packet: &Fip) {
@@ -184,7 +185,7 @@ impl Model {
                 self.granted.remove(&id);
                 self.input(Input::Removed { port_id: id });
             }
-            13 => self.now += Span::from_ms(self.dice.next() % 9_000),
+            13 => self.now += Span::from_ms(self.dice.bits() % 9_000),
             14 => self.input(Input::Timeout),
             _ => match self.below(20) {
                 0 => self.input(Input::LinkDown),

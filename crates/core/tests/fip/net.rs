@@ -14,6 +14,7 @@ use sanloom_core::fspf::FspfConfig;
 use sanloom_core::fspf::cost::CostRule;
 use sanloom_core::names::NamesConfig;
 use sanloom_core::nport::{self, NPort};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::switch::{Policy, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::server::ZoneServerConfig;
@@ -30,23 +31,6 @@ use std::sync::Arc;
 /// One way through the segment.
 const DELAY: Span = Span::from_us(20);
 pub const PORTS: u16 = 64;
-
-/// SplitMix64.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
-    }
-}
 
 /// How badly the segment treats frames, in percent of them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +62,7 @@ pub struct Net {
     pub now: Instant,
     pub stations: Vec<Station>,
     pub weather: Weather,
-    dice: Dice,
+    dice: SplitMix64,
     flight: BinaryHeap<Reverse<(Instant, u64)>>,
     frames: BTreeMap<u64, (usize, Vec<u8>)>,
     sent: u64,
@@ -140,7 +124,7 @@ impl Net {
             now: Instant::ZERO,
             stations: Vec::new(),
             weather: Weather::default(),
-            dice: Dice(seed),
+            dice: SplitMix64(seed),
             flight: BinaryHeap::new(),
             frames: BTreeMap::new(),
             sent: 0,
@@ -239,7 +223,7 @@ impl Net {
             }
             let times = 1 + u64::from(self.dice.chance(self.weather.repeated));
             for _ in 0..times {
-                let late = if self.dice.chance(self.weather.late) { self.dice.next() % 3_000_000 } else { 0 };
+                let late = if self.dice.chance(self.weather.late) { self.dice.bits() % 3_000_000 } else { 0 };
                 let at = self.now + DELAY + Span::from_ns(late);
                 self.flight.push(Reverse((at, self.sent)));
                 self.frames.insert(self.sent, (to, bytes.clone()));

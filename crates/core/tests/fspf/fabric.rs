@@ -4,22 +4,11 @@ use sanloom_core::fabric::Leg;
 use sanloom_core::fabric::routes::{Isl, IslEnd, routes};
 use sanloom_core::fspf::{Fspf, FspfConfig, Input, Output};
 use sanloom_core::ils::{Peer, Send};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::Message;
 use sanloom_wire::sw_ils::SwIls;
 use std::collections::BTreeMap;
-
-/// A small generator (xorshift), so that a case is its seed.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % n
-    }
-}
 
 pub struct Fabric {
     pub now: Instant,
@@ -33,7 +22,7 @@ pub struct Fabric {
     /// Messages take 1 ms and up to so many microseconds more.
     pub jitter_us: u64,
     pub messages: u64,
-    random: Random,
+    random: SplitMix64,
     /// By time and number.
     on_the_way: BTreeMap<(Instant, u64), Delivery>,
     /// How often each link went up.
@@ -68,7 +57,7 @@ impl Fabric {
             loss: 0,
             jitter_us: 0,
             messages: 0,
-            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            random: SplitMix64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             on_the_way: BTreeMap::new(),
             ends,
         };

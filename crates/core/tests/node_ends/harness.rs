@@ -10,6 +10,7 @@ use sanloom_core::fcp::DataDirection;
 use sanloom_core::fcp::initiator::{self, Command, FcpInitiator, FcpInitiatorConfig, Outcome};
 use sanloom_core::fcp::target::{self, FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{self, NPort, NPortConfig, Remote};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::scsi::{Device, DeviceConfig, IoOp, IoStatus, IoTag, PortConfig, PortName, UnitConfig};
 use sanloom_core::switch::{self, Policy, PortKind, Switch, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
@@ -22,6 +23,8 @@ pub const E_D_TOV: Span = Span::from_ms(20);
 pub const R_A_TOV: Span = Span::from_ms(100);
 pub const COMMAND_TIMEOUT: Span = Span::from_ms(150);
 pub const BLOCK: u32 = 512;
+/// Tags of task management functions, far above those of commands.
+pub const MANAGEMENT: u64 = 1 << 32;
 const LATENCY: Span = Span::from_us(5);
 
 /// What links do to frames.
@@ -97,7 +100,7 @@ pub struct World {
     pub switch: Switch,
     fib: Fib,
     links: Links,
-    random: u64,
+    random: SplitMix64,
     queue: BTreeMap<(Instant, u64), Event>,
     events: u64,
     /// Replies parse only with the request they answer.
@@ -110,6 +113,8 @@ pub struct World {
     pub done: BTreeSet<usize>,
     /// How the tries that did not do their job ended.
     pub failures: Vec<Outcome>,
+    /// How task management functions ended, with their tags.
+    pub managed: Vec<(u64, Outcome)>,
     pub lost: u64,
     /// How long the medium takes.
     pub io_time: Span,
@@ -138,7 +143,7 @@ impl World {
             switch,
             fib: Fib::new(1, 64, IslChoice::Exchange),
             links,
-            random: seed,
+            random: SplitMix64(seed),
             queue: BTreeMap::new(),
             events: 0,
             requests: BTreeMap::new(),
@@ -148,6 +153,7 @@ impl World {
             next_tag: 0,
             done: BTreeSet::new(),
             failures: Vec::new(),
+            managed: Vec::new(),
             lost: 0,
             io_time: Span::from_us(50),
             log: None,
@@ -184,7 +190,7 @@ impl World {
         self.add_target_at(self.now)
     }
 
-    /// A storage port whose link comes up at `up_at`.
+    /// One whose link comes up at `up_at`.
     pub fn add_target_at(&mut self, up_at: Instant) -> usize {
         let target = self.target();
         self.add(up_at, None, Some(target))
@@ -388,7 +394,7 @@ impl World {
         self.drain(at);
     }
 
-    fn drain(&mut self, at: usize) {
+    pub fn drain(&mut self, at: usize) {
         loop {
             if let Some(output) = self.nodes[at].nport.poll_output() {
                 self.on_nport_output(at, output);
@@ -452,6 +458,9 @@ impl World {
     }
 
     fn on_done(&mut self, at: usize, tag: u64, outcome: Outcome) {
+        if tag >= MANAGEMENT {
+            return self.managed.push((tag, outcome));
+        }
         let (number, job) = self.open.remove(&tag).expect("a command ends once");
         assert_eq!(job.initiator, at);
         match outcome {

@@ -3,4 +3,5 @@
 mod harness;
 mod login;
 mod loss;
+mod management;
 mod recovery;

@@ -7,7 +7,7 @@ use sanloom_core::switch::{Input, Output, PeerUpdate, Policy, PortKind, Switch, 
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::els::{Els, LsAcc, LsRjt, Rscn};
-use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
+use sanloom_wire::login::Login;
 use sanloom_wire::ns::{NsAccept, NsRequest, one_type};
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn, frame::ReplyTo};
 use std::sync::Arc;
@@ -56,21 +56,7 @@ pub fn node_of(port_name: u64) -> Wwnn {
 
 /// Service parameters as a Linux host sends them in FLOGI.
 pub fn login(port_name: u64) -> Login {
-    Login {
-        common: CommonParameters {
-            highest_version: 0x20,
-            lowest_version: 0x20,
-            bb_credit: 10,
-            features: 0x8000,
-            receive_size_bytes: 2112,
-            ..CommonParameters::default()
-        },
-        port_name: Wwpn(port_name),
-        node_name: node_of(port_name),
-        class_1: ClassParameters::default(),
-        class_2: ClassParameters::default(),
-        class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
-    }
+    Login::of_linux_host(Wwpn(port_name), node_of(port_name))
 }
 
 pub fn els(els: Els) -> Message {

@@ -1,9 +1,10 @@
 //! Fabrics whose N_Ports come and go and whose zones change while links and switches fail.
 
-use super::{Bed, Dice, config, seeds, zoned};
+use super::{Bed, config, seeds, zoned};
 use sanloom_core::config::ZoneMember;
 use sanloom_core::fabric_switch::{Input, IslState};
 use sanloom_core::isolation::Isolation;
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::Span;
 use sanloom_core::zoning::ZoneDatabase;
 use sanloom_core::zoning::server::ZoneChange;
@@ -93,10 +94,10 @@ fn assert_joined_or_isolated(bed: &Bed, slots: &[Slot], context: &str) {
 }
 
 /// A few zones of random ports.
-fn random_zones(dice: &mut Dice, slots: &[Slot]) -> ZoneDatabase {
+fn random_zones(dice: &mut SplitMix64, slots: &[Slot]) -> ZoneDatabase {
     let names = ["red", "green", "blue"];
     let mut zones: Vec<(&str, Vec<u64>)> = Vec::new();
-    for name in &names[..1 + dice.below(3)] {
+    for name in &names[..1 + dice.index(3)] {
         let mut members: Vec<u64> = slots.iter().map(|slot| slot.name).filter(|_| dice.chance(50)).collect();
         members.push(0x999);
         zones.push((name, members));
@@ -106,12 +107,12 @@ fn random_zones(dice: &mut Dice, slots: &[Slot]) -> ZoneDatabase {
 }
 
 /// A tree of switches and a few links more.
-fn random_bed(seed: u64, dice: &mut Dice, switches: usize) -> Bed {
+fn random_bed(seed: u64, dice: &mut SplitMix64, switches: usize) -> Bed {
     let all = zoned(&[("red", &[0x10, 0x20, 0x30, 0x40])]);
     let mut bed = Bed::new(seed, (0..switches).map(|n| config(n, Some(n as u8 + 1), &all)).collect());
     let mut next_port = vec![0u16; switches];
-    let tree = (1..switches).map(|n| (dice.below(n), n)).collect::<Vec<_>>();
-    let more = (0..dice.below(3)).map(|_| (dice.below(switches), dice.below(switches))).collect::<Vec<_>>();
+    let tree = (1..switches).map(|n| (dice.index(n), n)).collect::<Vec<_>>();
+    let more = (0..dice.index(3)).map(|_| (dice.index(switches), dice.index(switches))).collect::<Vec<_>>();
     for (a, b) in tree.into_iter().chain(more).filter(|(a, b)| a != b) {
         bed.connect((a, next_port[a]), (b, next_port[b]));
         next_port[a] += 1;
@@ -121,11 +122,11 @@ fn random_bed(seed: u64, dice: &mut Dice, switches: usize) -> Bed {
 }
 
 /// Something happens to the fabric.
-fn disturb(bed: &mut Bed, dice: &mut Dice, slots: &[Slot]) {
-    let slot = slots[dice.below(slots.len())];
-    match dice.below(8) {
+fn disturb(bed: &mut Bed, dice: &mut SplitMix64, slots: &[Slot]) {
+    let slot = slots[dice.index(slots.len())];
+    match dice.index(8) {
         0 => {
-            let cable = dice.below(bed.cables.len());
+            let cable = dice.index(bed.cables.len());
             bed.plug(cable, !bed.cables[cable].up);
         }
         1 => match bed.nodes.iter().position(|node| !node.up) {
@@ -160,16 +161,16 @@ fn heal(bed: &mut Bed) {
 
 fn churn(seed: u64) {
     let context = format!("seed {seed}");
-    let mut dice = Dice(seed);
-    let switches = 2 + dice.below(3);
+    let mut dice = SplitMix64(seed);
+    let switches = 2 + dice.index(3);
     let slots = slots(switches);
     let mut bed = random_bed(seed, &mut dice, switches);
-    bed.run(Span::from_secs(dice.next() % 20));
-    (bed.loss, bed.lag) = (dice.next() % 10, dice.next() % 20);
+    bed.run(Span::from_secs(dice.bits() % 20));
+    (bed.loss, bed.lag) = (dice.bits() % 10, dice.bits() % 20);
     for _ in 0..24 {
         disturb(&mut bed, &mut dice, &slots);
-        let step = Span::from_ms(dice.next() % 300);
-        for _ in 0..1 + dice.below(8) {
+        let step = Span::from_ms(dice.bits() % 300);
+        for _ in 0..1 + dice.index(8) {
             assert_hard_zoning(&bed, &slots, &context);
             bed.run(step);
         }
@@ -195,7 +196,7 @@ fn churn(seed: u64) {
 }
 
 /// The operator gives every part of the fabric the same zones, and lets isolated ports try again.
-fn agree_again(bed: &mut Bed, dice: &mut Dice, slots: &[Slot]) {
+fn agree_again(bed: &mut Bed, dice: &mut SplitMix64, slots: &[Slot]) {
     let zones = random_zones(dice, slots);
     for group in bed.groups() {
         bed.input(group[0], Input::ChangeZones { tag: 1, change: ZoneChange::Replace(zones.clone()) });
@@ -229,16 +230,16 @@ fn hard_zoning_holds_while_everything_changes_and_nothing_is_left_behind() {
 }
 
 fn one_name_twice(seed: u64) {
-    let mut dice = Dice(seed);
-    let switches = 2 + dice.below(4);
+    let mut dice = SplitMix64(seed);
+    let switches = 2 + dice.index(4);
     let mut bed = random_bed(seed, &mut dice, switches);
     bed.run(Span::from_secs(30));
-    let first = dice.below(switches);
-    let second = (first + 1 + dice.below(switches - 1)) % switches;
-    (bed.loss, bed.lag) = (dice.next() % 15, dice.next() % 20);
+    let first = dice.index(switches);
+    let second = (first + 1 + dice.index(switches - 1)) % switches;
+    (bed.loss, bed.lag) = (dice.bits() % 15, dice.bits() % 20);
     for node in [first, second] {
         bed.log_in(node, 12, 0x10);
-        bed.run(Span::from_us(dice.next() % 20_000));
+        bed.run(Span::from_us(dice.bits() % 20_000));
     }
     bed.run(Span::from_secs(1));
     (bed.loss, bed.lag) = (0, 0);

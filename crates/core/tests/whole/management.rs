@@ -2,10 +2,11 @@
 //! the switches and ports of the fabric, and incidents on links.
 
 use super::{Bed, Frame, Header, Message, Payload, RCtl, config, switch_name, zoned};
-use sanloom_core::fabric_switch::{FabricSwitchConfig, Input};
+use sanloom_core::fabric_switch::{Event, FabricSwitchConfig, Input, Output};
 use sanloom_core::switch::port_name;
 use sanloom_core::time::Span;
 use sanloom_core::zoning::ZoneDatabase;
+use sanloom_core::zoning::server::ZoneChange;
 use sanloom_wire::bls::Bls;
 use sanloom_wire::ct::{Ct, CtBody, CtReason, CtReject, Service};
 use sanloom_wire::els::link_incident::{code, registration};
@@ -303,4 +304,21 @@ fn who_registered_hears_of_a_link_to_another_switch_that_fails() {
     let [report] = reports(&mut bed)[..] else { panic!("one report") };
     assert_eq!((report.code, report.port_type, report.physical_port), (code::LOSS_OF_SIGNAL, port_type::E_PORT, 1));
     assert_eq!((report.node_name, report.port_name), (switch_name(0), port_name(switch_name(0), 1)));
+}
+
+/// A store has the zones before anybody hears of them: other switches, and whoever asked.
+#[test]
+fn zones_are_to_be_kept_before_others_hear_of_them() {
+    let mut bed = Bed::new(1, vec![config(0, Some(1), &zoned(&[("old", &[0xa, 0xb])]))]);
+    bed.run(Span::from_secs(10));
+    let database = ZoneDatabase::of_zoning(&zoned(&[("new", &[0xa, 0xc])]), "test");
+    let machine = &mut bed.nodes[0].machine;
+    let change = ZoneChange::Replace(database.clone());
+    machine.handle(bed.now, Input::ChangeZones { tag: 3, change });
+    let outputs: Vec<Output> = std::iter::from_fn(|| machine.poll_output()).collect();
+    let kept = outputs.iter().position(|output| *output == Output::Zones(database.clone()));
+    let told =
+        outputs.iter().position(|output| *output == Output::Event(Event::ZonesChanged { tag: 3, result: Ok(()) }));
+    assert!(kept.is_some() && kept < told, "{outputs:?}");
+    assert!(outputs[..kept.unwrap_or(0)].is_empty(), "{outputs:?}");
 }

@@ -11,12 +11,13 @@ use sanloom_core::fabric_switch::{Event, FabricSwitch, FabricSwitchConfig, Input
 use sanloom_core::fspf::FspfConfig;
 use sanloom_core::fspf::cost::CostRule;
 use sanloom_core::names::NamesConfig;
+use sanloom_core::random::SplitMix64;
 use sanloom_core::switch::{Policy, PortKind, SwitchConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::server::ZoneServerConfig;
 use sanloom_core::zoning::{ZoneDatabase, Zones};
 use sanloom_wire::els::{Els, LsAcc};
-use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
+use sanloom_wire::login::Login;
 use sanloom_wire::ns::{NsRequest, one_type};
 use sanloom_wire::sw_ils::FlowControl;
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwnn, Wwpn, ct::Ct};
@@ -88,31 +89,12 @@ pub fn seeds(count: u64) -> std::ops::Range<u64> {
     first..first + number("SANLOOM_SEEDS", count)
 }
 
-/// SplitMix64.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
-    }
-}
-
 pub struct Node {
     pub machine: FabricSwitch,
     pub fib: Fib,
     pub up: bool,
+    /// The zones that a store would have.
+    kept: ZoneDatabase,
     config: FabricSwitchConfig,
 }
 
@@ -139,7 +121,7 @@ pub struct Bed {
     sent: u64,
     /// Arrival of the last frame by switch and port that it is sent to: links do not reorder.
     last: BTreeMap<(usize, u16), Instant>,
-    dice: Dice,
+    dice: SplitMix64,
 }
 
 impl Bed {
@@ -148,6 +130,7 @@ impl Bed {
             machine: FabricSwitch::new(Instant::ZERO, config.clone()),
             fib: Fib::new(0, PORTS, IslChoice::DevicePair),
             up: true,
+            kept: config.database.database().clone(),
             config,
         };
         let mut bed = Bed {
@@ -162,7 +145,7 @@ impl Bed {
             frames: BTreeMap::new(),
             sent: 0,
             last: BTreeMap::new(),
-            dice: Dice(seed),
+            dice: SplitMix64(seed),
         };
         (0..bed.nodes.len()).for_each(|node| bed.drain(node));
         bed
@@ -191,6 +174,7 @@ impl Bed {
         let config = self.nodes[node].config.clone();
         self.nodes[node].up = up;
         self.nodes[node].fib = Fib::new(0, PORTS, IslChoice::DevicePair);
+        self.nodes[node].kept = config.database.database().clone();
         self.nodes[node].machine = FabricSwitch::new(self.now, config);
         self.drain(node);
         for cable in 0..self.cables.len() {
@@ -291,7 +275,7 @@ impl Bed {
         if !self.light(node, port) || self.dice.chance(self.loss) {
             return;
         }
-        let lag = if self.dice.chance(self.lag) { Span::from_us(self.dice.next() % 50_000) } else { Span::ZERO };
+        let lag = if self.dice.chance(self.lag) { Span::from_us(self.dice.bits() % 50_000) } else { Span::ZERO };
         let last = self.last.entry((to, inward)).or_default();
         let at = (self.now + DELAY + lag).max(*last);
         *last = at;
@@ -306,9 +290,11 @@ impl Bed {
                 Output::Fib(delta) => self.nodes[node].fib.apply(&delta),
                 Output::Send { port, frame } => self.leave(node, port, frame),
                 Output::Event(event) => self.events.push((self.now, node, event)),
-                Output::Persist { .. } | Output::Zones(_) => {}
+                Output::Zones(database) => self.nodes[node].kept = database,
+                Output::Persist { .. } => {}
             }
         }
+        assert_eq!(&self.nodes[node].kept, self.nodes[node].machine.zone_database(), "switch {node}");
     }
 
     fn cable(&self, node: usize, port: u16) -> Option<&Cable> {
@@ -405,21 +391,7 @@ fn through_bytes(frame: Frame) -> Frame {
 }
 
 fn login(port_name: u64) -> Login {
-    Login {
-        common: CommonParameters {
-            highest_version: 0x20,
-            lowest_version: 0x20,
-            bb_credit: 10,
-            features: 0x8000,
-            receive_size_bytes: 2112,
-            ..CommonParameters::default()
-        },
-        port_name: Wwpn(port_name),
-        node_name: Wwnn(1 << 60 | port_name),
-        class_1: ClassParameters::default(),
-        class_2: ClassParameters::default(),
-        class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
-    }
+    Login::of_linux_host(Wwpn(port_name), Wwnn(1 << 60 | port_name))
 }
 
 /// The frame accepts an extended link service.

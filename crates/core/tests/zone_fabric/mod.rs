@@ -2,6 +2,7 @@
 //! message crosses as bytes.
 
 use sanloom_core::ils::{Due, Exchanges, Outcome, Peer, Request, Send};
+use sanloom_core::random::SplitMix64;
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::server::{
     ChangeFailure, Input, MergeFailure, Output, ZoneChange, ZoneServer, ZoneServerConfig,
@@ -22,7 +23,7 @@ pub struct Fabric {
     pub loss: u64,
     /// Longest time that a message takes.
     pub delay: Span,
-    pub random: Random,
+    pub random: SplitMix64,
     events: BTreeMap<(Instant, u64), Event>,
     next_event: u64,
 }
@@ -84,7 +85,7 @@ impl Fabric {
             links: links.iter().map(|ends| Link { ends: *ends, up: false, generation: 0 }).collect(),
             loss: 0,
             delay: Span::from_ms(20),
-            random: Random(seed),
+            random: SplitMix64(seed),
             events: BTreeMap::new(),
             next_event: 0,
         };
@@ -353,21 +354,4 @@ pub fn domain(switch: usize) -> u8 {
 
 fn identity(switch: usize) -> (u8, Wwnn) {
     (domain(switch), Wwnn(0x1000_0000_0000_0000 + switch as u64))
-}
-
-/// SplitMix64: enough to choose faults, and the same for ever.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
 }

@@ -158,12 +158,17 @@ impl Built<'_> {
         }
     }
 
-    /// Adds what is allowed but probably not meant.
-    pub fn advise(&self, sink: &mut Sink) {
+    /// Adds what is allowed but probably not meant; the links that will be isolated.
+    pub fn advise(&self, sink: &mut Sink) -> Vec<usize> {
+        let mut isolated = Vec::new();
         for problem in self.lab.advice() {
+            if problem.kind == ProblemKind::IsolatedLink {
+                isolated.push(problem.place.index);
+            }
             let origin = self.origin(problem.place);
             add(problem, origin, Severity::Warning, sink);
         }
+        isolated
     }
 
     fn origin(&self, place: Place) -> Origin {

@@ -71,8 +71,9 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub fn of(lab: &Lab) -> Network {
-        let groups = groups(lab);
+    /// The links in `isolated` join nothing.
+    pub fn of(lab: &Lab, isolated: &[usize]) -> Network {
+        let groups = groups(lab, isolated);
         let mut graph = UnGraph::default();
         for _ in &lab.switches {
             graph.add_node(());
@@ -197,11 +198,12 @@ impl Network {
     }
 }
 
-fn groups(lab: &Lab) -> Vec<Group> {
+fn groups(lab: &Lab, isolated: &[usize]) -> Vec<Group> {
     let mut by_pair: BTreeMap<[u16; 2], Vec<usize>> = BTreeMap::new();
     for (index, link) in lab.links.iter().enumerate() {
         if let [Node::Switch(a), Node::Switch(b)] = link.ends.map(|e| e.node)
             && a != b
+            && !isolated.contains(&index)
         {
             by_pair.entry([a.min(b), a.max(b)]).or_default().push(index);
         }

@@ -32,6 +32,8 @@ pub struct Report {
     pub links: usize,
     /// Number of links between switches.
     pub isls: usize,
+    /// Names of the links among them that their switches will isolate, in range notation; nothing leads over them.
+    pub isolated: Option<String>,
     /// Fabrics: groups of switches that ISLs join, each as names in range notation.
     pub fabrics: Vec<String>,
     /// The ISLs between each pair of switches.
@@ -112,11 +114,12 @@ pub struct Paths {
 }
 
 impl Report {
-    /// Looks at a lab that [`Lab::validate`] accepts.
-    pub fn of(lab: &Lab) -> Report {
-        let network = Network::of(lab);
+    /// Looks at a lab that [`Lab::validate`] accepts; `isolated` are the links that will be isolated, by their indices.
+    pub fn of(lab: &Lab, isolated: &[usize]) -> Report {
+        let network = Network::of(lab, isolated);
         let classes = Classes::of(lab, &network);
-        let isls = network.groups.iter().map(|g| g.links.len()).sum();
+        let isls = network.groups.iter().map(|g| g.links.len()).sum::<usize>() + isolated.len();
+        let names = || compress(isolated.iter().map(|&link| lab.links[link].name.as_str()));
         let paths = paths(lab, &network, &classes);
         let mut lonely: Vec<u16> =
             (paths.iter()).filter(|p| p.disjoint < 2).flat_map(|p| p.hosts.iter().copied()).collect();
@@ -133,6 +136,7 @@ impl Report {
             luns: lab.storage.iter().map(|s| s.luns.len()).sum(),
             links: lab.links.len(),
             isls,
+            isolated: (!isolated.is_empty()).then(names),
             fabrics: fabrics(lab, &network),
             isl_groups: isl_groups(lab, &network, &classes),
             single_points: single_points(lab, &network, &classes),

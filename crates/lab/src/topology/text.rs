@@ -25,7 +25,11 @@ impl fmt::Display for Report {
             plural(self.storage_ports, "port"),
             plural(self.luns, "LUN")
         )?;
-        writeln!(f, "Links    {}: {} to nodes, {}", self.links, self.links - self.isls, plural(self.isls, "ISL"))?;
+        write!(f, "Links    {}: {} to nodes, {}", self.links, self.links - self.isls, plural(self.isls, "ISL"))?;
+        match &self.isolated {
+            Some(names) => writeln!(f, ", isolated: {names}")?,
+            None => writeln!(f)?,
+        }
         let fabrics = self.fabrics.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(" | ");
         let more = if self.fabrics.len() > 8 { " | …" } else { "" };
         writeln!(f, "Fabrics  {}: {fabrics}{more}", self.fabrics.len())?;

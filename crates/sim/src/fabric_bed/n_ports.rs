@@ -7,7 +7,7 @@ use sanloom_core::switch::PortKind;
 use sanloom_core::time::Span;
 use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::els::{Els, LsAcc};
-use sanloom_wire::login::{ClassParameters, CommonParameters, Login};
+use sanloom_wire::login::Login;
 use sanloom_wire::ns::{NsAccept, NsRequest, fcp_feature, one_type};
 use sanloom_wire::{FcId, FcType, Frame, Message, Payload, Wwnn};
 
@@ -137,19 +137,5 @@ pub(super) fn node_name(number: usize) -> Wwnn {
 }
 
 fn parameters(number: usize) -> Login {
-    Login {
-        common: CommonParameters {
-            highest_version: 0x20,
-            lowest_version: 0x20,
-            bb_credit: 10,
-            features: 0x8000,
-            receive_size_bytes: 2112,
-            ..CommonParameters::default()
-        },
-        port_name: port_name(number),
-        node_name: node_name(number),
-        class_1: ClassParameters::default(),
-        class_2: ClassParameters::default(),
-        class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
-    }
+    Login::of_linux_host(port_name(number), node_name(number))
 }

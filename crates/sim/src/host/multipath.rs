@@ -167,9 +167,7 @@ impl Multipath {
     /// Chooses a path for a command of `bytes` among the usable ones that `admits` (for example: whose HBA has room).
     /// The command counts as outstanding on it until [`Multipath::release`].
     pub fn choose(&mut self, bytes: u32, admits: impl Fn(u16) -> bool) -> Choice {
-        let states = [PathState::Active, PathState::Suspect];
-        let usable = |state: PathState| self.paths.iter().any(|path| path.state == state);
-        let Some(state) = states.into_iter().find(|&state| usable(state)) else {
+        let Some(state) = self.best_state() else {
             return Choice::NoPath;
         };
         match choice::choose(self, state, bytes, admits) {
@@ -180,6 +178,19 @@ impl Multipath {
             }
             None => Choice::Busy,
         }
+    }
+
+    /// The paths that [`Multipath::choose`] chooses from.
+    pub fn candidates(&self) -> impl Iterator<Item = u16> + '_ {
+        let state = self.best_state();
+        let most = if self.config.policy == config::PathPolicy::Failover { 1 } else { usize::MAX };
+        (0..).zip(&self.paths).filter(move |(_, path)| Some(path.state) == state).map(|(number, _)| number).take(most)
+    }
+
+    /// Suspect paths are used where there is no other.
+    fn best_state(&self) -> Option<PathState> {
+        let states = [PathState::Active, PathState::Suspect];
+        states.into_iter().find(|&state| self.paths.iter().any(|path| path.state == state))
     }
 
     /// A command of `bytes` is no longer outstanding on `path`. Report its outcome with [`Multipath::handle`] as well,
@@ -323,8 +334,7 @@ impl Multipath {
     }
 
     fn has_usable(&self) -> bool {
-        let usable = |path: &Path| matches!(path.state, PathState::Active | PathState::Suspect);
-        self.paths.iter().any(usable)
+        self.best_state().is_some()
     }
 
     /// When time alone changes something about `path`.

@@ -3,23 +3,49 @@
 use super::reach;
 use crate::host::PathState;
 use crate::world::{Owner, World};
-use sanloom_core::config::{Fault, FaultKind, Lab};
+use sanloom_core::config::{Fault, FaultKind, Lab, Node, Zoning};
 
 /// Each path from a host to a storage system that it uses, as host, storage system and path number (HBA * ports + port),
 /// and whether it must be usable when nothing is broken.
 pub fn expected_paths(world: &World) -> Vec<(u16, u16, u16, bool)> {
     let mut paths = Vec::new();
+    let lab = as_it_is(world);
+    let zonings: Vec<Zoning> = world.switches.iter().map(|node| node.machine.zone_database().zoning()).collect();
     for (host, node) in world.hosts.iter().enumerate() {
         let host = host as u16;
         for system in node.paths.systems() {
             for path in 0..system.paths().len() as u16 {
                 let (hba, port) = (path / system.ports, path % system.ports);
-                let usable = reach::may_talk(&world.lab, (host, hba), (system.storage, port));
+                let zoning = reach::switch_of(&lab, Node::Host(host), hba).map(|switch| &zonings[usize::from(switch)]);
+                let usable = is_there(world, host)
+                    && zoning
+                        .is_some_and(|zoning| reach::may_talk_under(&lab, zoning, (host, hba), (system.storage, port)));
                 paths.push((host, system.storage, path, usable));
             }
         }
     }
     paths
+}
+
+/// The lab with its virtual machines where they are by now.
+fn as_it_is(world: &World) -> Lab {
+    let mut lab = Lab::clone(&world.lab);
+    for fault in world.lab.faults.iter().filter(|fault| world.has_happened(fault.at)) {
+        if let FaultKind::VmMove { host, to } = fault.kind
+            && let Some(machine) = &mut lab.hosts[usize::from(host)].virtual_machine
+        {
+            machine.on = to;
+        }
+    }
+    lab
+}
+
+/// A host is no virtual machine, or one that was created and has not stopped.
+fn is_there(world: &World, host: u16) -> bool {
+    let Some(machine) = world.lab.hosts[usize::from(host)].virtual_machine else { return true };
+    let stops = |kind: &FaultKind| matches!(kind, FaultKind::VmStop { host: of } if *of == host);
+    let mut happened = world.lab.faults.iter().filter(|fault| world.has_happened(fault.at));
+    machine.start.is_none_or(|at| world.has_happened(at)) && !happened.any(|fault| stops(&fault.kind))
 }
 
 /// The first thing that shows that the world is not at rest, in words: a request, a frame, a message, a credit or an
@@ -28,6 +54,7 @@ pub fn first_unrest(world: &World) -> Option<String> {
     (requests(world).or_else(|| frames(world)))
         .or_else(|| credits(world))
         .or_else(|| exchanges(world))
+        .or_else(|| zones(world))
         .or_else(|| paths(world))
 }
 
@@ -110,6 +137,15 @@ fn exchanges(world: &World) -> Option<String> {
         }
     }
     None
+}
+
+/// All switches of a fabric have one zone database.
+fn zones(world: &World) -> Option<String> {
+    let fabrics = world.lab.fabrics();
+    let database = |switch: usize| world.switches[switch].machine.zone_database();
+    let differs = |&switch: &usize| database(switch) != database(usize::from(fabrics[switch]));
+    let switch = (0..fabrics.len()).find(differs)?;
+    Some(format!("switches {switch} and {} differ in their zones", fabrics[switch]))
 }
 
 fn paths(world: &World) -> Option<String> {

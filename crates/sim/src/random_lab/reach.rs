@@ -1,15 +1,20 @@
 //! Who can and may reach whom, worked out from the lab alone and by the plainest means.
 
-use sanloom_core::config::{Lab, Node, ZoneDefault, ZoneMember};
+use sanloom_core::config::{Lab, Node, ZoneDefault, ZoneMember, Zoning};
 use sanloom_wire::Wwpn;
 
-/// An HBA and a storage port are linked to one fabric and no zone stands between them.
-pub fn may_talk(lab: &Lab, (host, hba): (u16, u16), (storage, port): (u16, u16)) -> bool {
+/// An HBA and a storage port are linked to one fabric and no zone of the lab stands between them.
+pub fn may_talk(lab: &Lab, one: (u16, u16), other: (u16, u16)) -> bool {
+    may_talk_under(lab, &lab.zoning, one, other)
+}
+
+/// The same under other zones.
+pub(super) fn may_talk_under(lab: &Lab, zoning: &Zoning, (host, hba): (u16, u16), (storage, port): (u16, u16)) -> bool {
     let one = lab.hosts[usize::from(host)].hbas[usize::from(hba)].wwpn;
     let other = lab.storage[usize::from(storage)].ports[usize::from(port)].wwpn;
     let from = switch_of(lab, Node::Host(host), hba);
     let to = switch_of(lab, Node::Storage(storage), port);
-    matches!((from, to), (Some(from), Some(to)) if fabric_of(lab, from).contains(&to)) && zoned(lab, one, other)
+    matches!((from, to), (Some(from), Some(to)) if fabric_of(lab, from).contains(&to)) && zoned(zoning, one, other)
 }
 
 /// Some path leads from a host to a storage system.
@@ -19,7 +24,14 @@ pub(super) fn reaches(lab: &Lab, host: u16, storage: u16) -> bool {
     (0..hbas).any(|hba| (0..ports).any(|port| may_talk(lab, (host, hba), (storage, port))))
 }
 
-fn switch_of(lab: &Lab, node: Node, port: u16) -> Option<u16> {
+/// The switch that a port is linked to, or the port that carries it.
+pub(super) fn switch_of(lab: &Lab, node: Node, port: u16) -> Option<u16> {
+    if let Node::Host(host) = node
+        && let Some(machine) = lab.hosts[usize::from(host)].virtual_machine
+    {
+        let hbas = lab.hosts[usize::from(machine.on)].hbas.len();
+        return switch_of(lab, Node::Host(machine.on), machine.carrier(port, hbas));
+    }
     lab.links.iter().find_map(|link| match &link.ends {
         [own, far] | [far, own] if own.node == node && own.port == port => match far.node {
             Node::Switch(switch) => Some(switch),
@@ -49,12 +61,12 @@ pub(super) fn fabric_of(lab: &Lab, switch: u16) -> Vec<u16> {
 }
 
 /// Random labs zone by port name only, and have no peer zones.
-fn zoned(lab: &Lab, one: Wwpn, other: Wwpn) -> bool {
-    let zones = &lab.zoning.zones;
+fn zoned(zoning: &Zoning, one: Wwpn, other: Wwpn) -> bool {
+    let zones = &zoning.zones;
     let [one, other] = [one, other].map(ZoneMember::PortName);
     let in_some = |name: &ZoneMember| zones.iter().any(|zone| zone.members.contains(name));
     if !in_some(&one) && !in_some(&other) {
-        return lab.zoning.default == ZoneDefault::Open;
+        return zoning.default == ZoneDefault::Open;
     }
     zones.iter().any(|zone| zone.members.contains(&one) && zone.members.contains(&other))
 }

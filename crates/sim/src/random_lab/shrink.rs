@@ -33,6 +33,14 @@ fn cuts(lab: &Lab) -> Vec<Cut> {
             lab.faults.remove(fault);
         }));
     }
+    for change in 0..lab.changes.len() {
+        cuts.push(Box::new(move |lab| {
+            lab.changes.remove(change);
+        }));
+    }
+    for switch in 0..lab.switches.len() {
+        cuts.push(Box::new(move |lab| lab.switches[switch].joining = Default::default()));
+    }
     for (workload, work) in lab.workloads.iter().enumerate() {
         cuts.push(Box::new(move |lab| {
             lab.workloads.remove(workload);

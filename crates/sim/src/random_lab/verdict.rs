@@ -46,5 +46,6 @@ fn text_of(trial: &Trial) -> String {
     lines.extend(lab.links.iter().enumerate().map(|(number, link)| format!("{number} {link:?}")));
     lines.extend(lab.workloads.iter().map(|workload| format!("{workload:?}")));
     lines.extend(lab.faults.iter().map(|fault| format!("{fault:?}")));
+    lines.extend(lab.changes.iter().map(|change| format!("{change:?}")));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }

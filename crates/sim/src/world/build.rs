@@ -14,7 +14,7 @@ use crate::rng::{Purpose, stream_rng};
 use crate::stats::Series;
 use crate::workload::Stream;
 use rand::Rng;
-use sanloom_core::config::{IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
+use sanloom_core::config::{FaultKind, IslChoice, Lab, LinkEnd, Lun, Node, StoragePort};
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
 use sanloom_core::fcp::initiator::{FcpInitiator, FcpInitiatorConfig};
@@ -85,7 +85,12 @@ impl World {
                 forgotten: Default::default(),
             })
             .collect();
-        let hypervisors = world.lab.hosts.iter().filter_map(|host| Some(host.virtual_machine?.on)).collect();
+        let at_first = world.lab.hosts.iter().filter_map(|host| Some(host.virtual_machine?.on));
+        let later = world.lab.faults.iter().filter_map(|fault| match fault.kind {
+            FaultKind::VmMove { to, .. } => Some(to),
+            _ => None,
+        });
+        let hypervisors = at_first.chain(later).collect();
         world.hosts = (0..world.lab.hosts.len()).map(|host| world.host(host, &owners, &hypervisors)).collect();
         world.storage = (0..world.lab.storage.len()).map(|storage| world.storage_node(storage, &owners)).collect();
         world

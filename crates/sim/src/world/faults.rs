@@ -5,7 +5,7 @@ use super::ledger::NoteKind;
 use super::processor::SwitchProcessor;
 use crate::net::{End, NEVER};
 use crate::rng::{Purpose, stream_rng};
-use sanloom_core::config::{Direction, Fault, FaultKind, Node};
+use sanloom_core::config::{Direction, Fault, FaultKind, Node, Picos};
 use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fabric_switch::{FabricSwitch, Input};
 use sanloom_core::time::Instant;
@@ -20,6 +20,8 @@ pub(super) struct Schedule {
     steps: Vec<(u64, Step)>,
     /// How many faults keep a link down.
     down: Vec<u32>,
+    /// When everything that was still to come was called off.
+    healed_ps: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,8 +54,14 @@ impl World {
             steps.push((start.saturating_add(change.at.0), Step::Change(number)));
         }
         steps.sort_by(|a, b| b.cmp(a));
-        self.faults = Schedule { steps, down: vec![0; self.lab.links.len()] };
+        self.faults = Schedule { steps, down: vec![0; self.lab.links.len()], healed_ps: None };
         self.arm_faults();
+    }
+
+    /// What the lab has for a time, counted from the start of the workloads, has happened.
+    pub fn has_happened(&self, at: Picos) -> bool {
+        let last = self.faults.healed_ps.unwrap_or(u64::MAX).min(self.net.now());
+        self.start_ps > 0 && self.start_ps.saturating_add(at.0) <= last
     }
 
     fn arm_faults(&mut self) {
@@ -94,6 +102,7 @@ impl World {
 
     /// Ends every fault that lasts, so that the network can heal.
     pub fn heal(&mut self) {
+        self.faults.healed_ps = Some(self.net.now());
         while let Some((_, step)) = self.faults.steps.pop() {
             if let Step::Fault(number, true) = step {
                 let fault = self.lab.faults[number];

@@ -104,8 +104,12 @@ impl World {
         }
     }
 
-    /// A virtual machine is created: its ports log in as soon as the HBAs that carry them have.
+    /// A virtual machine is created: its ports log in as soon as the HBAs that carry them have. One that has stopped stays
+    /// away.
     pub fn create_machine(&mut self, host: u16) {
+        if self.hosts[usize::from(host)].is_gone {
+            return;
+        }
         for nport in self.hosts[usize::from(host)].nports.clone() {
             self.attach(nport, self.plane_of(nport));
         }
@@ -148,6 +152,7 @@ impl World {
             self.hosts[usize::from(host)].stop(now + STOP_CHECK_PS);
             return;
         }
+        self.hosts[usize::from(host)].is_gone = true;
         for nport in self.hosts[usize::from(host)].nports.clone() {
             let plane = self.plane_of(nport);
             self.nodes[usize::from(plane)].carried.ports.retain(|&port| port != nport);

@@ -4,7 +4,7 @@ use sanloom_core::config::{
     Direction, Fault, FaultKind, Forwarding, IslChoice, Lab, Load, Multipath, Node, PathPolicy, Picos,
     SizeDistribution, Timers,
 };
-use sanloom_sim::random_lab::{Dice, Outcome, Trial, generate, generate_dual};
+use sanloom_sim::random_lab::{Dice, Outcome, Trial, generate_dual, generate_plain};
 
 /// The lab of a seed after `change`, run to its end.
 fn run(mut trial: Trial, change: impl FnOnce(&mut Lab)) -> Outcome {
@@ -30,7 +30,7 @@ fn be_patient(lab: &mut Lab) {
 fn no_command_is_aborted_because_frames_overtake_each_other() {
     let mut completed = 0;
     for seed in 0..60 {
-        let outcome = run(generate(seed), |lab| {
+        let outcome = run(generate_plain(seed), |lab| {
             be_patient(lab);
             lab.faults.clear();
             lab.switches.iter_mut().for_each(|switch| switch.isl_choice = IslChoice::Spray);
@@ -44,7 +44,7 @@ fn no_command_is_aborted_because_frames_overtake_each_other() {
 #[test]
 fn no_command_is_aborted_in_a_healthy_lab() {
     for seed in 100..160 {
-        let outcome = run(generate(seed), |lab| {
+        let outcome = run(generate_plain(seed), |lab| {
             be_patient(lab);
             lab.faults.clear();
         });
@@ -126,7 +126,7 @@ fn switch_of_first_hba(lab: &Lab) -> u16 {
 fn lost_frames_cost_time_and_no_request() {
     let mut lost = 0;
     for seed in 200..240 {
-        let trial = generate(seed);
+        let trial = generate_plain(seed);
         let mut least = (u64::MAX, 0);
         let outcome = run(trial, |lab| {
             be_patient(lab);
@@ -157,7 +157,7 @@ fn lost_frames_cost_time_and_no_request() {
 fn cut_through_is_never_slower_than_store_and_forward_on_an_idle_path() {
     for seed in 0..40 {
         let times = [Forwarding::CutThrough, Forwarding::StoreAndForward].map(|forwarding| {
-            let outcome = run(generate(seed), |lab| {
+            let outcome = run(generate_plain(seed), |lab| {
                 be_patient(lab);
                 lab.faults.clear();
                 lab.workloads.truncate(1);

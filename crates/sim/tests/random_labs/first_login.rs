@@ -3,7 +3,7 @@
 use sanloom_core::config::Picos;
 use sanloom_core::fabric::DropReason;
 use sanloom_sim::net::Loss;
-use sanloom_sim::random_lab::{first_unrest, generate};
+use sanloom_sim::random_lab::{Trial, first_unrest, generate, generate_plain};
 use sanloom_sim::world::World;
 use std::sync::Arc;
 
@@ -16,8 +16,9 @@ const LONG_ENOUGH: Picos = Picos::from_ms(40);
 
 #[test]
 fn every_host_has_found_its_storage_when_the_workloads_begin() {
-    for seed in FORMING.into_iter().chain(0..400) {
-        let lab = Arc::new(generate(seed).lab);
+    let forming = FORMING.into_iter().map(generate_plain);
+    for Trial { seed, lab, .. } in forming.chain((0..400).map(generate)) {
+        let lab = Arc::new(lab);
         let mut world = World::new(lab.clone());
         world.log_in();
         if let Some(what) = first_unrest(&world) {

@@ -28,6 +28,7 @@ fn two_hundred_seeds_contain_every_fault_and_every_kind_of_switch() {
     let mut faults = BTreeSet::new();
     let mut kinds = BTreeSet::new();
     let (mut bundles, mut zones, mut idle, mut dual) = (0, 0, 0, 0);
+    let (mut machines, mut changes, mut costs) = (0, 0, 0);
     for seed in 0..200 {
         let lab = generate(seed).lab;
         faults.extend(lab.faults.iter().map(|fault| name_of(&fault.kind)));
@@ -38,11 +39,15 @@ fn two_hundred_seeds_contain_every_fault_and_every_kind_of_switch() {
         bundles += usize::from(lab.links.iter().any(|link| link.bundle.is_some()));
         zones += usize::from(!lab.zoning.zones.is_empty());
         idle += usize::from(lab.workloads.is_empty());
+        machines += lab.hosts.iter().filter(|host| host.virtual_machine.is_some()).count();
+        changes += lab.changes.len();
+        costs += usize::from(lab.switches.windows(2).any(|s| s[0].joining.cost_rule != s[1].joining.cost_rule));
         dual += usize::from(generate_dual(seed).lab.hosts.iter().all(|host| host.hbas.len() == 2));
     }
-    assert_eq!(faults.len(), 9, "{faults:?}");
+    assert_eq!(faults.len(), 11, "{faults:?}");
     assert_eq!(kinds.len(), 2 * 3 + 2 * 4, "{kinds:?}");
     assert!(bundles > 20 && zones > 20 && idle < 40 && dual == 200, "{bundles} {zones} {idle} {dual}");
+    assert!(machines > 100 && changes > 30 && costs > 30, "{machines} {changes} {costs}");
 }
 
 fn name_of(kind: &FaultKind) -> &'static str {

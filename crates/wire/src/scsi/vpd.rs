@@ -67,22 +67,28 @@ pub mod association {
 }
 
 impl Designator {
-    /// Reads the body of page 83.
-    pub fn parse_list(body: &[u8]) -> Result<Vec<Designator>, ParseError> {
+    /// Reads the first one of the body of page 83; what is behind it.
+    pub fn parse(body: &[u8]) -> Result<(Designator, &[u8]), ParseError> {
         const FIELD: &str = "designator";
-        let mut at = 0;
+        let b = fixed::<4>(FIELD, body)?;
+        let bytes = slice(FIELD, body, 4, b[3].into())?;
+        let designator = Designator {
+            protocol: (b[1] & 0x80 != 0).then_some(b[0] >> 4),
+            code_set: b[0] & 0x0f,
+            association: b[1] >> 4 & 3,
+            kind: b[1] & 0x0f,
+            bytes: bytes.to_vec(),
+        };
+        Ok((designator, &body[4 + bytes.len()..]))
+    }
+
+    /// Reads the body of page 83.
+    pub fn parse_list(mut body: &[u8]) -> Result<Vec<Designator>, ParseError> {
         let mut list = Vec::new();
-        while at < body.len() {
-            let b = fixed::<4>(FIELD, &body[at..])?;
-            let bytes = slice(FIELD, body, at + 4, b[3].into())?;
-            list.push(Designator {
-                protocol: (b[1] & 0x80 != 0).then_some(b[0] >> 4),
-                code_set: b[0] & 0x0f,
-                association: b[1] >> 4 & 3,
-                kind: b[1] & 0x0f,
-                bytes: bytes.to_vec(),
-            });
-            at += 4 + bytes.len();
+        while !body.is_empty() {
+            let (designator, rest) = Designator::parse(body)?;
+            list.push(designator);
+            body = rest;
         }
         Ok(list)
     }

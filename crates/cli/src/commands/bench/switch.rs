@@ -90,21 +90,7 @@ impl Bench {
     /// The message of a login: FLOGI for the first of a port, FDISC for the others. Each port is one node.
     pub fn login(login: u32) -> (u16, Vec<u8>) {
         let port = (login % u32::from(PORTS)) as u16;
-        let parameters = Login {
-            common: CommonParameters {
-                highest_version: 0x20,
-                lowest_version: 0x20,
-                bb_credit: 10,
-                features: 0x8000,
-                receive_size_bytes: 2112,
-                ..CommonParameters::default()
-            },
-            port_name: name(login),
-            node_name: Wwnn(0x2000_0024_ff00_0000 + u64::from(port)),
-            class_1: ClassParameters::default(),
-            class_2: ClassParameters::default(),
-            class_3: ClassParameters { flags: 0x8800, ..ClassParameters::default() },
-        };
+        let parameters = Login::of_linux_host(name(login), Wwnn(0x2000_0024_ff00_0000 + u64::from(port)));
         let els = if login < u32::from(PORTS) { Els::Flogi(parameters) } else { Els::Fdisc(parameters) };
         (port, encoded(FcId::ZERO, FcId::F_PORT, Message::from(els)))
     }

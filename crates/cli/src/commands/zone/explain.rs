@@ -16,6 +16,7 @@ use sanloom_core::switch::HardZoning;
 use sanloom_core::zoning::{Explanation, Membership, Verdict, explain};
 use sanloom_lab::Override;
 use sanloom_wire::FcId;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Options of `sanloom zone explain`.
 #[derive(clap::Args, Debug)]
@@ -39,6 +40,8 @@ pub struct Args {
     json: bool,
 }
 
+/// Number of a running fabric.
+const RUNNING: u16 = 0;
 /// What stands for an address that depends on the order of the logins.
 const NO_ADDRESS: &str = "000000";
 
@@ -52,17 +55,18 @@ struct Port {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let lab = input::load(&args.file, &args.set)?.lab;
-    let (database, all) = match args.live.live {
-        false => (lab.zone_database.clone(), of_lab(&lab)),
+    let (database, zonings, all) = match args.live.live {
+        false => (lab.zone_database.clone(), zonings(&lab), of_lab(&lab)),
         true => {
             let status = args.live.status(&lab)?;
-            (live::database(&status.committed)?, of_fabric(&status)?)
+            let database = live::database(&status.committed)?;
+            let zonings = BTreeMap::from([(RUNNING, database.zoning())]);
+            (database, zonings, of_fabric(&status)?)
         }
     };
-    let zoning = database.zoning();
     let (first, second) = (find(&all, &args.first)?, find(&all, &args.second)?);
     let pairs: Vec<PairExplanation> =
-        first.iter().flat_map(|a| second.iter().map(|b| pair(&lab, &zoning, a, b)).collect::<Vec<_>>()).collect();
+        first.iter().flat_map(|a| second.iter().map(|b| pair(&lab, &zonings, a, b)).collect::<Vec<_>>()).collect();
     let state = ZoneState::from(&database);
     let answer = ZoneExplanation {
         schema_version: SCHEMA_VERSION,
@@ -91,7 +95,7 @@ fn of_fabric(status: &ZoneStatus) -> Result<Vec<Port>, Failure> {
         let (port_name, node_name) = (view.port_name.parse().ok()?, view.node_name.parse().ok()?);
         let port_id = u32::from_str_radix(&view.port_id, 16).map(FcId::new).ok()?;
         let identity = PortIdentity { port_id, port_name, node_name, domain: view.domain, port: view.switch_port };
-        Some(Port { view: view.clone(), identity, fabric: 0 })
+        Some(Port { view: view.clone(), identity, fabric: RUNNING })
     };
     let ports: Option<Vec<Port>> = status.ports.iter().map(port).collect();
     ports.ok_or_else(|| Failure::protocol("the instance names a port that is none"))
@@ -118,12 +122,20 @@ fn find<'p>(all: &'p [Port], wanted: &str) -> Result<Vec<&'p Port>, Failure> {
     Ok(found)
 }
 
-fn pair(lab: &Lab, zoning: &Zoning, a: &Port, b: &Port) -> PairExplanation {
+/// By fabric: the zones that count in it, which are not those of other virtual fabrics.
+fn zonings(lab: &Lab) -> BTreeMap<u16, Zoning> {
+    let fabrics: BTreeSet<u16> = lab.fabrics().into_iter().collect();
+    fabrics.into_iter().map(|fabric| (fabric, lab.zone_database_at(fabric).zoning())).collect()
+}
+
+fn pair(lab: &Lab, zonings: &BTreeMap<u16, Zoning>, a: &Port, b: &Port) -> PairExplanation {
+    let [zoning, of_second] = [a, b].map(|port| &zonings[&port.fabric]);
     let Explanation { verdict, first, second } = explain(zoning, &a.identity, &b.identity);
+    let second = if a.fabric == b.fabric { second } else { explain(of_second, &a.identity, &b.identity).second };
     let zone = |index: usize| zoning.zones[index].name.clone();
-    let memberships = |list: &[Membership]| -> Vec<ZoneMembership> {
+    let memberships = |zoning: &Zoning, list: &[Membership]| -> Vec<ZoneMembership> {
         let view = |of: &Membership| ZoneMembership {
-            zone: zone(of.zone),
+            zone: zoning.zones[of.zone].name.clone(),
             peer_zone: zoning.zones[of.zone].is_peer(),
             as_member: of.as_member.iter().map(ToString::to_string).collect(),
             as_principal: of.as_principal.iter().map(ToString::to_string).collect(),
@@ -174,8 +186,8 @@ fn pair(lab: &Lab, zoning: &Zoning, a: &Port, b: &Port) -> PairExplanation {
         reason: reason.to_owned(),
         text,
         zones,
-        first_zones: memberships(&first),
-        second_zones: memberships(&second),
+        first_zones: memberships(zoning, &first),
+        second_zones: memberships(of_second, &second),
     }
 }
 

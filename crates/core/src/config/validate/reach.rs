@@ -61,17 +61,19 @@ impl Keys {
             access.fabrics.push(fabric);
             for (first, zoning, zones) in &zone_sets {
                 let place = zones.place(&identity);
+                let mut is_zoned = false;
                 for ZoneRole { zone, principal, member } in zones.roles(&place) {
                     let name = zoning.zones.get(zone as usize).map_or("", |zone| &zone.name);
                     if !lab.zone_counts_at(name, switch) {
                         continue;
                     }
+                    is_zoned = true;
                     let halves = if is_host { [principal, member] } else { [member, principal] };
                     let number = first + 1 + zone;
                     let halves = halves.into_iter().zip([2 * number, 2 * number + 1]);
                     access.keys.extend(halves.filter(|(inside, _)| *inside).map(|(_, half)| (fabric, half)));
                 }
-                if !place.is_zoned() && zones.open_default() {
+                if !is_zoned && zones.open_default() {
                     access.keys.push((fabric, 2 * first));
                 }
             }

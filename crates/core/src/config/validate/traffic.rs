@@ -5,7 +5,7 @@ use crate::config::{
     Arrival, Fault, FaultKind, Lab, Load, Location, Lun, Picos, Place, ProblemKind, Rate, Section, SizeDistribution,
     Workload,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// READ(10) and WRITE(10) count blocks in 16 bits (SBC).
 const MAX_BLOCKS: u64 = 65_535;
@@ -27,6 +27,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
         validate_workload(lab, workload, place, problems);
     }
     let mut down: BTreeSet<u16> = BTreeSet::new();
+    validate_moves(lab, problems);
     for (index, fault) in lab.faults.iter().enumerate() {
         validate_fault(lab, fault, Place::of(Section::Fault, index), &mut down, problems);
     }
@@ -303,6 +304,33 @@ fn virtual_machine(lab: &Lab, host: u16, place: Place, problems: &mut Problems) 
         format!("`{}` is no virtual machine", host.map_or("(no such host)", |h| &h.name)),
         "name a host that has the key `on`",
     );
+}
+
+/// A virtual machine moves to where it is not.
+fn validate_moves(lab: &Lab, problems: &mut Problems) {
+    let mut moves: Vec<(Picos, usize, u16, u16)> = Vec::new();
+    for (index, fault) in lab.faults.iter().enumerate() {
+        if let FaultKind::VmMove { host, to } = fault.kind {
+            moves.push((fault.at, index, host, to));
+        }
+    }
+    moves.sort_unstable();
+    let mut on: BTreeMap<u16, u16> = BTreeMap::new();
+    for (at, index, host, to) in moves {
+        let machine = lab.hosts.get(usize::from(host));
+        let Some((machine, at_first)) = machine.and_then(|machine| Some((machine, machine.virtual_machine?.on))) else {
+            continue;
+        };
+        if on.insert(host, to).unwrap_or(at_first) == to {
+            let name = lab.hosts.get(usize::from(to)).map_or("(no such host)", |host| &host.name);
+            problems.add(
+                ProblemKind::BadHypervisor,
+                Place::of(Section::Fault, index).key("to"),
+                format!("`{}` is on `{name}` already when it is to move there at {at}", machine.name),
+                "name another hypervisor, or leave the fault out",
+            );
+        }
+    }
 }
 
 fn validate_fault(lab: &Lab, fault: &Fault, place: Place, down: &mut BTreeSet<u16>, problems: &mut Problems) {

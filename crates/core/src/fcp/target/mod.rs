@@ -37,8 +37,8 @@
 //!    over with [`Input::Parameters`].
 //! 4. The buffer is free after the FCP_RSP of the exchange is sent, or after [`Output::Cancel`].
 //!
-//! Confirmed completion, SRR and REC are not offered: FCP_RSP never asks for FCP_CONF, PRLI does not announce retry, and
-//! the node port refuses the two ELS.
+//! Confirmed completion, SRR and REC are not offered: FCP_RSP never asks for FCP_CONF, PRLI does not announce retry, the
+//! node port refuses the ELS REC, and the target SRR with every other FC-4 link service.
 
 mod abort;
 mod command;
@@ -49,8 +49,9 @@ use crate::exchange::{Accepted, SeqRx, SeqTx, usable_frame_size};
 use crate::scsi::{Device, IoStatus, IoTag, NexusId, Notice};
 use crate::time::{Instant, Span};
 use sanloom_wire::bls::Bls;
+use sanloom_wire::els::{Els, LsRjt, LsRjtExplanation, LsRjtReason};
 use sanloom_wire::scsi::transport_id::TransportId;
-use sanloom_wire::{FcId, Frame, Header, Message, Payload, Wwpn};
+use sanloom_wire::{FcId, FcType, Frame, Header, Message, Payload, RCtl, Wwpn};
 use std::collections::VecDeque;
 use task::{List, State, Task};
 
@@ -325,6 +326,18 @@ impl FcpTarget {
         }
     }
 
+    /// FCP_RJT: that of an extended link service, as a link service of FCP (FCP-4, FC-4 link services).
+    fn refuse_link_service(&mut self, request: &Header) {
+        self.counters.unexpected_frames += 1;
+        let (reason, explanation) = (LsRjtReason::NOT_SUPPORTED, LsRjtExplanation::NOT_SUPPORTED);
+        let reject = Message::from(Els::LsRjt(LsRjt { reason, explanation, vendor: 0 }));
+        let mut bytes = Vec::new();
+        reject.emit(&mut bytes);
+        let reply = reject.header(self.local_id, request.s_id, request.ox_id, request.rx_id);
+        let header = Header { r_ctl: RCtl::FC4_LS_REPLY, fc_type: FcType::FCP, ..reply };
+        self.outputs.push_back(Output::Send(Frame { header, payload: Payload::Bytes(bytes.into()) }));
+    }
+
     fn on_frame(&mut self, now: Instant, frame: Frame, device: &mut Device) {
         let header = frame.header;
         if header.d_id != self.local_id {
@@ -343,6 +356,7 @@ impl FcpTarget {
                 let login = self.logins[login];
                 self.on_command(now, &header, &login, &command, device);
             }
+            Payload::Bytes(_) if header.r_ctl == RCtl::FC4_LS_REQUEST => self.refuse_link_service(&header),
             _ => self.counters.unexpected_frames += 1,
         }
     }

@@ -30,11 +30,12 @@ mod pool;
 
 pub use config::{Event, FcfConfig, Input, LinkEnd, Output, VirtualLink};
 
-use super::jitter::Jitter;
+use super::jitter::up_to;
 use super::vlan::VlanResponder;
 use super::{ADVERTISEMENT_JITTER, Advertisement, BindingChange, Discard, Discards};
 use crate::alarms::Alarms;
 use crate::fabric_switch;
+use crate::random::SplitMix64;
 use crate::time::Instant;
 use enodes::{Strangers, VfPort, VnPort};
 use logins::Pending;
@@ -83,7 +84,7 @@ pub struct Fcf {
     /// When each of them is given up; those that were answered stay until then.
     pending_until: VecDeque<(Instant, (u16, u16))>,
     alarms: Alarms<Timer>,
-    jitter: Jitter,
+    random: SplitMix64,
     outputs: VecDeque<Output>,
     discards: Discards,
 }
@@ -106,7 +107,7 @@ impl Fcf {
             pending: BTreeMap::new(),
             pending_until: VecDeque::new(),
             alarms: Alarms::new(),
-            jitter: Jitter::new(config.seed),
+            random: SplitMix64(config.seed),
             outputs: VecDeque::new(),
             discards: Discards::default(),
             config,
@@ -211,7 +212,7 @@ impl Fcf {
 
     /// Multicast advertisements, now and again after a period.
     fn advertise(&mut self, now: Instant) {
-        let jitter = self.jitter.up_to(ADVERTISEMENT_JITTER);
+        let jitter = up_to(ADVERTISEMENT_JITTER, &mut self.random);
         self.alarms.set(Timer::Advertise, now + self.config.period + jitter);
         if self.config.enodes {
             self.fip(MacAddr::ALL_ENODES, 0, self.advertisement(false).packet());

@@ -18,8 +18,9 @@ mod neighbours;
 
 pub use config::{Input, Output, State, Vn2vnConfig};
 
-use super::jitter::Jitter;
+use super::jitter::up_to;
 use super::{Discard, Discards};
+use crate::random::SplitMix64;
 use crate::time::{Instant, Span};
 use neighbours::Neighbour;
 use sanloom_wire::ether::{FcMap, MacAddr};
@@ -48,7 +49,7 @@ pub struct Vn2vn {
     claimed_at: Instant,
     neighbours: BTreeMap<FcId, Neighbour>,
     next_ox_id: u16,
-    jitter: Jitter,
+    random: SplitMix64,
     outputs: VecDeque<Output>,
     discards: Discards,
     conflicts: u64,
@@ -76,7 +77,7 @@ impl Vn2vn {
             claimed_at: Instant::ZERO,
             neighbours: BTreeMap::new(),
             next_ox_id: 0,
-            jitter: Jitter::new(config.seed),
+            random: SplitMix64(config.seed),
             outputs: VecDeque::new(),
             discards: Discards::default(),
             conflicts: 0,
@@ -168,7 +169,7 @@ impl Vn2vn {
     /// Begins to look whether the address is free.
     fn start(&mut self, now: Instant) {
         self.tries += 1;
-        let wait = if self.tries > QUICK_TRIES { SLOW_WAIT } else { self.jitter.up_to(PROBE_WAIT) };
+        let wait = if self.tries > QUICK_TRIES { SLOW_WAIT } else { up_to(PROBE_WAIT, &mut self.random) };
         self.state = State::Start;
         self.step_at = Some(now + wait);
     }
@@ -183,7 +184,7 @@ impl Vn2vn {
 
     fn random_id(&mut self) -> FcId {
         loop {
-            let id = (self.jitter.next() & 0xffff) as u32;
+            let id = (self.random.bits() & 0xffff) as u32;
             if is_assignable(id) && FcId::new(id) != self.port_id {
                 return FcId::new(id);
             }
@@ -207,7 +208,7 @@ impl Vn2vn {
             State::Start => (State::Probe1, PROBE_WAIT),
             State::Probe1 => (State::Probe2, ANNOUNCE_WAIT),
             State::Probe2 => (State::Claim, ANNOUNCE_WAIT),
-            State::Claim | State::Up => (State::Up, BEACON_INTERVAL + self.jitter.up_to(BEACON_JITTER)),
+            State::Claim | State::Up => (State::Up, BEACON_INTERVAL + up_to(BEACON_JITTER, &mut self.random)),
         };
         let first = self.state != next;
         self.state = next;

@@ -42,8 +42,8 @@ impl World {
     }
 
     fn cross_link(&mut self, packet: Packet, arrival: impl FnOnce(Packet) -> Event) {
-        let roll = self.draw(1000);
-        let jitter = self.draw(self.links.jitter.as_ns() + 1);
+        let roll = self.random.below(1000);
+        let jitter = self.random.below(self.links.jitter.as_ns() + 1);
         let broken = self.links.broken_at <= self.now && self.now < self.links.healed_at;
         if broken && roll < u64::from(self.links.lost_per_mille) {
             self.lost += 1;
@@ -73,14 +73,5 @@ impl World {
             log.push(format!("{} {header} {message}", self.now));
         }
         frame
-    }
-
-    /// SplitMix64, below `bound`.
-    fn draw(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ bits >> 31) % bound
     }
 }

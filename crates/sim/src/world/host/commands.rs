@@ -69,9 +69,9 @@ impl World {
             };
             let path = match entry.multipath.choose(command.bytes, fits) {
                 Choice::Busy => {
-                    let planes = node.nports.iter().map(|&nport| self.nodes[usize::from(nport)].plane);
-                    for plane in planes.filter(|_| node.shares_hbas) {
-                        self.windows[usize::from(plane)].wait(host);
+                    // An HBA that the command cannot use would never call: nothing of it may be in flight.
+                    for path in entry.multipath.candidates().filter(|_| node.shares_hbas) {
+                        self.windows[usize::from(plane_of(path))].wait(host);
                     }
                     break;
                 }

@@ -50,6 +50,8 @@ pub struct HostNode {
     members: Vec<Member>,
     /// It makes no more requests.
     stopped: bool,
+    /// A virtual machine that has logged out for good.
+    pub(super) is_gone: bool,
     /// Others have virtual ports on the same HBAs.
     shares_hbas: bool,
     /// A virtual machine on its way to another hypervisor.
@@ -196,6 +198,7 @@ impl HostNode {
             stopped: false,
             shares_hbas: plan.shares_hbas,
             is_moving: false,
+            is_gone: false,
         }
     }
 

@@ -1,0 +1,197 @@
+//! Which paths the results of a lab can have: [`stray`].
+
+use super::metric::{FOLDS, fits, split_fold};
+use super::{
+    Event, FaultEvent, Finding, HostResult, Interval, LabInfo, LinkDirection, LinkResult, PathResult, PortResult,
+    Replications, Results, StorageResult, StreamHostResult, StreamResult, SwitchResult, Victim,
+};
+use sanloom_core::config::{Lab, Node};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Why a path of [`super::Metrics`] leads to nothing, whatever a run may measure.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stray {
+    /// No such word for making one number of several.
+    Fold {
+        /// What stands there.
+        word: String,
+        /// The words that there are.
+        known: Vec<String>,
+    },
+    /// No such field.
+    Field {
+        /// The path as far as it leads; empty: the results as a whole.
+        inside: String,
+        /// What stands there.
+        part: String,
+        /// The fields that there are.
+        known: Vec<String>,
+    },
+    /// No such node, link or workload in the lab.
+    Name {
+        /// What stands there.
+        part: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The path ends before a number.
+    NoNumber {
+        /// Fields below it.
+        known: Vec<String>,
+    },
+}
+
+/// Key of an example of a map, and name of an example of an element, that stands for any.
+const ANY: &str = "";
+
+/// What keeps `path` from leading to a number in the results of a lab; nothing if it may lead to one. Without a lab, names
+/// are not looked at.
+pub fn stray(path: &str, lab: Option<&Lab>) -> Option<Stray> {
+    let path = path.trim();
+    let (fold, inner) = split_fold(path);
+    if fold.is_none()
+        && let Some((word, _)) = path.strip_suffix(')').and_then(|path| path.split_once('('))
+    {
+        return Some(Stray::Fold {
+            word: word.trim().to_owned(),
+            known: FOLDS.map(|(word, _)| word.to_owned()).into(),
+        });
+    }
+    let parts: Vec<&str> = inner.split('.').collect();
+    let outline = Outline { lab, counts: fold.is_some_and(|fold| fold.counts()) };
+    outline.walk(&example(), &parts, 0).err()
+}
+
+struct Outline<'l> {
+    lab: Option<&'l Lab>,
+    /// What the path leads to need not be a number.
+    counts: bool,
+}
+
+impl Outline<'_> {
+    /// Follows the parts from `at` on, below the value that those before it lead to.
+    fn walk(&self, value: &Value, parts: &[&str], at: usize) -> Result<(), Stray> {
+        let Some(part) = parts.get(at) else { return self.end(value) };
+        match value {
+            Value::Object(fields) => {
+                if let Some(any) = fields.get(ANY) {
+                    // A key may have dots itself.
+                    let mut ends = (at + 1..=parts.len()).map(|next| self.walk(any, parts, next));
+                    return ends.find(Result::is_ok).unwrap_or_else(|| self.walk(any, parts, at + 1));
+                }
+                let fitting = fields.iter().filter(|(key, _)| fits(part, key));
+                let mut found: Vec<Result<(), Stray>> =
+                    fitting.map(|(_, child)| self.walk(child, parts, at + 1)).collect();
+                match found.iter().position(Result::is_ok) {
+                    Some(_) => Ok(()),
+                    None if found.is_empty() => Err(field(fields.keys(), parts, at)),
+                    None => found.swap_remove(0),
+                }
+            }
+            Value::Array(elements) => {
+                let Some(element) = elements.first() else { return Ok(()) };
+                if element.get("name").is_none() && *part != "*" && part.parse::<usize>().is_err() {
+                    return Err(field(std::iter::empty(), parts, at));
+                }
+                if at == 1 {
+                    self.name(parts[0], part)?;
+                }
+                self.walk(element, parts, at + 1)
+            }
+            _ => Err(field(std::iter::empty(), parts, at)),
+        }
+    }
+
+    fn end(&self, value: &Value) -> Result<(), Stray> {
+        if self.counts || value.is_number() || value.is_boolean() {
+            return Ok(());
+        }
+        let fields = match value {
+            Value::Array(elements) => elements.first().and_then(Value::as_object),
+            other => other.as_object(),
+        };
+        Err(Stray::NoNumber { known: fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default() })
+    }
+
+    /// The name of an element of a list of the results.
+    fn name(&self, list: &str, part: &str) -> Result<(), Stray> {
+        let Some(known) = self.lab.and_then(|lab| names(lab, list)) else { return Ok(()) };
+        if known.iter().any(|known| fits(part, known)) {
+            return Ok(());
+        }
+        Err(Stray::Name { part: part.to_owned(), known })
+    }
+}
+
+fn field<'k>(known: impl Iterator<Item = &'k String>, parts: &[&str], at: usize) -> Stray {
+    let known = known.cloned().collect();
+    Stray::Field { inside: parts[..at].join("."), part: parts[at].to_owned(), known }
+}
+
+/// The names of the elements of a list; nothing if the lab does not say them.
+fn names(lab: &Lab, list: &str) -> Option<Vec<String>> {
+    let node = |node: Node| match node {
+        Node::Switch(i) => lab.switches.get(usize::from(i)).map(|switch| switch.name.as_str()),
+        Node::Host(i) => lab.hosts.get(usize::from(i)).map(|host| host.name.as_str()),
+        Node::Storage(i) => lab.storage.get(usize::from(i)).map(|storage| storage.name.as_str()),
+    };
+    Some(match list {
+        "hosts" => lab.hosts.iter().map(|host| host.name.clone()).collect(),
+        "links" => lab.links.iter().map(|link| link.name.clone()).collect(),
+        "storage" => lab.storage.iter().map(|storage| storage.name.clone()).collect(),
+        "switches" => lab.switches.iter().map(|switch| switch.name.clone()).collect(),
+        "streams" => lab.workloads.iter().map(|workload| workload.name.clone()).collect(),
+        "ports" => {
+            let ends = lab.links.iter().flat_map(|link| &link.ends);
+            ends.filter_map(|end| Some(format!("{}:{}", node(end.node)?, end.port))).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// Results in which nothing is missing: one element in each list but histograms, a key for any in each map. What [`super::Metrics`] does
+/// not search, and what is not known before the verdicts, is left out.
+fn example() -> Value {
+    let some = || Some(String::new());
+    let any = || BTreeMap::from([(ANY.to_owned(), 0)]);
+    let direction = || LinkDirection { frames_lost: any(), ..LinkDirection::default() };
+    let results = Results {
+        lab: LabInfo { command: some(), source: some(), ..LabInfo::default() },
+        hosts: vec![HostResult { paths: vec![PathResult::default()], ..HostResult::default() }],
+        streams: vec![StreamResult { hosts: vec![StreamHostResult::default()], ..StreamResult::default() }],
+        links: vec![LinkResult {
+            bundle: some(),
+            forward: direction(),
+            backward: direction(),
+            ..LinkResult::default()
+        }],
+        ports: vec![PortResult { discards: any(), ..PortResult::default() }],
+        storage: vec![StorageResult::default()],
+        switches: vec![SwitchResult { logins_rejected: any(), discards: any(), ..SwitchResult::default() }],
+        drops: any(),
+        faults: vec![FaultEvent { until_s: Some(0.0), link: some(), node: some(), ..FaultEvent::default() }],
+        events: vec![Event { subject: some(), ..Event::default() }],
+        findings: vec![Finding {
+            culprit: some(),
+            victims: vec![Victim::default()],
+            cycle: vec![String::new()],
+            from_s: Some(0.0),
+            until_s: Some(0.0),
+            ..Finding::default()
+        }],
+        replications: Some(Replications {
+            seeds: vec![0],
+            metrics: BTreeMap::from([(ANY.to_owned(), Interval::default())]),
+            ..Replications::default()
+        }),
+        ..Results::default()
+    };
+    let mut value = serde_json::to_value(results).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        ["series", "expectations"].iter().for_each(|field| {
+            fields.remove(*field);
+        });
+    }
+    value
+}
