@@ -64,7 +64,7 @@ echo "errors $(dmesg | grep -c 'I/O error')"
     bed.stop();
     target.kill();
     for link in links {
-        // At least the data, in frames of 2048 bytes: ours wrote and read 5 MiB, the kernel more.
-        check_capture(&bed.capture(link), 2 * 5 * 512);
+        // At least the data, in frames of 2048 bytes: ours wrote and read more than 4 MiB, the kernel more.
+        check_capture(&bed.capture(link), 2 * 4 * 512);
     }
 }

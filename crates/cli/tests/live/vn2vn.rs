@@ -47,7 +47,7 @@ echo "errors $(dmesg | grep -c 'I/O error')"
     write_and_verify(qemu_io, &uri(&nbd, "fc-0x2000525400000002-lun-0"));
     bed.stop_others();
     target.kill();
-    check_vn2vn(&bed.capture("ours"), 2 * 5 * 512);
+    check_vn2vn(&bed.capture("ours"), 2 * 4 * 512);
 }
 
 /// Both have claimed their address, sent beacons, and logged in to each other.

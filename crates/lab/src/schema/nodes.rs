@@ -1,5 +1,6 @@
 //! Sections of hosts and storage.
 
+use super::iscsi::ISCSI;
 use super::live::{MEDIA, VN2VN};
 use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
@@ -367,5 +368,23 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         VN2VN[2],
         VN2VN[3],
         VN2VN[4],
+        ISCSI[0],
+        ISCSI[1],
+        ISCSI[2],
+        ISCSI[3],
+        ISCSI[4],
+        ISCSI[5],
+        ISCSI[6],
+        ISCSI[7],
+        ISCSI[8],
+        ISCSI[9],
+        ISCSI[10],
+        ISCSI[11],
+        ISCSI[12],
+        ISCSI[13],
+        ISCSI[14],
+        ISCSI[15],
+        ISCSI[16],
+        ISCSI[17],
     ],
 };

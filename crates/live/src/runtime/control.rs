@@ -199,6 +199,7 @@ impl Runtime {
                         break;
                     }
                     let (switch, switch_port) = match node.at {
+                        At::Nothing => break,
                         At::Switch { switch, port } => (switch, port),
                         At::Station(station) => match self.station_sends(now, station) {
                             true => continue,

@@ -35,6 +35,7 @@ pub use zones::SwitchZones;
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
+use crate::iscsi::IscsiServer;
 use crate::lldp::Agent;
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
@@ -67,6 +68,22 @@ pub enum UpError {
         lun: String,
         /// The file.
         path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file with a secret.
+    #[error("cannot read the secret in {}: {error}", path.display())]
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// An iSCSI portal.
+    #[error("cannot listen at {address} for iSCSI: {error}")]
+    Portal {
+        /// The portal.
+        address: std::net::SocketAddr,
         /// Why.
         error: io::Error,
     },
@@ -193,6 +210,8 @@ pub struct Runtime {
     pub lab_switches: Vec<u16>,
     /// Storage inside the process.
     pub systems: Vec<StorageSystem>,
+    /// Storage over TCP.
+    pub iscsi: Option<IscsiServer>,
     /// Captures.
     pub captures: Captures,
     poller: Poller,

@@ -3,8 +3,10 @@
 use super::{Runtime, Source, UpError};
 use crate::clock::until;
 use crate::frame::FrameBuf;
+use crate::iscsi;
 use crate::lldp::Agent;
 use crate::poll::Interest;
+use crate::storage::workers::{Done, Owner};
 use crate::sys::batch::BATCH;
 use sanloom_core::dcbx;
 use sanloom_core::fabric_switch;
@@ -60,6 +62,11 @@ impl Runtime {
         for event in self.poller.wait(wait)?.iter().copied() {
             match event.token {
                 WORKERS | BELL => {}
+                token if token >= iscsi::LISTENERS => {
+                    if let Some(server) = &mut self.iscsi {
+                        server.happened(token, event.writable);
+                    }
+                }
                 token => {
                     let number = (token / 2) as usize;
                     if token % 2 == 1 {
@@ -87,10 +94,12 @@ impl Runtime {
         }
         if let Some(workers) = &self.workers {
             for done in workers.take_done() {
-                let system = done.job.system;
-                self.systems[system].done(now, done);
-                self.drain_storage(system);
+                self.job_done(now, done);
             }
+        }
+        if let Some(server) = &mut self.iscsi {
+            more |= server.act(now, &mut self.poller, &mut self.systems);
+            (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
         self.timers(now);
         more |= self.pump(now);
@@ -98,6 +107,17 @@ impl Runtime {
         self.finish_apply();
         self.flush_ports(now);
         more
+    }
+
+    fn job_done(&mut self, now: Instant, done: Done) {
+        match (done.job.owner, &mut self.iscsi) {
+            (Owner::Port { system, .. }, _) => {
+                self.systems[system].done(now, done);
+                self.drain_storage(system);
+            }
+            (Owner::Session { .. }, Some(server)) => server.done(now, done, &mut self.poller, &mut self.systems),
+            (Owner::Session { .. }, None) => {}
+        }
     }
 
     /// Takes frames out of a port that is ready and not held back. True if there may be more.
@@ -182,6 +202,12 @@ impl Runtime {
                 self.look_at_port(now, number);
             }
             self.flush_records();
+            if let Some(server) = &mut self.iscsi {
+                server.look(now, &mut self.poller, &mut self.systems);
+                if let Err(error) = server.watch(&mut self.poller) {
+                    tracing::warn!(%error, "cannot wait for initiators");
+                }
+            }
             self.keep_zones_again();
         }
     }
@@ -268,6 +294,7 @@ impl Runtime {
             self.tell_agent(now, port, dcbx::Input::Shutdown);
         }
         self.flush_ports(now);
+        self.end_sessions();
         self.flush_records();
     }
 
@@ -276,6 +303,22 @@ impl Runtime {
         self.captures.flush();
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
+        }
+    }
+
+    /// Asks initiators to log out, and waits a moment for those that do.
+    fn end_sessions(&mut self) {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let Some(server) = &mut self.iscsi else { return };
+        server.shut_down(self.clock.now(), &mut self.systems);
+        let began = self.clock.now();
+        while self.iscsi.as_ref().is_some_and(|server| server.connections() > 0)
+            && until(began, self.clock.now()) < PATIENCE
+        {
+            let more = self.act();
+            if self.wait(more).is_err() {
+                return;
+            }
         }
     }
 

@@ -35,6 +35,8 @@ pub enum Leaving<'b> {
 /// What a storage port is attached to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
+    /// Nothing: it has no link.
+    Nothing,
     /// A port of a switch of this process.
     Switch {
         /// Index of the switch.
