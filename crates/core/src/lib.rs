@@ -25,6 +25,7 @@ pub mod fcp;
 pub mod fip;
 pub mod fspf;
 pub mod ils;
+pub mod iscsi;
 pub mod isolation;
 pub mod names;
 pub mod nbd;

@@ -110,6 +110,7 @@ pub fn codes() -> Vec<&'static str> {
     let mut codes = vec![
         build::AMBIGUOUS_PORT,
         build::BAD_ADDRESS,
+        build::BAD_ISCSI_NAME,
         build::BAD_FC_ID,
         build::BAD_EDIT,
         build::BAD_LUN,

@@ -1,7 +1,7 @@
 //! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real clock.
 //!
-//! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`state`] for what outlives a crash beside them, [`record`] for what
-//! machines are told and say, [`initiator`] for a host
+//! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`iscsi`] for their way over
+//! TCP, [`state`] for what outlives a crash beside them, [`record`] for what machines are told and say, [`initiator`] for a host
 //! in user space and [`nbd`] for the way of programs to its disks.
 
 pub mod capture;
@@ -10,6 +10,7 @@ pub mod control;
 pub mod frame;
 pub mod http;
 pub mod initiator;
+pub mod iscsi;
 pub mod nbd;
 pub mod poll;
 pub mod ports;

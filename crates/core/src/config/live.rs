@@ -1,5 +1,6 @@
 //! What a lab needs beyond the model to run on real Ethernet ports with real disks. A simulation does not look at it.
 
+use super::iscsi::Iscsi;
 use super::units::Picos;
 use super::workload::Target;
 use core::net::SocketAddr;
@@ -22,6 +23,8 @@ pub struct Live {
     pub fcoe: Vec<Fcoe>,
     /// What the LUNs of each storage system are made of, by index into [`super::Lab::storage`]; as `fcoe`.
     pub media: Vec<Medium>,
+    /// The storage systems that are iSCSI targets, by index into [`super::Lab::storage`].
+    pub iscsi: BTreeMap<u16, Iscsi>,
     /// Who sees which LUNs. A storage system that no mask names shows all its LUNs to everybody.
     pub masks: Vec<Mask>,
 }

@@ -7,6 +7,7 @@ mod attached;
 mod change;
 mod fabric;
 mod fault;
+mod iscsi;
 mod joining;
 mod live;
 mod node;
@@ -23,6 +24,7 @@ pub use fabric::{
     Arbitration, Forwarding, IslChoice, Link, LinkEnd, Node, Processor, ProcessorSharing, Queueing, Switch, Timers,
 };
 pub use fault::{Direction, Fault, FaultKind};
+pub use iscsi::{Chap, Iscsi};
 pub use joining::{FlowControlModes, Joining};
 pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind};
 pub use node::{

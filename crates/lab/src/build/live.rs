@@ -51,6 +51,7 @@ pub(super) fn build<'d>(
             .zip(&lab.storage)
             .map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink))
             .collect(),
+        iscsi: super::iscsi::build(lab, storage, budget, sink),
         masks: masks(document, lab, names, budget, sink),
     }
 }

@@ -4,6 +4,7 @@ mod changes;
 mod expectations;
 mod faults;
 mod holes;
+mod iscsi;
 mod links;
 mod live;
 mod nodes;
@@ -16,6 +17,7 @@ mod zone_members;
 mod zones;
 
 pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
+pub(crate) use iscsi::BAD_ISCSI_NAME;
 pub(crate) use links::RANGE_MISMATCH;
 pub(crate) use live::{BAD_ADDRESS, BAD_PERIOD};
 pub(crate) use nodes::UNKNOWN_NODE;

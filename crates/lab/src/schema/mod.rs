@@ -2,6 +2,7 @@
 //! files against it, takes defaults from it, and the reference page is printed from it, so they cannot disagree.
 
 mod fabric;
+mod iscsi;
 mod live;
 mod nodes;
 mod traffic;

@@ -1,5 +1,6 @@
 //! Sections of hosts and storage.
 
+use super::iscsi::ISCSI;
 use super::live::MEDIA;
 use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
@@ -362,5 +363,23 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         MEDIA[0],
         MEDIA[1],
         MEDIA[2],
+        ISCSI[0],
+        ISCSI[1],
+        ISCSI[2],
+        ISCSI[3],
+        ISCSI[4],
+        ISCSI[5],
+        ISCSI[6],
+        ISCSI[7],
+        ISCSI[8],
+        ISCSI[9],
+        ISCSI[10],
+        ISCSI[11],
+        ISCSI[12],
+        ISCSI[13],
+        ISCSI[14],
+        ISCSI[15],
+        ISCSI[16],
+        ISCSI[17],
     ],
 };

@@ -6,6 +6,7 @@ use sanloom_core::config::{
     ProcessorSharing, Queueing, ZoneDefault,
 };
 use sanloom_core::fspf::cost::CostRule;
+use sanloom_core::iscsi::parameters::Digests;
 use sanloom_core::nport::LoginScript;
 use sanloom_core::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
 use sanloom_core::zoning::{MergeControl, MergeRules};
@@ -223,4 +224,10 @@ words!(MEDIUM, MEDIA: MediumKind {
 words!(CACHE, CACHES: bool {
     "write-through" => false, "before its status is sent";
     "write-back" => true, "when it is flushed";
+});
+
+words!(DIGEST, DIGESTS: Digests {
+    "never" => Digests::Never, "none";
+    "either" => Digests::Either, "as the initiator likes";
+    "always" => Digests::Always, "initiators without it are refused";
 });

@@ -230,6 +230,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.metrics == new.live.metrics, "`[live] metrics`", "the address is opened at the start"),
         (now.live.ethernet == new.live.ethernet, "`ethernet` of links", "ports are opened at the start"),
         (now.live.fcoe == new.live.fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
+        (now.live.iscsi == new.live.iscsi, "`iscsi` of storage", "portals are opened at the start"),
     ];
     for (same, what, why) in fixed {
         if !same {

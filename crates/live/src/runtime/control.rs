@@ -172,7 +172,9 @@ impl Runtime {
         }
         for system in 0..self.systems.len() {
             for port in 0..self.systems[system].ports.len() as u16 {
-                self.systems[system].link(now, port, true);
+                if self.systems[system].ports[usize::from(port)].at.is_some() {
+                    self.systems[system].link(now, port, true);
+                }
             }
         }
         self.settle_inside(now);
@@ -196,7 +198,7 @@ impl Runtime {
                     if node.held > 0 {
                         break;
                     }
-                    let (switch, switch_port) = node.at;
+                    let Some((switch, switch_port)) = node.at else { break };
                     let Some(leaving) = node.next_leaving() else { break };
                     let source = Source::Storage(system, port as u16);
                     match leaving {

@@ -31,6 +31,7 @@ pub use zones::SwitchZones;
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
+use crate::iscsi::IscsiServer;
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
 use crate::record::Recorder;
@@ -62,6 +63,22 @@ pub enum UpError {
         lun: String,
         /// The file.
         path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file with a secret.
+    #[error("cannot read the secret in {}: {error}", path.display())]
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// An iSCSI portal.
+    #[error("cannot listen at {address} for iSCSI: {error}")]
+    Portal {
+        /// The portal.
+        address: std::net::SocketAddr,
         /// Why.
         error: io::Error,
     },
@@ -168,6 +185,8 @@ pub struct Runtime {
     pub lab_switches: Vec<u16>,
     /// Storage inside the process.
     pub systems: Vec<StorageSystem>,
+    /// Storage over TCP.
+    pub iscsi: Option<IscsiServer>,
     /// Captures.
     pub captures: Captures,
     poller: Poller,

@@ -2,7 +2,9 @@
 
 use super::{Runtime, UpError};
 use crate::clock::until;
+use crate::iscsi;
 use crate::poll::Interest;
+use crate::storage::workers::{Done, Owner};
 use crate::sys::batch::BATCH;
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::fcf;
@@ -57,6 +59,11 @@ impl Runtime {
         for event in self.poller.wait(wait)?.iter().copied() {
             match event.token {
                 WORKERS | BELL => {}
+                token if token >= iscsi::LISTENERS => {
+                    if let Some(server) = &mut self.iscsi {
+                        server.happened(token, event.writable);
+                    }
+                }
                 token => {
                     let number = (token / 2) as usize;
                     if token % 2 == 1 {
@@ -84,10 +91,12 @@ impl Runtime {
         }
         if let Some(workers) = &self.workers {
             for done in workers.take_done() {
-                let system = done.job.system;
-                self.systems[system].done(now, done);
-                self.drain_storage(system);
+                self.job_done(now, done);
             }
+        }
+        if let Some(server) = &mut self.iscsi {
+            more |= server.act(now, &mut self.poller, &mut self.systems);
+            (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
         self.timers(now);
         more |= self.pump(now);
@@ -95,6 +104,17 @@ impl Runtime {
         self.finish_apply();
         self.flush_ports(now);
         more
+    }
+
+    fn job_done(&mut self, now: Instant, done: Done) {
+        match (done.job.owner, &mut self.iscsi) {
+            (Owner::Port { system, .. }, _) => {
+                self.systems[system].done(now, done);
+                self.drain_storage(system);
+            }
+            (Owner::Session { .. }, Some(server)) => server.done(now, done, &mut self.poller, &mut self.systems),
+            (Owner::Session { .. }, None) => {}
+        }
     }
 
     /// Takes frames out of a port that is ready and not held back. True if there may be more.
@@ -165,6 +185,12 @@ impl Runtime {
                 self.look_at_port(now, number);
             }
             self.flush_records();
+            if let Some(server) = &mut self.iscsi {
+                server.look(now, &mut self.poller, &mut self.systems);
+                if let Err(error) = server.watch(&mut self.poller) {
+                    tracing::warn!(%error, "cannot wait for initiators");
+                }
+            }
             self.keep_zones_again();
         }
     }
@@ -207,6 +233,7 @@ impl Runtime {
             self.tell_fcf(now, segment, fcf::Input::Shutdown);
         }
         self.flush_ports(now);
+        self.end_sessions();
         self.flush_records();
     }
 
@@ -215,6 +242,22 @@ impl Runtime {
         self.captures.flush();
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
+        }
+    }
+
+    /// Asks initiators to log out, and waits a moment for those that do.
+    fn end_sessions(&mut self) {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let Some(server) = &mut self.iscsi else { return };
+        server.shut_down(self.clock.now(), &mut self.systems);
+        let began = self.clock.now();
+        while self.iscsi.as_ref().is_some_and(|server| server.connections() > 0)
+            && until(began, self.clock.now()) < PATIENCE
+        {
+            let more = self.act();
+            if self.wait(more).is_err() {
+                return;
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use sanloom_core::time::Instant;
 use sanloom_wire::{FcId, FcType, Frame, Header, RCtl};
 use std::path::PathBuf;
 use std::sync::Arc;
-use workers::{Done, Job};
+use workers::{Done, Job, Owner};
 
 /// A storage system.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct StorageSystem {
     pub media: Vec<Arc<Medium>>,
     /// I/O for somebody with time.
     pub jobs: Vec<Job>,
+    /// What the device has for ports that are not among `ports`: iSCSI targets.
+    pub notices: Vec<(u16, scsi::Notice)>,
     /// What survives a restart.
     records: Records,
     /// Index among the systems.
@@ -50,8 +52,17 @@ impl StorageSystem {
         media: Vec<Arc<Medium>>,
         records: Records,
     ) -> StorageSystem {
-        let (jobs, touched) = (Vec::new(), Vec::new());
-        StorageSystem { name: name.to_owned(), device, ports, media, jobs, records, number, touched }
+        StorageSystem {
+            name: name.to_owned(),
+            device,
+            ports,
+            media,
+            jobs: Vec::new(),
+            notices: Vec::new(),
+            records,
+            number,
+            touched: Vec::new(),
+        }
     }
 
     /// Another unit, and where its persistent reservations are kept.
@@ -130,7 +141,8 @@ impl StorageSystem {
 
     /// A job is done.
     pub fn done(&mut self, now: Instant, done: Done) {
-        let Done { job: Job { port, tag, data, .. }, status } = done;
+        let Done { job: Job { owner, tag, data, .. }, status } = done;
+        let Owner::Port { port, .. } = owner else { return };
         self.ports[usize::from(port)].put_buffer(tag, data);
         self.tell_target(now, port, target::Input::IoDone { tag, status });
         self.settle(now, port);
@@ -143,22 +155,37 @@ impl StorageSystem {
     /// Carries what the machines of a port say, and what the device says to other ports, until all are silent.
     fn settle(&mut self, now: Instant, port: u16) {
         self.touched.push(port);
+        self.settle_touched(now);
+    }
+
+    fn settle_touched(&mut self, now: Instant) {
         while let Some(port) = self.touched.pop() {
             self.settle_login(now, port);
             while let Some(output) = self.ports[usize::from(port)].target.poll_output() {
                 self.target_output(now, port, output);
             }
-            while let Some(output) = self.device.poll_output() {
-                match output {
-                    scsi::Output::Port { port, notice } => {
-                        self.tell_target(now, port, target::Input::Notice(notice));
-                        self.touched.push(port);
-                    }
-                    scsi::Output::Persist { seq, unit, record } => match self.records.keep(unit, &record) {
-                        Ok(()) => self.device.persisted(seq),
-                        Err(_) => self.device.not_persisted(seq),
-                    },
+            self.drain_device(now);
+        }
+    }
+
+    /// Carries what the device says, after somebody else than a port has called it.
+    pub fn settle_device(&mut self, now: Instant) {
+        self.drain_device(now);
+        self.settle_touched(now);
+    }
+
+    fn drain_device(&mut self, now: Instant) {
+        while let Some(output) = self.device.poll_output() {
+            match output {
+                scsi::Output::Port { port, notice } if usize::from(port) < self.ports.len() => {
+                    self.tell_target(now, port, target::Input::Notice(notice));
+                    self.touched.push(port);
                 }
+                scsi::Output::Port { port, notice } => self.notices.push((port, notice)),
+                scsi::Output::Persist { seq, unit, record } => match self.records.keep(unit, &record) {
+                    Ok(()) => self.device.persisted(seq),
+                    Err(_) => self.device.not_persisted(seq),
+                },
             }
         }
     }
@@ -213,7 +240,8 @@ impl StorageSystem {
         let mut data = self.ports[usize::from(port)].take_buffer(tag);
         let work = BlockWork { op, lba, blocks, bytes, fua };
         if medium.is_slow() {
-            self.jobs.push(Job { system: self.number, port, tag, work, medium, data });
+            let owner = Owner::Port { system: self.number, port };
+            self.jobs.push(Job { owner, tag, work, medium, data });
             return;
         }
         let status = medium.perform(work, &mut data);

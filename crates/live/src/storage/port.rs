@@ -37,8 +37,8 @@ pub enum Leaving<'b> {
 pub struct StoragePort {
     /// Name that people see.
     pub name: String,
-    /// Switch that it is attached to, by index, and the port there.
-    pub at: (usize, u16),
+    /// Switch that it is attached to, by index, and the port there; `None`: it has no link.
+    pub at: Option<(usize, u16)>,
     /// Login, discovery, state changes.
     pub login: NPort,
     /// Commands.
@@ -65,7 +65,7 @@ pub struct StoragePort {
 
 impl StoragePort {
     /// A port without a link.
-    pub fn new(name: String, at: (usize, u16), login: NPort, target: FcpTarget) -> StoragePort {
+    pub fn new(name: String, at: Option<(usize, u16)>, login: NPort, target: FcpTarget) -> StoragePort {
         StoragePort {
             name,
             at,

@@ -12,13 +12,28 @@ use std::thread;
 /// Threads; enough that a few flushes of a disk overlap.
 const THREADS: usize = 4;
 
+/// Who waits for a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// A port of a storage system.
+    Port {
+        /// The system, by index.
+        system: usize,
+        /// Its port.
+        port: u16,
+    },
+    /// An iSCSI session.
+    Session {
+        /// Its connection.
+        connection: u64,
+    },
+}
+
 /// Work on a medium, with the buffer that it is done in.
 #[derive(Debug)]
 pub struct Job {
-    /// Which storage system.
-    pub system: usize,
-    /// Which of its ports asked.
-    pub port: u16,
+    /// Who asked.
+    pub owner: Owner,
     /// Names the I/O there.
     pub tag: IoTag,
     /// What to do.

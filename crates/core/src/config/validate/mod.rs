@@ -52,7 +52,9 @@ impl Lab {
         nodes::advise(self, &mut problems);
         fabric::advise(self, &mut problems);
         joins::advise(self, &mut problems);
-        if self.workloads.is_empty() {
+        // A lab of iSCSI targets alone has nothing to simulate.
+        let only_live = self.hosts.is_empty() && !self.live.iscsi.is_empty();
+        if self.workloads.is_empty() && !only_live {
             problems.add(
                 ProblemKind::NoWorkload,
                 Place::of(Section::Lab, 0),

@@ -1,5 +1,6 @@
 //! From a lab to a runtime: which ports are opened, which machines are made, what is attached to what.
 
+mod iscsi;
 mod state;
 mod storage;
 mod switches;
@@ -118,6 +119,7 @@ impl Runtime {
             segments: Vec::new(),
             switches: Vec::new(),
             systems: Vec::new(),
+            iscsi: None,
             captures: Captures::default(),
             poller: Poller::new().map_err(system("epoll"))?,
             workers: None,
@@ -143,6 +145,7 @@ impl Runtime {
             runtime.recorder = Some(Recorder::create(path, &head).map_err(failed)?);
         }
         runtime.make_storage(&places)?;
+        runtime.make_iscsi(&places)?;
         if runtime.systems.iter().flat_map(|system| &system.media).any(|medium| medium.is_slow()) {
             runtime.workers = Some(Workers::start().map_err(system("threads"))?);
             runtime.watch_workers()?;
@@ -162,7 +165,7 @@ fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
 }
 
 /// The storage systems that are served here, by index in the lab: those with a link inside the process to a switch that runs
-/// here.
+/// here, and iSCSI targets, unless one switch of several runs alone.
 fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
     let is_inside = |system: u16| {
         lab.links.iter().enumerate().any(|(number, link)| {
@@ -171,5 +174,6 @@ fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
             here && ends.contains(&Node::Storage(system)) && !lab.live.ethernet.contains_key(&number)
         })
     };
-    (0..lab.storage.len() as u16).filter(|system| is_inside(*system)).collect()
+    let over_tcp = |system: &u16| lab.live.iscsi.contains_key(system) && (switches.len() == lab.switches.len());
+    (0..lab.storage.len() as u16).filter(|system| is_inside(*system) || over_tcp(system)).collect()
 }

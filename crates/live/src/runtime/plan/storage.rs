@@ -1,5 +1,6 @@
 //! The storage of a runtime: devices, ports, media.
 
+use super::iscsi::PORTAL_GROUP;
 use super::{Places, served};
 use crate::runtime::{Attachment, Runtime, UpError};
 use crate::storage::StorageSystem;
@@ -17,8 +18,9 @@ use std::sync::Arc;
 
 /// Exchanges of a storage port at once.
 const MAX_EXCHANGES: u16 = 4_096;
-/// Largest transfer of one command, in bytes: hosts split what is longer.
+/// Largest transfer of one command, in bytes: hosts split what is longer. Data that come over TCP are asked for in bursts.
 const MAX_TRANSFER_BYTES: u32 = 4 << 20;
+const MAX_TRANSFER_OVER_TCP_BYTES: u32 = 32 << 20;
 
 impl Runtime {
     pub(super) fn make_storage(&mut self, places: &Places) -> Result<(), UpError> {
@@ -29,10 +31,10 @@ impl Runtime {
             for lun in 0..config.luns.len() {
                 media.push(Arc::new(medium(&lab, places, storage, lun)?));
             }
-            let ports = (0..config.ports.len() as u16).filter_map(|port| {
-                let at = self.attached_to(number, port)?;
+            let ports = (0..config.ports.len() as u16).map(|port| {
+                let at = self.attached_to(number, port);
                 let name = if config.ports.len() > 1 { format!("{}:{port}", config.name) } else { config.name.clone() };
-                Some(storage_port(&lab, config, port, name, at))
+                storage_port(&lab, config, port, name, at)
             });
             let ports = ports.collect();
             let mut device = Device::new(device(&lab, storage, config));
@@ -57,7 +59,7 @@ impl Runtime {
     }
 }
 
-fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: (usize, u16)) -> StoragePort {
+fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: Option<(usize, u16)>) -> StoragePort {
     let values = &config.ports[usize::from(port)];
     let (e_d_tov, r_a_tov) = (lab.timers.e_d_tov.to_span(), lab.timers.r_a_tov.to_span());
     let login = NPort::new(NPortConfig {
@@ -87,10 +89,12 @@ fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: (usize
 
 fn unit(lab: &Lab, storage: u16, lun: &Lun) -> UnitConfig {
     let medium = lab.live.medium(storage);
+    let over_tcp = lab.live.iscsi.contains_key(&storage);
+    let max_transfer_bytes = if over_tcp { MAX_TRANSFER_OVER_TCP_BYTES } else { MAX_TRANSFER_BYTES };
     UnitConfig {
         write_back: medium.write_back,
         thin: matches!(medium.kind, MediumKind::Ram | MediumKind::File),
-        max_transfer_blocks: MAX_TRANSFER_BYTES / lun.block_bytes,
+        max_transfer_blocks: max_transfer_bytes / lun.block_bytes,
         ..UnitConfig::new(lun.blocks, lun.block_bytes)
     }
 }
@@ -109,9 +113,13 @@ pub(in crate::runtime) fn new_unit(
 fn device(lab: &Lab, storage: u16, config: &Storage) -> DeviceConfig {
     let unit = |lun: &Lun| unit(lab, storage, lun);
     let port = |port: &sanloom_core::config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 1 };
+    let iscsi = lab.live.iscsi.get(&storage).map(|iscsi| PortConfig {
+        name: PortName::Iscsi { target: iscsi.name.as_str().into(), portal_group: PORTAL_GROUP },
+        group: 1,
+    });
     DeviceConfig {
         wwnn: config.wwnn,
-        ports: config.ports.iter().map(port).collect(),
+        ports: config.ports.iter().map(port).chain(iscsi).collect(),
         units: config.luns.iter().map(unit).collect(),
         masking: masking(lab, storage),
         attentions: true,

@@ -1,0 +1,132 @@
+//! `sanloom up` with iSCSI targets as a process of its own, in a folder of the test.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Targets in memory and in files; one with CHAP in both directions, one for a single initiator.
+const LAB: &str = r#"
+[live]
+folder = "{folder}"
+
+[storage.ram]
+luns = 2
+lun_size = "100MiB"
+iscsi = { portals = ["{portal0}", "{portal1}"], alias = "Disks in memory" }
+
+[storage.files]
+lun_size = "64MiB"
+medium = "file"
+cache = "write-back"
+iscsi = { portals = "{portal0}", max_segment = "8KiB", max_burst = "32KiB", first_burst = "16KiB", max_r2t = 1, queue_depth = 4 }
+
+[storage.asked]
+lun_size = "64MiB"
+iscsi = { portals = "{portal0}", unasked_data = false, header_digest = "always", data_digest = "either" }
+
+[storage.secret]
+lun_size = "64MiB"
+
+[storage.secret.iscsi]
+portals = "{portal0}"
+chap_name = "server"
+chap_secret_file = "server.secret"
+own_chap_name = "array"
+own_chap_secret_file = "array.secret"
+
+[storage.private]
+lun_size = "64MiB"
+iscsi = { portals = "{portal0}", initiators = "iqn.2026-11.net.example:only" }
+
+[storage.moved]
+lun_size = "64MiB"
+iscsi = { portals = "{portal0}", redirect = "{portal1}" }
+"#;
+
+pub struct Bed {
+    pub folder: PathBuf,
+    /// Where the targets listen.
+    pub portals: [String; 2],
+    up: Option<Child>,
+}
+
+impl Bed {
+    pub fn start(name: &str) -> Bed {
+        let folder = std::env::temp_dir().join(format!("sanloom-iscsi-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("server.secret"), "sixteen letters!\n").unwrap();
+        fs::write(folder.join("array.secret"), "another sixteen.\n").unwrap();
+        let portals = [free_port(), free_port()];
+        let lab = LAB.replace("{folder}", &folder.display().to_string());
+        let lab = lab.replace("{portal0}", &portals[0]).replace("{portal1}", &portals[1]);
+        fs::write(folder.join("lab.toml"), lab).unwrap();
+        let mut bed = Bed { folder, portals, up: None };
+        bed.start_target();
+        bed
+    }
+
+    pub fn start_target(&mut self) {
+        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
+        command.args(["up", &self.path("lab.toml"), "--ready-fd", "1"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        self.up = Some(child);
+        assert_eq!(line, "ready\n", "{}", self.log());
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// iSCSI name of a storage system of the lab.
+    pub fn target(storage: &str) -> String {
+        format!("iqn.2026-11.example.sanloom:{storage}")
+    }
+
+    /// The address of a disk, as libiscsi and QEMU write it.
+    pub fn url(&self, storage: &str, lun: u16) -> String {
+        format!("iscsi://{}/{}/{lun}", self.portals[0], Bed::target(storage))
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Ends as in a crash.
+    pub fn kill(&mut self) {
+        let mut up = self.up.take().unwrap();
+        up.kill().unwrap();
+        up.wait().unwrap();
+    }
+
+    /// Ends as an administrator ends it.
+    pub fn stop(&mut self) {
+        let mut child = self.up.take().unwrap();
+        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.up.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// A port that nobody listens at.
+fn free_port() -> String {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string()
+}

@@ -1,0 +1,159 @@
+//! sanloom's iSCSI targets, with the initiators of others: libiscsi's tools and tests, and QEMU's own initiator.
+
+mod bed;
+mod peer;
+#[path = "../../../../tests/qemu_io.rs"]
+mod qemu_io;
+mod relay;
+
+use bed::Bed;
+use peer::{find, run, skip, try_run};
+use qemu_io::write_and_verify;
+use std::collections::BTreeSet;
+
+/// QEMU opens disks over iSCSI; Debian has that in a package of its own.
+fn find_qemu(bed: &Bed) -> Option<&'static str> {
+    let (good, said) = try_run(find("qemu-img")?, &["info", "-f", "raw", &bed.url("ram", 0)]);
+    if said.contains("Unknown protocol") {
+        return skip("QEMU has no iSCSI (qemu-block-extra)");
+    }
+    assert!(good, "{said}");
+    find("qemu-io")
+}
+
+/// What a program writes, whether it works or not.
+fn said(program: &str, arguments: &[&str]) -> String {
+    try_run(program, arguments).1
+}
+
+#[test]
+fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
+    let Some(program) = find("iscsi-test-cu") else { return };
+    let mut bed = Bed::start("conformance");
+    let (first, second) = (bed.url("ram", 0), bed.url("ram", 0).replace(&bed.portals[0], &bed.portals[1]));
+    let text = said(program, &["--dataloss", "--allow-sanitize", "--normal", "-t", "ALL", &first, &second]);
+    let failed = text.lines().filter_map(|line| {
+        let (suite, test) =
+            line.trim().strip_prefix("Suite ")?.strip_suffix(" had failures:")?.split_once(", Test ")?;
+        Some(format!("{suite}.{test}"))
+    });
+    let failed: BTreeSet<String> = failed.collect();
+    let listed = include_str!("expected_failures.txt").lines().filter(|line| !line.starts_with('#'));
+    let listed: BTreeSet<String> =
+        listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    assert_eq!(failed, listed, "{text}");
+    // Version 1.19 has 230 tests, and every one that is there ran.
+    let summary = text.lines().find(|line| line.trim().starts_with("tests ")).unwrap_or_default();
+    let numbers: Vec<u32> = summary.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers.len() >= 4 && numbers[0] >= 230 && numbers[0] == numbers[1], "{text}");
+    assert_eq!(numbers[3], listed.len() as u32, "{text}");
+    println!("{summary}");
+    bed.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn discovery_shows_everybody_what_he_may_see() {
+    let (Some(ls), Some(inq)) = (find("iscsi-ls"), find("iscsi-inq")) else { return };
+    let mut bed = Bed::start("discovery");
+    let portal = format!("iscsi://{}", bed.portals[0]);
+    let listed = run(ls, &[&portal]);
+    for name in ["ram", "files", "asked", "secret"] {
+        assert!(listed.contains(&Bed::target(name)), "{listed}");
+    }
+    assert!(!listed.contains("private"), "{listed}");
+    let listed = run(ls, &["-i", "iqn.2026-11.net.example:only", &portal]);
+    assert!(listed.contains(&Bed::target("private")), "{listed}");
+    let told = run(inq, &[&bed.url("ram", 1)]);
+    assert!(told.contains("SANLOOM") && told.contains("VIRTUAL DISK"), "{told}");
+    let refused = said(inq, &[&bed.url("private", 0)]);
+    assert!(refused.contains("Authorization failure") || refused.contains("514"), "{refused}");
+    let unknown = said(inq, &[&bed.url("nothing", 0)]);
+    assert!(unknown.contains("Target not found") || unknown.contains("515"), "{unknown}");
+    bed.stop();
+}
+
+#[test]
+fn tools_of_libiscsi_read_and_copy() {
+    let (Some(perf), Some(dd)) = (find("iscsi-perf"), find("iscsi-dd")) else { return };
+    let mut bed = Bed::start("tools");
+    let told = run(perf, &["-m", "32", "-b", "128", "-t", "1", &bed.url("ram", 0)]);
+    assert!(told.contains("finished") || told.contains("iops"), "{told}");
+    run(dd, &["-s", &bed.url("files", 0), "-d", &bed.url("asked", 0)]);
+    bed.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn qemu_writes_and_verifies_with_every_way_of_moving_data() {
+    let mut bed = Bed::start("qemu");
+    let Some(qemu_io) = find_qemu(&bed) else { return };
+    for name in ["ram", "files", "asked"] {
+        write_and_verify(qemu_io, &bed.url(name, 0));
+    }
+    // What was flushed is there after a crash.
+    run(qemu_io, &["-f", "raw", "-c", "write -P 0x5a 3M 1M", "-c", "flush", &bed.url("files", 0)]);
+    bed.kill();
+    bed.start_target();
+    run(qemu_io, &["-f", "raw", "-c", "read -P 0x5a 3M 1M", "-c", "read -P 0x22 16M 4M", &bed.url("files", 0)]);
+    // A login that is sent elsewhere arrives, unless it is sent back again: this one is.
+    let moved = said("qemu-img", &["info", "-f", "raw", &bed.url("moved", 0)]);
+    assert!(!moved.contains("virtual size"), "{moved}");
+    bed.stop();
+}
+
+#[test]
+fn chap_lets_in_who_knows_the_secret_in_both_directions() {
+    let mut bed = Bed::start("chap");
+    let Some(inq) = find("iscsi-inq") else { return };
+    let plain = bed.url("secret", 0);
+    let with = |user: &str, more: &str| plain.replace("iscsi://", &format!("iscsi://{user}@")) + more;
+    assert!(run(inq, &[&with("server%sixteen letters!", "")]).contains("SANLOOM"));
+    let both = with("server%sixteen letters!", "?target_user=array&target_password=another sixteen.");
+    assert!(run(inq, &[&both]).contains("SANLOOM"));
+    for wrong in [
+        plain.clone(),
+        with("server%sixteen lettersX", ""),
+        with("nobody%sixteen letters!", ""),
+        with("server%sixteen letters!", "?target_user=array&target_password=not the secret.."),
+    ] {
+        let refused = said(inq, &[&wrong]);
+        assert!(!refused.contains("SANLOOM"), "{wrong}: {refused}");
+    }
+    bed.stop();
+    let log = bed.log();
+    assert!(!log.contains("sixteen"), "{log}");
+}
+
+#[test]
+fn tshark_finds_nothing_malformed_in_what_passes() {
+    let mut bed = Bed::start("capture");
+    let (Some(qemu_io), Some(_)) = (find_qemu(&bed), find("tshark")) else { return };
+    for (name, digest) in [("ram", "none"), ("asked", "crc32c"), ("files", "crc32c-none")] {
+        let (portal, capture) = relay::start(&bed.portals[0]);
+        let options = format!(
+            "driver=iscsi,transport=tcp,portal={portal},target={},lun=0,header-digest={digest}",
+            Bed::target(name)
+        );
+        let commands = ["write -P 0x11 0 4k", "write -P 0x22 1M 300k", "read -P 0x22 1M 300k", "flush"];
+        let mut arguments = vec!["--image-opts"];
+        arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
+        arguments.push(&options);
+        run(qemu_io, &arguments);
+        let file = bed.path(&format!("{name}.pcapng"));
+        std::fs::write(&file, capture.lock().unwrap().bytes()).unwrap();
+        // QEMU asks for 64 bytes of page 83, and Wireshark takes a list of names that is cut off for a malformed one.
+        let malformed = run("tshark", &["-r", &file, "-Y", "_ws.malformed"]);
+        let malformed: Vec<&str> = malformed.lines().filter(|line| !line.contains("Inquiry Response Data")).collect();
+        assert!(malformed.is_empty(), "{name}: {malformed:#?}");
+        let text = run("tshark", &["-r", &file, "-V"]);
+        for bad in ["[incorrect", "Bad CRC32"] {
+            assert!(!text.contains(bad), "{bad:?} in {name}");
+        }
+        for there in ["Login Command", "SCSI Data In", "SCSI Data Out", "Ready To Transfer", "SCSI Response"] {
+            assert!(text.contains(there), "no {there:?} in {name}");
+        }
+        assert_eq!(text.contains("(Good CRC32)"), digest.starts_with("crc32c"), "{name}");
+    }
+    bed.stop();
+}

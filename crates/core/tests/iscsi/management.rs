@@ -1,0 +1,202 @@
+//! Task management against a task in each state: a table for review.
+
+use crate::bed::*;
+use sanloom_core::iscsi::target::{Input, Output};
+use sanloom_core::scsi::{Ends, IoStatus, NexusId, Notice};
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::iscsi::code::{attribute, flag, function, task_response};
+use sanloom_wire::iscsi::{Head, Header, TaskRequest};
+
+/// The task that it is about.
+const TASK: u32 = 7;
+/// A task beside it.
+const OTHER: u32 = 8;
+
+/// What a state is called, how a task gets into it, and what the initiator still sends for it.
+type State = (&'static str, fn(&mut Bed), Option<fn(&mut Bed) -> Vec<Output>>);
+
+const STATES: [State; 8] = [
+    (
+        "held: a command before it is missing",
+        |bed| {
+            bed.cmd_sn += 1;
+            bed.read(TASK, 0, 1);
+        },
+        None,
+    ),
+    (
+        "waits for an ordered task before it",
+        |bed| {
+            let flags = flag::FINAL | flag::READ | attribute::ORDERED;
+            let head = bed.command(OTHER, flags, Cdb::Read { lba: 9, blocks: 1, fua: false }, BLOCK);
+            bed.pdu(head, &[]);
+            bed.read(TASK, 0, 1);
+        },
+        None,
+    ),
+    (
+        "unsolicited data to come",
+        |bed| {
+            let head = bed.command(TASK, WRITE_ON, write_cdb(0, 4), 4 * BLOCK);
+            bed.pdu(head, &[1; 512]);
+        },
+        Some(|bed| bed.pdu(data_out(TASK, UNSOLICITED, 0, 512, true), &[1; 1536])),
+    ),
+    (
+        "awaits the data of an R2T",
+        |bed| {
+            let head = bed.command(TASK, WRITE, write_cdb(0, 4), 4 * BLOCK);
+            bed.pdu(head, &[1; 512]);
+        },
+        Some(|bed| bed.pdu(data_out(TASK, 0x1_0000, 0, 512, true), &[1; 1536])),
+    ),
+    (
+        "a PDU of its data half moved",
+        |bed| {
+            let head = bed.command(TASK, WRITE, write_cdb(0, 4), 4 * BLOCK);
+            bed.pdu(head, &[1; 512]);
+            let head = Head { data_bytes: 1536, ..data_out(TASK, 0x1_0000, 0, 512, true) };
+            bed.input(Input::Header(head));
+        },
+        Some(|bed| bed.segment(&[1; 1536], true)),
+    ),
+    (
+        "its read is under way",
+        |bed| {
+            bed.read(TASK, 0, 1);
+        },
+        None,
+    ),
+    (
+        "its write is under way",
+        |bed| {
+            let head = bed.command(TASK, WRITE, write_cdb(0, 1), BLOCK);
+            bed.pdu(head, &[1; 512]);
+        },
+        None,
+    ),
+    (
+        "its response is queued",
+        |bed| {
+            bed.read(TASK, 0, 1);
+            bed.work();
+        },
+        None,
+    ),
+];
+
+const FUNCTIONS: [u8; 8] = [
+    function::ABORT_TASK,
+    function::ABORT_TASK_SET,
+    function::CLEAR_ACA,
+    function::CLEAR_TASK_SET,
+    function::LUN_RESET,
+    function::WARM_RESET,
+    function::COLD_RESET,
+    function::QUERY_TASK,
+];
+
+fn request(bed: &Bed, function: u8, referenced_tag: u32) -> Head {
+    let request = TaskRequest {
+        function,
+        lun: [0; 8],
+        initiator_tag: 100,
+        referenced_tag,
+        cmd_sn: bed.cmd_sn,
+        exp_stat_sn: 1,
+        ref_cmd_sn: bed.cmd_sn - 1,
+        exp_data_sn: 0,
+    };
+    Head { immediate: true, ..Head::new(request) }
+}
+
+fn bed() -> Bed {
+    Bed { prompt: false, ..Bed::new(parameters()) }
+}
+
+/// What is left, and what happens when everything that was under way arrives after all.
+fn aftermath(bed: &mut Bed, rest: Option<fn(&mut Bed) -> Vec<Output>>) -> String {
+    let mut text = format!("      {} tasks left\n", bed.session.tasks());
+    let mut late = rest.map(|rest| rest(bed)).unwrap_or_default();
+    for io in std::mem::take(&mut bed.ios) {
+        bed.buffers.entry(io.tag).or_insert_with(|| vec![0; io.bytes as usize]);
+        late.extend(bed.input(Input::IoDone { tag: io.tag, status: IoStatus::Good }));
+    }
+    if !late.is_empty() {
+        text += "    then what was under way arrives\n";
+        text += &lines(&late);
+    }
+    text
+}
+
+#[test]
+fn every_function_meets_a_task_in_every_state() {
+    let mut text = String::new();
+    for (state, enter, rest) in STATES {
+        text += &format!("{state}\n");
+        // Nothing else comes through a connection in the middle of a PDU.
+        let own = if state.contains("half moved") { &[][..] } else { &FUNCTIONS };
+        for function in own.iter().copied() {
+            let mut bed = bed();
+            enter(&mut bed);
+            let name = sanloom_wire::iscsi::code::function::name(function).unwrap_or("?");
+            text += &format!("    {name}\n");
+            let request = request(&bed, function, TASK);
+            text += &lines(&bed.pdu(request, &[]));
+            text += &aftermath(&mut bed, rest);
+        }
+        text += "    CLEAR TASK SET of another initiator\n";
+        let mut bed = bed();
+        enter(&mut bed);
+        let ends = Ends { unit: Some(0), nexus: None, by: NexusId(9) };
+        text += &lines(&bed.notice(Notice::End(ends)));
+        text += &aftermath(&mut bed, rest);
+    }
+    insta::assert_snapshot!(text);
+}
+
+/// Whatever was aborted, the session goes on: the next command is answered, and the window is as wide as before.
+#[test]
+fn after_every_function_the_session_goes_on() {
+    for (state, enter, rest) in STATES.into_iter().filter(|(state, ..)| !state.contains("half moved")) {
+        for function in FUNCTIONS.into_iter().filter(|function| *function != function::COLD_RESET) {
+            let mut bed = bed();
+            enter(&mut bed);
+            let request = request(&bed, function, TASK);
+            bed.pdu(request, &[]);
+            aftermath(&mut bed, rest);
+            bed.prompt = true;
+            // What is missing comes, so that everything that is held has its turn.
+            let missing = command(50, 1, READ, Cdb::Read { lba: 1, blocks: 1, fua: false }, BLOCK);
+            bed.pdu(missing, &[]);
+            bed.work();
+            let outputs = bed.read(51, 2, 1);
+            assert_eq!(status(&outputs), Some((51, 0)), "{state}, {function}: {outputs:?}");
+            assert_eq!(bed.session.tasks(), 0, "{state}, {function}");
+            let window = outputs.iter().find_map(|output| match output {
+                Output::Send { head: Head { header: Header::DataIn(data), .. }, .. } => {
+                    Some(data.max_cmd_sn.wrapping_sub(data.exp_cmd_sn) + 1)
+                }
+                _ => None,
+            });
+            assert_eq!(window, Some(128), "{state}, {function}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_never_came_is_aborted_before_it_comes() {
+    let mut bed = bed();
+    bed.cmd_sn += 1;
+    bed.read(OTHER, 0, 1);
+    assert_eq!(bed.ios.len(), 0);
+    // Command 1 is missing; its abort fills the gap.
+    let Header::TaskRequest(abort) = request(&bed, function::ABORT_TASK, TASK).header else { return };
+    let head = Head { immediate: true, ..Head::new(TaskRequest { ref_cmd_sn: 1, ..abort }) };
+    let outputs = bed.pdu(head, &[]);
+    let complete = |output: &Output| matches!(output, Output::Send { head: Head { header: Header::TaskResponse(response), .. }, .. } if response.response == task_response::COMPLETE);
+    assert!(outputs.iter().any(complete), "{outputs:?}");
+    assert_eq!(bed.ios.len(), 1);
+    let late = command(TASK, 1, READ, Cdb::Read { lba: 0, blocks: 1, fua: false }, BLOCK);
+    assert_eq!(bed.pdu(late, &[]), []);
+}

@@ -1,0 +1,185 @@
+//! The keys that make a storage system an iSCSI target: [`Iscsi`].
+
+use super::links::RANGE_MISMATCH;
+use super::live::BAD_ADDRESS;
+use super::workloads::CONFLICT;
+use super::{Where, nodes};
+use crate::check::MISSING_KEY;
+use crate::diagnostic::{Origin, Sink};
+use crate::document::Budget;
+use crate::element::Element;
+use crate::schema;
+use crate::value;
+use sanloom_core::config::{Chap, Iscsi, Lab};
+use sanloom_wire::iscsi::name;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Code of an iSCSI name that is none, or that two targets have.
+pub(crate) const BAD_ISCSI_NAME: &str = "bad-iscsi-name";
+/// Lengths are whole blocks, so that no PDU cuts one.
+const GRAIN: u64 = 512;
+
+/// All targets, by index of their storage system.
+pub(super) fn build(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<u16, Iscsi> {
+    let mut targets = BTreeMap::new();
+    for (number, (place, config)) in (0..).zip(storage.iter().zip(&lab.storage)) {
+        let element = &place.element;
+        if !nodes::has_table(element, "iscsi") {
+            continue;
+        }
+        let target = target(element, &config.name, budget, sink);
+        let taken = targets.values().any(|other: &Iscsi| other.name == target.name);
+        if taken {
+            let reason = format!("`{}` is the name of another target", value::cut(&target.name));
+            sink.error(BAD_ISCSI_NAME, &element.origin("iscsi.name"), reason, "give each target a name of its own");
+        }
+        targets.insert(number, target);
+    }
+    targets
+}
+
+fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut Sink) -> Iscsi {
+    let text = |key| element.text(key).filter(|_| element.is_given(key)).map(str::to_owned);
+    let mut portals = Vec::new();
+    for (text, origin) in expanded(element, "iscsi.portals", budget, sink) {
+        portals.extend(address(&text, &origin, sink));
+    }
+    let mut initiators = Vec::new();
+    for (text, origin) in expanded(element, "iscsi.initiators", budget, sink) {
+        check_name(&text, &origin, sink);
+        initiators.push(text);
+    }
+    let chap = Chap {
+        name: text("iscsi.chap_name"),
+        secret_file: text("iscsi.chap_secret_file"),
+        own_name: text("iscsi.own_chap_name"),
+        own_secret_file: text("iscsi.own_chap_secret_file"),
+    };
+    check_chap(element, &chap, sink);
+    let unasked = element.flag("iscsi.unasked_data");
+    let max_burst_bytes = bytes(element, "iscsi.max_burst", sink);
+    let mut first_burst_bytes = bytes(element, "iscsi.first_burst", sink);
+    if first_burst_bytes > max_burst_bytes {
+        if element.is_given("iscsi.first_burst") {
+            let reason = "`first_burst` is larger than `max_burst`";
+            sink.error(CONFLICT, &element.origin("iscsi.first_burst"), reason, "make it at most as large");
+        }
+        first_burst_bytes = max_burst_bytes;
+    }
+    Iscsi {
+        name: target_name(element, storage, budget, sink),
+        alias: text("iscsi.alias"),
+        portals,
+        initiators,
+        chap,
+        redirect: text("iscsi.redirect").and_then(|text| address(&text, &element.origin("iscsi.redirect"), sink)),
+        header_digest: element.choice("iscsi.header_digest", schema::DIGESTS).unwrap_or_default(),
+        data_digest: element.choice("iscsi.data_digest", schema::DIGESTS).unwrap_or_default(),
+        max_segment_bytes: bytes(element, "iscsi.max_segment", sink),
+        max_burst_bytes,
+        first_burst_bytes,
+        max_outstanding_r2t: element.integer("iscsi.max_r2t").unwrap_or(1),
+        initial_r2t: !unasked,
+        immediate_data: unasked,
+        queue_depth: element.integer("iscsi.queue_depth").unwrap_or(128),
+    }
+}
+
+/// All names that the patterns of a key stand for, each with its place.
+fn expanded(element: &Element<'_>, key: &str, budget: &mut Budget, sink: &mut Sink) -> Vec<(String, Origin)> {
+    let mut all = Vec::new();
+    for (text, origin) in element.patterns(key) {
+        let names = budget.expand(text, origin, sink).unwrap_or_default();
+        all.extend(names.iter().map(|name| (name.clone(), origin.clone())));
+    }
+    all
+}
+
+/// The name, of which a range of storage systems has as many.
+fn target_name(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut Sink) -> String {
+    let Some((text, origin)) = element.patterns("iscsi.name").first().filter(|_| element.is_given("iscsi.name")) else {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        return format!("iqn.2026-11.example.sanloom:{}", storage.chars().map(plain).collect::<String>());
+    };
+    let all = budget.expand(text, origin, sink).unwrap_or_default();
+    let (count, offset) = (element.count as usize, element.offset as usize);
+    match all.get(offset).filter(|_| all.len() == count) {
+        Some(name) => {
+            check_name(name, origin, sink);
+            name.clone()
+        }
+        None => {
+            if offset == 0 && !all.is_empty() {
+                let reason = format!("{} names cannot serve {count} targets", all.len());
+                sink.error(
+                    RANGE_MISMATCH,
+                    origin,
+                    reason,
+                    "give as many names as storage systems, or leave `name` out",
+                );
+            }
+            text.clone()
+        }
+    }
+}
+
+fn check_name(text: &str, origin: &Origin, sink: &mut Sink) {
+    if !name::is_valid(text) {
+        let reason = format!("`{}` is no iSCSI name", value::cut(text));
+        let remedy = "write one such as iqn.2026-11.net.example:disk1, in lower case";
+        sink.error(BAD_ISCSI_NAME, origin, reason, remedy);
+    }
+}
+
+fn address(text: &str, origin: &Origin, sink: &mut Sink) -> Option<SocketAddr> {
+    let parsed = text.parse().ok();
+    if parsed.is_none() {
+        let reason = format!("`{}` is not an address and a port", value::cut(text));
+        sink.error(BAD_ADDRESS, origin, reason, "write it as 192.0.2.1:3260 or [2001:db8::1]:3260");
+    }
+    parsed
+}
+
+fn check_chap(element: &Element<'_>, chap: &Chap, sink: &mut Sink) {
+    let pairs = [
+        ("iscsi.chap_name", &chap.name, "iscsi.chap_secret_file", &chap.secret_file),
+        ("iscsi.own_chap_name", &chap.own_name, "iscsi.own_chap_secret_file", &chap.own_secret_file),
+    ];
+    for (name_key, name, file_key, file) in pairs {
+        let (here, missing) = match (name, file) {
+            (Some(_), None) => (name_key, file_key),
+            (None, Some(_)) => (file_key, name_key),
+            _ => continue,
+        };
+        let missing = missing.trim_start_matches("iscsi.");
+        sink.error(
+            MISSING_KEY,
+            &element.origin(here),
+            format!("it needs `{missing}` too"),
+            format!("add {missing} = \"…\""),
+        );
+    }
+    if chap.own_name.is_some() && chap.name.is_none() {
+        let reason = "the target proves itself only where initiators do";
+        sink.error(CONFLICT, &element.origin("iscsi.own_chap_name"), reason, "add chap_name and chap_secret_file");
+    }
+    if chap.secret_file.is_some() && chap.secret_file == chap.own_secret_file {
+        let reason = "one secret for both directions proves nothing";
+        sink.error(
+            CONFLICT,
+            &element.origin("iscsi.own_chap_secret_file"),
+            reason,
+            "give each direction its own secret",
+        );
+    }
+}
+
+fn bytes(element: &Element<'_>, key: &str, sink: &mut Sink) -> u32 {
+    let bytes = element.size(key).unwrap_or(GRAIN);
+    if !bytes.is_multiple_of(GRAIN) {
+        let reason = "it is not a multiple of 512 bytes";
+        sink.error(CONFLICT, &element.origin(key), reason, "write one, such as \"64KiB\"");
+    }
+    bytes as u32
+}

@@ -1,0 +1,450 @@
+//! One initiator at a portal: [`Connection`].
+
+use super::buffers::Slots;
+use super::output::Egress;
+use super::{Behind, Shared};
+use crate::poll::Interest;
+use crate::storage::StorageSystem;
+use crate::storage::medium::BlockWork;
+use crate::storage::workers::{Job, Owner};
+use sanloom_core::iscsi::Framer;
+use sanloom_core::iscsi::framer::{Taken, Want};
+use sanloom_core::iscsi::target::{
+    CloseReason, ConnectionId, Established, Input, Limits, Login, Output, Place, Session, login,
+};
+use sanloom_core::scsi::{Device, Io, IoOp, IoStatus, IoTag, Notice};
+use sanloom_core::time::Instant;
+use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut, Read};
+use std::net::{SocketAddr, TcpStream};
+
+/// Reads in one turn; then it is the others' turn.
+const READS_IN_TURN: usize = 8;
+/// So much data that is still to come goes straight to its buffer.
+const DIRECT_BYTES: u32 = 8 << 10;
+/// Nothing more is read from an initiator that has so much to fetch, and no more reads begin.
+const MAX_OUTPUT_BYTES: usize = 16 << 20;
+
+/// Who speaks for the target.
+#[derive(Debug)]
+pub(super) enum Machine {
+    Login(Box<Login>),
+    Full(Box<Session>),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    id: u64,
+    pub(super) stream: TcpStream,
+    peer: SocketAddr,
+    framer: Framer,
+    pub(super) machine: Machine,
+    pub(super) behind: Option<Behind>,
+    /// The beginning of something that is not complete.
+    pending: Vec<u8>,
+    /// A data segment that is collected.
+    text: Vec<u8>,
+    /// Bytes of the data segment that have come.
+    got: u32,
+    slots: Slots,
+    pub(super) output: Egress,
+    /// Reads that wait until the initiator fetches.
+    parked: VecDeque<Io>,
+    /// Closed once everything has been sent.
+    closing: bool,
+    broken: bool,
+}
+
+impl Connection {
+    pub(super) fn new(
+        now: Instant,
+        id: u64,
+        stream: TcpStream,
+        peer: SocketAddr,
+        config: login::LoginConfig,
+    ) -> Connection {
+        Connection {
+            id,
+            stream,
+            peer,
+            framer: Framer::new(DEFAULT_SEGMENT_BYTES),
+            machine: Machine::Login(Box::new(Login::new(now, config))),
+            behind: None,
+            pending: Vec::new(),
+            text: Vec::new(),
+            got: 0,
+            slots: Slots::default(),
+            output: Egress::default(),
+            parked: VecDeque::new(),
+            closing: false,
+            broken: false,
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<&Session> {
+        match &self.machine {
+            Machine::Full(session) => Some(session),
+            Machine::Login(_) => None,
+        }
+    }
+
+    /// What to wait for.
+    pub(super) fn interest(&self) -> Interest {
+        Interest { read: self.wants_input(), write: self.output.blocked && !self.output.is_empty() }
+    }
+
+    fn wants_input(&self) -> bool {
+        !self.broken && !self.closing && self.output.bytes < MAX_OUTPUT_BYTES
+    }
+
+    /// Nothing more is to be done for it.
+    pub(super) fn is_over(&self) -> bool {
+        self.broken || (self.closing && self.output.is_empty())
+    }
+
+    /// Ends when everything has been sent.
+    pub(super) fn close_when_sent(&mut self) {
+        self.closing = true;
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        match &self.machine {
+            Machine::Login(login) => login.poll_timeout(),
+            Machine::Full(session) => session.poll_timeout(),
+        }
+    }
+
+    /// Reads and does what there is, and sends what it can. True if there may be more.
+    pub(super) fn serve(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) -> bool {
+        self.flush(now, shared, systems);
+        let mut more = false;
+        for turn in 0..READS_IN_TURN {
+            if !self.wants_input() {
+                break;
+            }
+            let read = self.read(now, shared, systems);
+            self.flush(now, shared, systems);
+            match read {
+                Ok(true) => more = turn + 1 == READS_IN_TURN,
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
+                    self.broken = true;
+                }
+            }
+        }
+        more && self.wants_input()
+    }
+
+    /// Reads once. False if there was nothing, or not as much as there was room for.
+    fn read(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) -> io::Result<bool> {
+        let mut input = std::mem::take(&mut shared.input);
+        let outcome = self.read_with(&mut input, now, shared, systems);
+        shared.input = input;
+        outcome
+    }
+
+    fn read_with(
+        &mut self,
+        input: &mut [u8],
+        now: Instant,
+        shared: &mut Shared,
+        systems: &mut [StorageSystem],
+    ) -> io::Result<bool> {
+        let (mut got, room);
+        match (self.framer.want(), self.place()) {
+            (Want::Data(left), Place::Buffer { tag, at }) if left >= DIRECT_BYTES => {
+                let from = (at + self.got) as usize;
+                let buffer = self.slots.room(tag, from, left as usize, &mut shared.buffers);
+                room = buffer.len() + input.len();
+                got = match self.stream.read_vectored(&mut [IoSliceMut::new(buffer), IoSliceMut::new(input)]) {
+                    Ok(got) => got,
+                    Err(error) => return nothing_yet(error),
+                };
+                let direct = got.min(left as usize);
+                let taken = self.framer.data(&buffer[..direct]);
+                self.got += direct as u32;
+                self.taken(now, taken, shared, systems);
+                if got == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                got -= direct;
+                self.process(now, &input[..got], shared, systems);
+                return Ok(got + direct == room);
+            }
+            _ => {
+                let kept = self.pending.len();
+                input[..kept].copy_from_slice(&self.pending);
+                room = input.len() - kept;
+                got = match self.stream.read(&mut input[kept..]) {
+                    Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(got) => got,
+                    Err(error) => return nothing_yet(error),
+                };
+                self.pending.clear();
+                self.process(now, &input[..kept + got], shared, systems);
+            }
+        }
+        Ok(got == room)
+    }
+
+    /// Follows what has come.
+    fn process(&mut self, now: Instant, mut bytes: &[u8], shared: &mut Shared, systems: &mut [StorageSystem]) {
+        while !self.closing && !self.broken {
+            let taken = match self.framer.want() {
+                Want::Bytes(needed) => {
+                    let Some((piece, rest)) = bytes.split_at_checked(needed) else {
+                        self.pending.extend_from_slice(bytes);
+                        return;
+                    };
+                    bytes = rest;
+                    self.framer.take(piece)
+                }
+                Want::Data(left) => {
+                    if bytes.is_empty() {
+                        return;
+                    }
+                    let (piece, rest) = bytes.split_at(bytes.len().min(left as usize));
+                    bytes = rest;
+                    match self.place() {
+                        Place::Text => self.text.extend_from_slice(piece),
+                        Place::Buffer { tag, at } => {
+                            let from = (at + self.got) as usize;
+                            self.slots.room(tag, from, piece.len(), &mut shared.buffers).copy_from_slice(piece);
+                        }
+                        Place::Skip => {}
+                    }
+                    self.got += piece.len() as u32;
+                    self.framer.data(piece)
+                }
+            };
+            self.taken(now, taken, shared, systems);
+        }
+    }
+
+    /// Where the data segment under way goes.
+    fn place(&self) -> Place {
+        match &self.machine {
+            Machine::Login(_) => Place::Text,
+            Machine::Full(session) => session.place(),
+        }
+    }
+
+    fn taken(&mut self, now: Instant, taken: Taken, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        match taken {
+            Taken::More => {}
+            Taken::Broken(why) => {
+                tracing::warn!(connection = self.id, peer = %self.peer, %why, "protocol");
+                self.closing = true;
+            }
+            Taken::Header => {
+                self.got = 0;
+                self.text.clear();
+                let Ok(head) = Head::parse(&self.framer.bhs().0) else { return };
+                match &self.machine {
+                    Machine::Login(_) if head.data_bytes > 0 => {}
+                    Machine::Login(_) => {
+                        self.login(now, login::Input::Pdu { head, text: Box::default() }, shared, systems)
+                    }
+                    Machine::Full(_) => self.tell(now, Input::Header(head), shared, systems),
+                }
+            }
+            Taken::Segment { intact } => match &self.machine {
+                Machine::Login(_) => {
+                    let Ok(head) = Head::parse(&self.framer.bhs().0) else { return };
+                    let text = std::mem::take(&mut self.text).into();
+                    self.login(now, login::Input::Pdu { head, text }, shared, systems);
+                }
+                Machine::Full(session) if session.place() == Place::Text => {
+                    let data = std::mem::take(&mut self.text).into();
+                    self.tell(now, Input::Text { data, intact }, shared, systems);
+                }
+                Machine::Full(_) => self.tell(now, Input::Segment { intact }, shared, systems),
+            },
+        }
+    }
+
+    fn login(&mut self, now: Instant, input: login::Input, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        let Machine::Login(machine) = &mut self.machine else { return };
+        machine.handle(now, input, &mut shared.directory);
+        let mut established = None;
+        while let Some(output) = machine.poll_output() {
+            match output {
+                login::Output::Send { head, text } => self.output.push(&head, text),
+                login::Output::Done(done) => established = Some(done),
+                login::Output::Close => {
+                    tracing::info!(connection = self.id, peer = %self.peer, "login refused");
+                    self.closing = true;
+                }
+            }
+        }
+        if let Some(established) = established {
+            self.begin(now, *established, shared, systems);
+        }
+    }
+
+    /// The full feature phase.
+    fn begin(&mut self, now: Instant, established: Established, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        if let Some(replaced) = established.replaces {
+            shared.replaced.push(replaced);
+        }
+        let target = established.key.target.map(usize::from);
+        self.behind = target.and_then(|target| shared.behind.get(target)).copied();
+        let name = target.map_or("discovery", |target| &shared.node.targets[target].name);
+        tracing::info!(connection = self.id, peer = %self.peer, initiator = established.key.initiator, target = name, "session");
+        let parameters = established.parameters;
+        self.framer.agree(parameters.header_digest, parameters.data_digest, parameters.receive_bytes);
+        self.output.agree(parameters.header_digest, parameters.data_digest);
+        let device = self.behind.map(|behind| (behind.port, &mut systems[behind.system].device));
+        let session = Session::new(now, established, shared.node.clone(), Limits::default(), device);
+        self.machine = Machine::Full(Box::new(session));
+    }
+
+    fn tell(&mut self, now: Instant, input: Input, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        let Machine::Full(session) = &mut self.machine else { return };
+        session.handle(now, input, device(self.behind, systems));
+        self.drain(now, shared, systems);
+    }
+
+    /// Carries what the session says.
+    fn drain(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        loop {
+            let Machine::Full(session) = &mut self.machine else { return };
+            let Some(output) = session.poll_output() else { break };
+            match output {
+                Output::Send { head, data } => self.output.push(&head, data),
+                Output::Data { tag, head, at } => {
+                    let buffer = self.slots.sending(tag, &mut shared.buffers);
+                    self.output.push_data(&head, buffer, at);
+                }
+                Output::Io(io) if io.op == IoOp::Read && self.output.bytes >= MAX_OUTPUT_BYTES => {
+                    self.parked.push_back(io);
+                }
+                Output::Io(io) => self.io(now, io, shared, systems),
+                Output::Fetch { tag, bytes } => {
+                    let mut buffer = self.slots.take(tag, &mut shared.buffers);
+                    buffer.truncate(bytes as usize);
+                    session.handle(now, Input::Parameters { tag, bytes: buffer }, device(self.behind, systems));
+                }
+                Output::Release(tag) => self.slots.release(tag, &mut shared.buffers),
+                Output::Cancel(tag) => {
+                    self.parked.retain(|io| io.tag != tag);
+                    self.slots.release(tag, &mut shared.buffers);
+                }
+                Output::Ends(ends) => {
+                    if let Some(behind) = self.behind {
+                        shared.ends.push((behind, ConnectionId(self.id), ends));
+                    }
+                }
+                Output::Reset => shared.resets.extend(self.behind),
+                Output::Close(reason) => {
+                    match reason {
+                        CloseReason::Protocol | CloseReason::Silent => {
+                            tracing::warn!(connection = self.id, peer = %self.peer, ?reason, "session ends");
+                        }
+                        _ => tracing::info!(connection = self.id, peer = %self.peer, ?reason, "session ends"),
+                    }
+                    self.closing = true;
+                }
+            }
+        }
+        if let Some(behind) = self.behind {
+            systems[behind.system].settle_device(now);
+        }
+    }
+
+    fn io(&mut self, now: Instant, io: Io, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        let Io { tag, unit, op, lba, blocks, bytes, fua, .. } = io;
+        let Some(behind) = self.behind else { return };
+        let system = &mut systems[behind.system];
+        let mut data = self.slots.take(tag, &mut shared.buffers);
+        let mut status = IoStatus::MediumError;
+        if let Some(medium) = system.media.get(usize::from(unit)) {
+            let work = BlockWork { op, lba, blocks, bytes, fua };
+            if medium.is_slow() {
+                let (medium, owner) = (medium.clone(), Owner::Session { connection: self.id });
+                system.jobs.push(Job { owner, tag, work, medium, data });
+                return;
+            }
+            status = medium.perform(work, &mut data);
+        }
+        self.slots.put(tag, data, &mut shared.buffers);
+        let Machine::Full(session) = &mut self.machine else { return };
+        session.handle(now, Input::IoDone { tag, status }, device(self.behind, systems));
+    }
+
+    pub(super) fn io_done(
+        &mut self,
+        now: Instant,
+        tag: IoTag,
+        status: IoStatus,
+        data: Vec<u8>,
+        shared: &mut Shared,
+        systems: &mut [StorageSystem],
+    ) {
+        self.slots.put(tag, data, &mut shared.buffers);
+        self.tell(now, Input::IoDone { tag, status }, shared, systems);
+        self.flush(now, shared, systems);
+    }
+
+    pub(super) fn notice(&mut self, now: Instant, notice: Notice, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        self.tell(now, Input::Notice(notice), shared, systems);
+        self.flush(now, shared, systems);
+    }
+
+    pub(super) fn timeout(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        match &self.machine {
+            Machine::Login(_) => self.login(now, login::Input::Timeout, shared, systems),
+            Machine::Full(_) => self.tell(now, Input::Timeout, shared, systems),
+        }
+        self.flush(now, shared, systems);
+    }
+
+    pub(super) fn shut_down(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        match &self.machine {
+            Machine::Login(_) => self.closing = true,
+            Machine::Full(_) => self.tell(now, Input::Shutdown, shared, systems),
+        }
+        self.flush(now, shared, systems);
+    }
+
+    /// Sends what the socket takes, and lets reads go on that waited for it.
+    fn flush(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        loop {
+            if let Err(error) = self.output.flush(&mut self.stream, &mut shared.buffers) {
+                tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
+                self.broken = true;
+                return;
+            }
+            if self.output.bytes >= MAX_OUTPUT_BYTES {
+                return;
+            }
+            let Some(io) = self.parked.pop_front() else { return };
+            self.io(now, io, shared, systems);
+            self.drain(now, shared, systems);
+        }
+    }
+
+    /// The last call.
+    pub(super) fn end(mut self, shared: &mut Shared, systems: &mut [StorageSystem]) {
+        if let Machine::Full(session) = &mut self.machine {
+            session.close(device(self.behind, systems));
+            shared.directory.leave(session.key(), ConnectionId(self.id));
+            tracing::info!(connection = self.id, peer = %self.peer, counters = ?session.counters(), "session ended");
+        }
+    }
+}
+
+/// The device of a session.
+fn device(behind: Option<Behind>, systems: &mut [StorageSystem]) -> Option<&mut Device> {
+    behind.and_then(|behind| systems.get_mut(behind.system)).map(|system| &mut system.device)
+}
+
+fn nothing_yet(error: io::Error) -> io::Result<bool> {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(false),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,365 @@
+//! iSCSI targets on TCP: [`IscsiServer`], a part of the loop of a running lab.
+//!
+//! ```text
+//!   portal -> Connection: Framer -> Login, then Session <-> Device of its storage system
+//!                |  ^                            | Io
+//!     socket ----+  +---- buffers of tasks <-----+-----> medium, or a worker
+//! ```
+//!
+//! All connections share one input buffer; what a connection keeps between two reads is the beginning of a PDU. Data of
+//! writes that are longer than a few KiB go from the socket to the buffer of their task, and data of reads from there to the
+//! socket, many pieces with one system call.
+
+mod buffers;
+mod connection;
+mod output;
+
+use crate::poll::{Interest, Poller};
+use crate::storage::StorageSystem;
+use crate::storage::workers::{Done, Owner};
+use connection::{Connection, Machine};
+use sanloom_core::iscsi::target::{ConnectionId, Directory, Node, Session, login};
+use sanloom_core::scsi::{Ends, Notice};
+use sanloom_core::time::{Instant, Span};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// Bytes that are read at once.
+const INPUT_BYTES: usize = 256 << 10;
+/// Connections at once; more wait in the kernel.
+const MAX_CONNECTIONS: usize = 16_384;
+/// A login that takes longer is given up.
+const LOGIN_TIME: Span = Span::from_secs(15);
+/// The poller's tokens of listeners begin here.
+pub const LISTENERS: u64 = 1 << 61;
+/// And those of connections.
+const CONNECTIONS: u64 = 1 << 62;
+
+/// Where a portal listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortalPlan {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// As targets name it.
+    pub address: String,
+    /// Its portal group.
+    pub group: u16,
+}
+
+/// Which storage system a target is, and which port of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Behind {
+    /// Index of the system.
+    pub system: usize,
+    /// Number of the port in its device.
+    pub port: u16,
+}
+
+#[derive(Debug)]
+struct Portal {
+    listener: TcpListener,
+    address: String,
+    group: u16,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    node: Arc<Node>,
+    behind: Vec<Behind>,
+    directory: Directory,
+    input: Box<[u8]>,
+    buffers: buffers::Spare,
+    /// What sessions say to each other, by the port of the device.
+    ends: Vec<(Behind, ConnectionId, Ends)>,
+    /// Connections whose session another one took the place of.
+    replaced: Vec<ConnectionId>,
+    /// Targets that were reset.
+    resets: Vec<Behind>,
+}
+
+/// All portals and sessions of a running lab.
+#[derive(Debug)]
+pub struct IscsiServer {
+    portals: Vec<Portal>,
+    shared: Shared,
+    connections: BTreeMap<u64, Connection>,
+    next_id: u64,
+    /// Listeners and connections with something to read or room to write.
+    ready: Vec<u64>,
+    shutting_down: bool,
+}
+
+impl IscsiServer {
+    /// Listens at the portals. `behind`: what each target of the node is.
+    ///
+    /// # Errors
+    /// When an address cannot be listened at; it comes with the error.
+    pub fn listen(
+        node: Node,
+        portals: &[PortalPlan],
+        behind: Vec<Behind>,
+    ) -> Result<IscsiServer, (SocketAddr, io::Error)> {
+        let mut listeners = Vec::new();
+        for plan in portals {
+            let failed = |error| (plan.listen, error);
+            let listener = TcpListener::bind(plan.listen).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            listeners.push(Portal { listener, address: plan.address.clone(), group: plan.group });
+        }
+        let shared = Shared {
+            node: Arc::new(node),
+            behind,
+            directory: Directory::default(),
+            input: vec![0; INPUT_BYTES].into(),
+            buffers: buffers::Spare::default(),
+            ends: Vec::new(),
+            replaced: Vec::new(),
+            resets: Vec::new(),
+        };
+        Ok(IscsiServer {
+            portals: listeners,
+            shared,
+            connections: BTreeMap::new(),
+            next_id: 0,
+            ready: Vec::new(),
+            shutting_down: false,
+        })
+    }
+
+    /// Waits for connections, where there is room for more.
+    ///
+    /// # Errors
+    /// When a listener cannot be waited for.
+    pub fn watch(&self, poller: &mut Poller) -> io::Result<()> {
+        let read = self.connections.len() < MAX_CONNECTIONS && !self.shutting_down;
+        for (number, portal) in self.portals.iter().enumerate() {
+            let interest = Interest { read, write: false };
+            poller.set(LISTENERS + number as u64, Some(portal.listener.as_fd()), interest)?;
+        }
+        Ok(())
+    }
+
+    /// The poller has seen something at this token, from [`LISTENERS`] on.
+    pub fn happened(&mut self, token: u64, writable: bool) {
+        if token >= CONNECTIONS
+            && writable
+            && let Some(connection) = self.connections.get_mut(&(token - CONNECTIONS))
+        {
+            connection.output.blocked = false;
+        }
+        self.ready.push(token);
+    }
+
+    /// Serves whoever is ready. True if somebody has more.
+    pub fn act(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) -> bool {
+        let mut more = false;
+        for token in std::mem::take(&mut self.ready) {
+            if token < CONNECTIONS {
+                self.accept(now, (token - LISTENERS) as usize);
+                continue;
+            }
+            let id = token - CONNECTIONS;
+            if let Some(connection) = self.connections.get_mut(&id) {
+                if connection.serve(now, &mut self.shared, systems) {
+                    self.ready.push(token);
+                    more = true;
+                }
+                self.after(id, poller, systems);
+            }
+        }
+        self.settle(now, poller, systems);
+        more
+    }
+
+    /// A job is done.
+    pub fn done(&mut self, now: Instant, done: Done, poller: &mut Poller, systems: &mut [StorageSystem]) {
+        let Done { job, status } = done;
+        let Owner::Session { connection: id } = job.owner else { return };
+        match self.connections.get_mut(&id) {
+            Some(connection) => {
+                connection.io_done(now, job.tag, status, job.data, &mut self.shared, systems);
+                self.after(id, poller, systems);
+            }
+            None => self.shared.buffers.keep(job.data),
+        }
+        self.settle(now, poller, systems);
+    }
+
+    /// Carries what devices and sessions say to sessions, until all are silent.
+    pub fn settle(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) {
+        loop {
+            let mut silent = true;
+            for id in std::mem::take(&mut self.shared.replaced) {
+                silent = false;
+                self.drop_connection(id.0, poller, systems);
+            }
+            for (behind, from, ends) in std::mem::take(&mut self.shared.ends) {
+                silent = false;
+                self.tell_all(now, behind, Some(from), &Notice::End(ends), poller, systems);
+            }
+            for behind in std::mem::take(&mut self.shared.resets) {
+                silent = false;
+                for id in self.sessions_of(behind) {
+                    if let Some(connection) = self.connections.get_mut(&id) {
+                        connection.close_when_sent();
+                        self.after(id, poller, systems);
+                    }
+                }
+            }
+            for system in 0..systems.len() {
+                for (port, notice) in std::mem::take(&mut systems[system].notices) {
+                    silent = false;
+                    self.notice(now, Behind { system, port }, notice, poller, systems);
+                }
+            }
+            if silent {
+                return;
+            }
+        }
+    }
+
+    fn notice(
+        &mut self,
+        now: Instant,
+        behind: Behind,
+        notice: Notice,
+        poller: &mut Poller,
+        systems: &mut [StorageSystem],
+    ) {
+        let Notice::Step { task, .. } = &notice else {
+            return self.tell_all(now, behind, None, &notice, poller, systems);
+        };
+        let of = |connection: &Connection| {
+            connection.behind == Some(behind) && connection.session().and_then(Session::nexus) == Some(task.nexus)
+        };
+        let Some(id) = self.connections.iter().find(|(_, connection)| of(connection)).map(|(id, _)| *id) else {
+            return;
+        };
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.notice(now, notice, &mut self.shared, systems);
+            self.after(id, poller, systems);
+        }
+    }
+
+    fn tell_all(
+        &mut self,
+        now: Instant,
+        behind: Behind,
+        except: Option<ConnectionId>,
+        notice: &Notice,
+        poller: &mut Poller,
+        systems: &mut [StorageSystem],
+    ) {
+        for id in self.sessions_of(behind) {
+            if except != Some(ConnectionId(id))
+                && let Some(connection) = self.connections.get_mut(&id)
+            {
+                connection.notice(now, notice.clone(), &mut self.shared, systems);
+                self.after(id, poller, systems);
+            }
+        }
+    }
+
+    fn sessions_of(&self, behind: Behind) -> Vec<u64> {
+        let of = self.connections.iter().filter(|(_, connection)| connection.behind == Some(behind));
+        of.map(|(id, _)| *id).collect()
+    }
+
+    /// What a connection needs after it was served: to be waited for, or to be closed.
+    fn after(&mut self, id: u64, poller: &mut Poller, systems: &mut [StorageSystem]) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.is_over() {
+            return self.drop_connection(id, poller, systems);
+        }
+        let interest = connection.interest();
+        let token = CONNECTIONS + id;
+        if let Err(error) = poller.set(token, Some(connection.stream.as_fd()), interest) {
+            tracing::warn!(connection = id, %error, "cannot wait for an initiator");
+        }
+    }
+
+    fn drop_connection(&mut self, id: u64, poller: &mut Poller, systems: &mut [StorageSystem]) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        poller.remove(CONNECTIONS + id, connection.stream.as_fd());
+        connection.end(&mut self.shared, systems);
+    }
+
+    fn accept(&mut self, now: Instant, portal: usize) {
+        /// Connections that one turn accepts.
+        const IN_TURN: usize = 64;
+        let Some(portal) = self.portals.get(portal) else { return };
+        for _ in 0..IN_TURN {
+            if self.connections.len() >= MAX_CONNECTIONS || self.shutting_down {
+                return;
+            }
+            let (stream, peer) = match portal.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        tracing::warn!(portal = portal.address, %error, "accept");
+                    }
+                    return;
+                }
+            };
+            let mut challenge = [0; 16];
+            let random = rustix::rand::getrandom(&mut challenge, rustix::rand::GetRandomFlags::empty());
+            let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+            if let (Err(error), _) | (_, Err(error)) = (prepared, random.map_err(io::Error::from)) {
+                tracing::warn!(%peer, %error, "cannot serve an initiator");
+                continue;
+            }
+            let id = self.next_id;
+            self.next_id += 1;
+            tracing::debug!(%peer, connection = id, "connected");
+            let config = login::LoginConfig {
+                node: self.shared.node.clone(),
+                address: portal.address.clone(),
+                group: portal.group,
+                connection: ConnectionId(id),
+                challenge,
+                timeout: LOGIN_TIME,
+            };
+            self.connections.insert(id, Connection::new(now, id, stream, peer, config));
+            self.ready.push(CONNECTIONS + id);
+        }
+    }
+
+    /// Calls machines whose time has come. To be called from time to time.
+    pub fn look(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) {
+        let due = |connection: &Connection| connection.poll_timeout().is_some_and(|at| at <= now);
+        let all: Vec<u64> =
+            self.connections.iter().filter(|(_, connection)| due(connection)).map(|(id, _)| *id).collect();
+        for id in all {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.timeout(now, &mut self.shared, systems);
+                self.after(id, poller, systems);
+            }
+        }
+        self.settle(now, poller, systems);
+    }
+
+    /// Asks all initiators to log out, and listens no more.
+    pub fn shut_down(&mut self, now: Instant, systems: &mut [StorageSystem]) {
+        self.shutting_down = true;
+        for connection in self.connections.values_mut() {
+            connection.shut_down(now, &mut self.shared, systems);
+        }
+    }
+
+    /// Sessions and logins.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Sessions in the full feature phase.
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
+        self.connections.values().filter_map(|connection| match &connection.machine {
+            Machine::Full(session) => Some(&**session),
+            Machine::Login(_) => None,
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! What is to leave through a connection: [`Egress`].
+
+use super::buffers::Spare;
+use sanloom_wire::iscsi::{BHS_BYTES, Head, digest, padding};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+use std::sync::Arc;
+
+/// Pieces in one write.
+const PIECES: usize = 128;
+/// A header and its digest.
+const HEAD_BYTES: usize = BHS_BYTES + digest::DIGEST_BYTES;
+/// Padding and a digest.
+const TAIL_BYTES: usize = 3 + digest::DIGEST_BYTES;
+
+/// Bytes on their way.
+#[derive(Debug)]
+enum Piece {
+    Head([u8; HEAD_BYTES], u8),
+    Small(Box<[u8]>),
+    /// Of a task's buffer.
+    Data(Arc<Vec<u8>>, u32, u32),
+    Tail([u8; TAIL_BYTES], u8),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Head(bytes, len) => &bytes[..usize::from(*len)],
+            Piece::Tail(bytes, len) => &bytes[..usize::from(*len)],
+            Piece::Small(bytes) => bytes,
+            Piece::Data(buffer, at, len) => buffer.get(*at as usize..(*at + *len) as usize).unwrap_or_default(),
+        }
+    }
+}
+
+/// PDUs that are to leave, in order.
+#[derive(Debug, Default)]
+pub(super) struct Egress {
+    pieces: VecDeque<Piece>,
+    /// Bytes of them.
+    pub(super) bytes: usize,
+    /// Bytes of the first piece that have left.
+    sent: usize,
+    /// The socket takes no more.
+    pub(super) blocked: bool,
+    header_digest: bool,
+    data_digest: bool,
+}
+
+impl Egress {
+    /// Digests stand behind all PDUs from now on.
+    pub(super) fn agree(&mut self, header_digest: bool, data_digest: bool) {
+        (self.header_digest, self.data_digest) = (header_digest, data_digest);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// A PDU with its own data.
+    pub(super) fn push(&mut self, head: &Head, data: Box<[u8]>) {
+        self.push_head(head);
+        if !data.is_empty() {
+            let crc = if self.data_digest { digest::append(0, &data) } else { 0 };
+            let len = data.len() as u32;
+            self.put(Piece::Small(data));
+            self.push_tail(len, crc);
+        }
+    }
+
+    /// A PDU with a part of a task's buffer.
+    pub(super) fn push_data(&mut self, head: &Head, buffer: Arc<Vec<u8>>, at: u32) {
+        self.push_head(head);
+        let piece = Piece::Data(buffer, at, head.data_bytes);
+        let crc = if self.data_digest { digest::append(0, piece.bytes()) } else { 0 };
+        self.put(piece);
+        self.push_tail(head.data_bytes, crc);
+    }
+
+    fn push_head(&mut self, head: &Head) {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..BHS_BYTES].copy_from_slice(&head.to_bytes());
+        let mut len = BHS_BYTES;
+        if self.header_digest {
+            let crc = digest::of(&bytes[..BHS_BYTES]);
+            bytes[BHS_BYTES..].copy_from_slice(&crc);
+            len = HEAD_BYTES;
+        }
+        self.put(Piece::Head(bytes, len as u8));
+    }
+
+    fn push_tail(&mut self, data_bytes: u32, crc: u32) {
+        let mut len = padding(data_bytes) as usize;
+        let mut bytes = [0; TAIL_BYTES];
+        if self.data_digest {
+            let crc = digest::append(crc, &bytes[..len]);
+            bytes[len..len + digest::DIGEST_BYTES].copy_from_slice(&digest::to_bytes(crc));
+            len += digest::DIGEST_BYTES;
+        }
+        if len > 0 {
+            self.put(Piece::Tail(bytes, len as u8));
+        }
+    }
+
+    fn put(&mut self, piece: Piece) {
+        self.bytes += piece.bytes().len();
+        self.pieces.push_back(piece);
+    }
+
+    /// Sends what the socket takes.
+    pub(super) fn flush(&mut self, stream: &mut impl Write, spare: &mut Spare) -> io::Result<()> {
+        while !self.pieces.is_empty() && !self.blocked {
+            let mut slices = [IoSlice::new(&[]); PIECES];
+            let mut count = 0;
+            for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+                let skip = if count == 0 { self.sent } else { 0 };
+                *slice = IoSlice::new(&piece.bytes()[skip..]);
+                count += 1;
+            }
+            match stream.write_vectored(&slices[..count]) {
+                Ok(sent) => self.left(sent, spare),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&mut self, sent: usize, spare: &mut Spare) {
+        self.bytes -= sent;
+        self.sent += sent;
+        while let Some(first) = self.pieces.front() {
+            let len = first.bytes().len();
+            if self.sent < len {
+                return;
+            }
+            self.sent -= len;
+            if let Some(Piece::Data(buffer, ..)) = self.pieces.pop_front()
+                && let Ok(buffer) = Arc::try_unwrap(buffer)
+            {
+                spare.keep(buffer);
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The iSCSI targets of a runtime: who may log in where, and how.
+
+use super::{Places, served};
+use crate::iscsi::{Behind, IscsiServer, PortalPlan};
+use crate::runtime::{Runtime, UpError};
+use sanloom_core::config::Iscsi;
+use sanloom_core::iscsi::chap::Credentials;
+use sanloom_core::iscsi::parameters::Wishes;
+use sanloom_core::iscsi::target::{Access, Authentication, Node, Portal, Redirect, Target};
+use std::fs;
+
+/// All portals of a target are one group: a session is one connection.
+pub(super) const PORTAL_GROUP: u16 = 1;
+
+impl Runtime {
+    pub(super) fn make_iscsi(&mut self, places: &Places) -> Result<(), UpError> {
+        let lab = self.lab.clone();
+        let mut node = Node::default();
+        let (mut behind, mut portals) = (Vec::new(), Vec::<PortalPlan>::new());
+        for (system, storage) in served(&lab, &self.lab_switches).into_iter().enumerate() {
+            let Some(iscsi) = lab.live.iscsi.get(&storage) else { continue };
+            let config = &lab.storage[usize::from(storage)];
+            let target = target(iscsi, places)?;
+            for (address, portal) in iscsi.portals.iter().zip(&target.portals) {
+                if portals.iter().all(|plan| plan.listen != *address) {
+                    portals.push(PortalPlan { listen: *address, address: portal.address.clone(), group: portal.group });
+                }
+            }
+            if node.discovery.initiators.is_empty() {
+                node.discovery = target.authentication.clone();
+            }
+            node.targets.push(target);
+            behind.push(Behind { system, port: config.ports.len() as u16 });
+        }
+        if node.targets.is_empty() {
+            return Ok(());
+        }
+        // Where one target asks nobody, neither does discovery.
+        if node.targets.iter().any(|target| target.authentication.initiators.is_empty()) {
+            node.discovery = Authentication::default();
+        }
+        let server = IscsiServer::listen(node, &portals, behind)
+            .map_err(|(address, error)| UpError::Portal { address, error })?;
+        server.watch(&mut self.poller).map_err(|error| UpError::System { what: "epoll", error })?;
+        for plan in &portals {
+            tracing::info!(portal = plan.address, "iSCSI");
+        }
+        self.iscsi = Some(server);
+        Ok(())
+    }
+}
+
+fn target(iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
+    let credentials = |name: &Option<String>, file: &Option<String>| -> Result<Option<Credentials>, UpError> {
+        let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
+        let path = places.folder().join(file);
+        let secret = fs::read(&path).map_err(|error| UpError::Secret { path: path.clone(), error })?;
+        // What an editor puts behind the last line is none of the secret.
+        let secret = secret.trim_ascii_end().to_vec();
+        Ok(Some(Credentials { name: name.clone(), secret }))
+    };
+    let chap = &iscsi.chap;
+    let authentication = Authentication {
+        initiators: credentials(&chap.name, &chap.secret_file)?.into_iter().collect(),
+        own: credentials(&chap.own_name, &chap.own_secret_file)?,
+    };
+    let portal = |address: &std::net::SocketAddr| Portal { address: address.to_string(), group: PORTAL_GROUP };
+    let access = match &iscsi.initiators[..] {
+        [] => Access::Everybody,
+        names => Access::Listed(names.iter().cloned().collect()),
+    };
+    Ok(Target {
+        alias: iscsi.alias.clone(),
+        portals: iscsi.portals.iter().map(portal).collect(),
+        access,
+        authentication,
+        redirect: iscsi.redirect.map(|address| Redirect { address: address.to_string(), permanent: false }),
+        wishes: Wishes {
+            header_digest: iscsi.header_digest,
+            data_digest: iscsi.data_digest,
+            receive_bytes: iscsi.max_segment_bytes,
+            initial_r2t: iscsi.initial_r2t,
+            immediate_data: iscsi.immediate_data,
+            max_burst_bytes: iscsi.max_burst_bytes,
+            first_burst_bytes: iscsi.first_burst_bytes,
+            max_outstanding_r2t: iscsi.max_outstanding_r2t,
+        },
+        depth: iscsi.queue_depth,
+        ..Target::new(&iscsi.name)
+    })
+}
