@@ -109,10 +109,23 @@ impl Instance {
         self.initiator = Some(self.spawn(&["initiator", &lab, "--host", host, "--nbd", &nbd]));
     }
 
+    /// Starts the lab; its files cannot become larger than this.
+    pub fn up_with_files_of(&mut self, kilobytes: u32) {
+        let mut command = Command::new("bash");
+        let script = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$@\"");
+        command.args(["-c", &script, "bash", env!("CARGO_BIN_EXE_sanloom"), "up", &self.path("lab.toml")]);
+        self.up = Some(self.ready(command));
+    }
+
     fn spawn(&self, arguments: &[&str]) -> Child {
-        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.args(arguments).args(["--ready-fd", "1"]);
+        command.args(arguments);
+        self.ready(command)
+    }
+
+    fn ready(&self, mut command: Command) -> Child {
+        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
+        command.args(["--ready-fd", "1"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -122,6 +135,19 @@ impl Instance {
 
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Makes a switch crash that runs alone.
+    pub fn crash_one(&self, switch: &str) {
+        let (_, child) = self.apart.iter().find(|(name, _)| name == switch).unwrap();
+        assert!(Command::new("kill").args(["-KILL", &child.id().to_string()]).status().unwrap().success());
+    }
+
+    /// Starts a switch again that has crashed.
+    pub fn up_again(&mut self, switch: &str) {
+        let at = self.apart.iter().position(|(name, _)| name == switch).unwrap();
+        self.apart.remove(at).1.wait().unwrap();
+        self.up_apart(&[switch]);
     }
 
     /// Makes it crash, and does not wait for its end.

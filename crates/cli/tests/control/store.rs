@@ -30,13 +30,13 @@ fn zone(action: ZoneAction) -> Request {
     Request::Zone { switch: None, action }
 }
 
-/// Commits alias after alias until the instance is gone. `done`: how many commits were answered.
-fn commit_until_it_crashes(instance: &Instance, done: &AtomicU32) {
+/// Commits alias after alias at a switch until it is gone. `done`: how many commits were answered.
+fn commit_until_it_crashes(instance: &Instance, switch: Option<&str>, done: &AtomicU32) {
     for number in done.load(Ordering::SeqCst).. {
         let members = vec![format!("1,{number}")];
         let edits = vec![Edit::CreateAlias { name: format!("a{number}"), members }];
         for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
-            match instance.ask(&zone(action)) {
+            match instance.ask(&Request::Zone { switch: switch.map(str::to_owned), action }) {
                 Ok(Answer::Zones(_)) => {}
                 // It is gone.
                 Err(_) => return,
@@ -55,7 +55,7 @@ fn no_crash_loses_a_committed_change() {
     let done = AtomicU32::new(0);
     for round in 0..CRASHES {
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| commit_until_it_crashes(&instance, &done));
+            let writer = scope.spawn(|| commit_until_it_crashes(&instance, None, &done));
             // At times that differ by less than a commit takes.
             std::thread::sleep(Duration::from_micros(60_000 + round * 1_700));
             instance.crash();
@@ -149,6 +149,7 @@ fn learned_addresses_come_again_after_a_crash() {
 const FABRIC: &str = r#"
 [switch."sw{1..2}"]
 domain = 1
+fcoe = { keep_alive = "250ms" }
 
 [storage."disk{1..2}"]
 lun_size = "1MiB"
@@ -196,5 +197,68 @@ fn a_change_that_was_answered_is_kept_by_every_switch_of_the_fabric() {
         }
     }
     instance.wait("one fabric again", joined);
+    instance.stop();
+}
+
+/// The switch that manages changes crashes in the middle of them, again and again. The fabric is one again each time, with
+/// one database that has every change that was answered.
+#[test]
+fn a_fabric_is_one_again_when_the_switch_that_changes_its_zones_has_crashed() {
+    let mut instance = Instance::start_apart("manager", FABRIC, &["sw1", "sw2"]);
+    let done = AtomicU32::new(0);
+    let joined = |instance: &Instance| {
+        let status = ["sw1", "sw2"].map(|switch| instance.zones(switch));
+        let free = |status: &sanloom_api::zoning::ZoneStatus| status.ports.len() == 2 && status.change == "free";
+        status.iter().all(free) && status[0].committed == status[1].committed
+    };
+    for round in 0..6 {
+        instance.wait("one fabric", joined);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| commit_until_it_crashes(&instance, Some("sw1"), &done));
+            std::thread::sleep(Duration::from_micros(40_000 + round * 1_300));
+            instance.crash_one("sw1");
+            writer.join().unwrap();
+        });
+        instance.up_again("sw1");
+        let kept = instance.zones("sw1").committed.aliases.len() as u32;
+        let answered = done.load(Ordering::SeqCst);
+        assert!((answered..=answered + 1).contains(&kept), "{kept} kept, {answered} answered");
+        done.store(kept, Ordering::SeqCst);
+    }
+    instance.wait("one fabric", joined);
+    assert!(done.load(Ordering::SeqCst) > 6);
+    instance.stop();
+}
+
+/// A change that finds no room in the store is refused, and nothing is changed; with room again it is done.
+#[test]
+fn a_change_that_cannot_be_kept_is_refused() {
+    let mut instance = Instance::start("full", LAB);
+    instance.stop();
+    // Files cannot grow beyond so many kilobytes.
+    instance.up_with_files_of(200);
+    let mut done = 0;
+    let refused = loop {
+        let members = vec![format!("1,{done}"); 20];
+        let edits = vec![Edit::CreateAlias { name: format!("a{done}"), members }];
+        assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
+        match instance.ask(&zone(ZoneAction::Commit)).unwrap() {
+            Answer::Zones(_) => done += 1,
+            Answer::Failed { reason } => break reason,
+            other => panic!("{other:?}"),
+        }
+        assert!(done < 1_000, "the store never fills up");
+    };
+    assert!(refused.contains("could not be kept") || refused.contains("cannot keep it"), "{refused}");
+    let status = instance.zones("sw1");
+    assert_eq!(status.kept, refused.contains("could not be kept"), "{refused}");
+    assert_eq!(status.committed.aliases.len(), if status.kept { done } else { done + 1 });
+    instance.kill();
+    instance.up(&[]);
+    let kept = instance.zones("sw1").committed.aliases.len();
+    assert!(kept >= done, "{kept} kept, {done} answered");
+    let edits = vec![Edit::Delete { kind: sanloom_api::zone_database::Kind::Alias, name: "a0".to_owned() }];
+    assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
+    assert!(matches!(instance.ask(&zone(ZoneAction::Commit)).unwrap(), Answer::Zones(_)));
     instance.stop();
 }
