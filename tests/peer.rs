@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 
 /// A program, or nothing where it is not installed: then the test says so and ends. In CI that is a failure.
 pub fn find(program: &str) -> Option<&str> {
-    if Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success()) {
+    // Not every program knows what a version is.
+    if Command::new(program).arg("--version").output().is_ok() {
         return Some(program);
     }
     let required = std::env::var("SANLOOM_REQUIRE_PEERS").is_ok_and(|value| value == "1");

@@ -15,6 +15,7 @@
 //! `curl --unix-socket control.sock http://localhost/metrics` does.
 
 use crate::apply::ApplyReport;
+use crate::fcoe::{FcoeAnswer, FcoeRequest};
 use crate::view::View;
 use crate::view::build::{LiveWhich, Which};
 use crate::zone_database::Edit;
@@ -48,6 +49,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<String>,
     },
+    /// Something about an FCoE host. Answered with [`Answer::Fcoe`] or [`Answer::Done`].
+    Fcoe(FcoeRequest),
     /// Look at the zones of a switch, or change them. Answered with [`Answer::Zones`] or [`Answer::ZonePreview`].
     Zone {
         /// The switch; without: the first that runs in the instance.
@@ -152,6 +155,8 @@ pub enum Answer {
         /// Frames in the file.
         frames: u64,
     },
+    /// About an FCoE host.
+    Fcoe(FcoeAnswer),
     /// It is not done.
     Failed {
         /// Why, and what to do about it.

@@ -1,8 +1,9 @@
 //! The command line as one definition: parser, help, completions and `docs/commands.md` come from it.
 
+use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::commands::{
-    apply, bench, capture, check, completions, fabric, fipvlan, initiator, port, reference, replay, reproduce, show,
-    sim, sweep, up, whatif, zone,
+    apply, bench, capture, check, completions, fabric, initiator, port, reference, replay, reproduce, show, sim, sweep,
+    up, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -39,8 +40,18 @@ pub enum Command {
     Up(up::Args),
     /// Be a Fibre Channel host over Ethernet, and offer its disks to programs on an NBD socket
     Initiator(Box<initiator::Args>),
+    /// Begin and end FCoE hosts as the files of a folder say
+    Fcoemon(fcoemon::Args),
+    /// Show and manage FCoE hosts, their targets and units
+    Fcoeadm(fcoeadm::Args),
     /// Ask which VLANs carry FCoE
     Fipvlan(fipvlan::Args),
+    /// Ask the name server
+    Fcnsq(fcnsq::Args),
+    /// Send ECHO to a port
+    Fcping(fcping::Args),
+    /// List FCoE hosts as ESX does
+    Esxcli(esxcli::Args),
     /// Do in a running lab what was changed in its file
     Apply(apply::Args),
     /// Disable or enable a port of a running lab, or tamper with its frames

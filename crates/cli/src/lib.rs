@@ -44,7 +44,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 /// Commands that are programs of their own elsewhere; called by such a name, sanloom is that program.
-const TOOLS: [&str; 1] = ["fipvlan"];
+const TOOLS: [&str; 6] = ["esxcli", "fcnsq", "fcoeadm", "fcoemon", "fcping", "fipvlan"];
 
 /// `fipvlan -a` is `sanloom fipvlan -a`.
 fn as_tool(mut arguments: Vec<OsString>) -> Vec<OsString> {

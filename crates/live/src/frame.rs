@@ -1,6 +1,6 @@
 //! Buffers of Ethernet frames: [`FrameBuf`], which changes hands without being copied, and the [`Pool`] it comes from.
 
-use sanloom_wire::crc::crc_bytes;
+use sanloom_wire::crc::frame_crc;
 use sanloom_wire::delimiter::{Eof, Sof};
 use sanloom_wire::ether::{ETHER_BYTES, EtherType, VlanTag};
 use sanloom_wire::header::{HEADER_BYTES, MAX_DATA_FIELD_BYTES};
@@ -11,6 +11,8 @@ const HEADROOM: usize = 32;
 /// Largest frame that is taken, in bytes: a full FCoE frame with its tag and some more (document 002 uses an MTU of 2500).
 pub const MAX_FRAME_BYTES: usize = 2_560;
 const CAPACITY: usize = HEADROOM + MAX_FRAME_BYTES;
+/// Bytes in front of the data field of an FCoE frame: Ethernet header, FCoE header, frame header.
+pub const HEAD_BYTES: usize = ETHER_BYTES + fcoe::HEAD_BYTES + HEADER_BYTES;
 /// Both addresses of an Ethernet header, in front of the tag.
 const ADDRESSES: usize = 12;
 const TAG_BYTES: usize = 4;
@@ -70,21 +72,31 @@ impl FrameBuf {
 
     /// Fills the buffer with an FCoE frame of class 3 whose Ethernet addresses are still to come: header, data, fill bytes, CRC.
     pub fn fill_fcoe(&mut self, header: &Header, data: &[u8]) {
+        self.fill_fcoe_by(header, data, frame_crc);
+    }
+
+    /// As [`fill_fcoe`](FrameBuf::fill_fcoe), with another way to the CRC.
+    pub fn fill_fcoe_by(&mut self, header: &Header, data: &[u8], crc: impl Fn(&[u8]) -> u32) {
+        let mut head = [0; HEAD_BYTES];
+        head[ADDRESSES..ADDRESSES + 2].copy_from_slice(&EtherType::FCOE.0.to_be_bytes());
+        head[ETHER_BYTES + fcoe::HEAD_BYTES - 1] = Sof::class_3(header.seq_cnt == 0).code();
+        head[ETHER_BYTES + fcoe::HEAD_BYTES..].copy_from_slice(&header.to_bytes());
+        self.fill_behind(&head, data, header.f_ctl.has(FCtl::END_SEQUENCE), crc);
+    }
+
+    /// Fills the buffer with everything in front of the data field, data, fill bytes, CRC and EOF. `last`: of its sequence.
+    #[inline]
+    pub fn fill_behind(&mut self, head: &[u8; HEAD_BYTES], data: &[u8], last: bool, crc: impl Fn(&[u8]) -> u32) {
         let data = &data[..data.len().min(MAX_DATA_FIELD_BYTES)];
-        let fill = data.len().next_multiple_of(4) - data.len();
-        let frame_end = ETHER_BYTES + fcoe::HEAD_BYTES + HEADER_BYTES + data.len() + fill;
+        let frame_end = HEAD_BYTES + data.len().next_multiple_of(4);
         let len = frame_end + fcoe::TAIL_BYTES;
         let bytes = &mut self.bytes[HEADROOM..HEADROOM + len];
-        bytes[..ETHER_BYTES + fcoe::HEAD_BYTES].fill(0);
-        bytes[ADDRESSES..ADDRESSES + 2].copy_from_slice(&EtherType::FCOE.0.to_be_bytes());
-        bytes[ETHER_BYTES + fcoe::HEAD_BYTES - 1] = Sof::class_3(header.seq_cnt == 0).code();
-        let frame = ETHER_BYTES + fcoe::HEAD_BYTES;
-        bytes[frame..frame + HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        bytes[frame + HEADER_BYTES..frame_end - fill].copy_from_slice(data);
-        bytes[frame_end - fill..].fill(0);
-        let crc = crc_bytes(&bytes[frame..frame_end]);
-        bytes[frame_end..frame_end + 4].copy_from_slice(&crc);
-        bytes[frame_end + 4] = Eof::class_3(header.f_ctl.has(FCtl::END_SEQUENCE)).code();
+        bytes[..HEAD_BYTES].copy_from_slice(head);
+        bytes[HEAD_BYTES..HEAD_BYTES + data.len()].copy_from_slice(data);
+        bytes[HEAD_BYTES + data.len()..].fill(0);
+        let crc = crc(&bytes[ETHER_BYTES + fcoe::HEAD_BYTES..frame_end]);
+        bytes[frame_end..frame_end + 4].copy_from_slice(&crc.to_le_bytes());
+        bytes[frame_end + 4] = Eof::class_3(last).code();
         self.start = HEADROOM;
         self.end = HEADROOM + len;
         self.tag = None;

@@ -5,7 +5,7 @@ use sanloom_core::nport::{NPort, NPortConfig};
 use sanloom_core::scsi::{Device, DeviceConfig, PortConfig, PortName, UnitConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_live::storage::StorageSystem;
-use sanloom_live::storage::port::{Leaving, StoragePort};
+use sanloom_live::storage::port::{At, Leaving, StoragePort};
 use sanloom_live::storage::records::Records;
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::fcp::{FcpCmnd, FcpRsp};
@@ -40,7 +40,7 @@ fn system(record: &Path) -> StorageSystem {
     let (max_burst_bytes, max_exchanges) = (65_536, 8);
     let config =
         FcpTargetConfig { e_d_tov, r_a_tov, max_burst_bytes, max_exchanges, in_order: true, port: 0, port_name: NAME };
-    let port = StoragePort::new("disk".to_owned(), Some((0, 0)), login, FcpTarget::new(config));
+    let port = StoragePort::new("disk".to_owned(), At::Switch { switch: 0, port: 0 }, login, FcpTarget::new(config));
     let mut device = Device::new(DeviceConfig {
         wwnn,
         ports: vec![PortConfig { name: PortName::Fcp(NAME), group: 1 }],

@@ -5,9 +5,11 @@ use crate::exit::Failure;
 use crate::input::{self, LabFile};
 use crate::interrupt;
 use sanloom_core::config::{Carrier, Ethernet, Lab, Node};
+use sanloom_live::control::Control;
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
+use sanloom_live::offload::{Checksum, Offloads, Placement};
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
-use sanloom_live::runtime::plan::Places;
+use sanloom_live::runtime::plan::{Places, mac_of};
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::{Wwnn, Wwpn};
 use std::fmt;
@@ -45,9 +47,29 @@ pub struct Args {
     /// Node name [default: 10:00 and the Ethernet address]
     #[arg(long, value_name = "WWNN")]
     wwnn: Option<Wwnn>,
+    /// Be a station of a segment without a switch (VN2VN)
+    #[arg(long)]
+    vn2vn: bool,
+    /// Wait until DCBX has agreed with the other end that no frame of FCoE is lost [default: as the lab says]
+    #[arg(long)]
+    dcbx: bool,
+    /// Tell who asks that the VN2VN segment is in the VLAN of --vlan
+    #[arg(long, requires = "vn2vn")]
+    vlan_responder: bool,
+    /// Further, virtual port (NPIV): a port name, and a node name if it has one of its own; may be repeated
+    #[arg(long, value_name = "WWPN[@WWNN]", value_parser = parse_virtual_port, conflicts_with = "vn2vn")]
+    virtual_port: Vec<(Wwpn, Option<Wwnn>)>,
     /// VLAN of FCoE: a number, `none`, or `auto` to ask the fabric [default: none, or as the lab says]
     #[arg(long, value_name = "VLAN", value_parser = parse_vlan)]
     vlan: Option<Vlan>,
+    /// What fcoeadm and others call it [default: the host of the lab, or the port]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Socket for fcoeadm and others [default: none]
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    #[command(flatten)]
+    offloads: OffloadArgs,
     /// Write `ready` and a newline to this descriptor when the disks can be used, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
@@ -60,6 +82,39 @@ pub struct Args {
     /// Log one JSON object in each line
     #[arg(long)]
     log_json: bool,
+}
+
+/// Offloads of document 002, in software.
+#[derive(clap::Args, Debug)]
+struct OffloadArgs {
+    /// How CRCs are computed
+    #[arg(long, value_name = "HOW", value_parser = ["simd", "table"], default_value = "simd")]
+    crc: String,
+    /// Where read data go: to their place at once (`unlimited`), so in 512 contexts for reads from 4 KiB on (`document`), or through
+    /// a buffer (`off`)
+    #[arg(long, value_name = "HOW", value_parser = ["unlimited", "document", "off"], default_value = "unlimited")]
+    placement: String,
+    /// Make each frame of data with a header of its own, not from one prototype
+    #[arg(long)]
+    no_segmentation: bool,
+    /// Threads that check received frames, chosen by exchange [default: none]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u8).range(0..=64))]
+    receive_threads: u8,
+}
+
+impl OffloadArgs {
+    fn offloads(&self) -> Offloads {
+        Offloads {
+            checksum: if self.crc == "table" { Checksum::Table } else { Checksum::Simd },
+            placement: match self.placement.as_str() {
+                "off" => Placement::Off,
+                "document" => Placement::DOCUMENT,
+                _ => Placement::Unlimited,
+            },
+            segmentation: !self.no_segmentation,
+            threads: self.receive_threads,
+        }
+    }
 }
 
 /// An Ethernet port of this machine.
@@ -140,6 +195,13 @@ fn parse_vlan(text: &str) -> Result<Vlan, String> {
     }
 }
 
+fn parse_virtual_port(text: &str) -> Result<(Wwpn, Option<Wwnn>), String> {
+    let (port, node) = text.split_once('@').map_or((text, None), |(port, node)| (port, Some(node)));
+    let wrong = |name: &str| format!("`{name}` is no name; write eight bytes as 25:00:00:00:00:00:01:01");
+    let node = node.map(|node| node.parse().map_err(|_| wrong(node))).transpose()?;
+    Ok((port.parse().map_err(|_| wrong(port))?, node))
+}
+
 /// Runs an initiator.
 ///
 /// # Errors
@@ -163,6 +225,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     config.wwpn = args.wwpn.unwrap_or(config.wwpn);
     config.wwnn = args.wwnn.unwrap_or(config.wwnn);
     config.vlan = args.vlan.unwrap_or(config.vlan);
+    config.name = args.name.clone().or(from_lab.as_ref().map(|host| host.name.clone()));
+    config.dcbx = args.dcbx || from_lab.as_ref().is_some_and(|host| host.dcbx);
+    config.vlan_responder = args.vlan_responder;
+    config.vn2vn = args.vn2vn;
+    if config.vn2vn && config.vlan == Vlan::Discover {
+        return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
+    }
+    config.offloads = args.offloads.offloads();
+    let node = config.wwnn;
+    config.virtual_ports = args.virtual_port.iter().map(|(port, own)| (*port, own.unwrap_or(node))).collect();
     log_to_stderr(&args.log, args.log_json)?;
     let mut initiator =
         Initiator::new(config, port.open().map_err(Failure::environment)?).map_err(Failure::environment)?;
@@ -173,15 +245,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Failure::environment(format_args!("cannot write the capture {}: {error}", file.display()))
         })?;
     }
+    let control =
+        args.control.as_deref().map(|path| Control::listen(path, None)).transpose().map_err(Failure::environment)?;
     tracing::info!(port = initiator.port.name, nbd = %args.nbd.display(), "up");
     let mut announced = args.ready_fd.is_none();
     let mut unannounced = Ok(());
-    let outcome = initiator.run(None, |initiator| {
+    let bell = control.as_ref().map(Control::bell);
+    let outcome = initiator.run(bell, |initiator| {
         if !announced && initiator.is_ready() {
             announced = true;
             unannounced = args.ready_fd.map_or(Ok(()), say_ready);
         }
-        unannounced.is_ok() && !interrupt::requested()
+        let stop = control.as_ref().is_some_and(|control| !initiator.answer(control));
+        unannounced.is_ok() && !stop && !interrupt::requested()
     });
     initiator.shut_down();
     tracing::info!("down");
@@ -196,6 +272,7 @@ struct HostOfLab {
     wwpn: Wwpn,
     wwnn: Wwnn,
     vlan: Vlan,
+    dcbx: bool,
 }
 
 /// What the lab says about the host, and which port it has, if the lab says so.
@@ -216,6 +293,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
     let link = lab.links.iter().position(|link| link.ends.iter().any(|end| end.node == node && end.port == args.hba));
     let ethernet = link.and_then(|link| Some((link, lab.live.ethernet.get(&link)?)));
     let vlan = ethernet.and_then(|(_, ethernet)| ethernet.vlan).map_or(Vlan::Untagged, Vlan::Tagged);
+    let dcbx = ethernet.is_some_and(|(_, ethernet)| ethernet.dcbx);
     let port = match ethernet {
         Some((link, ethernet)) => port_of(&lab, &lab.links[link].name, ethernet),
         None => Err(Failure::usage(format_args!(
@@ -223,7 +301,7 @@ fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Fa
         ))),
     };
     let (wwpn, wwnn) = (hba.wwpn, host.wwnn);
-    Ok((HostOfLab { name: name.clone(), mac: mac_of(wwpn), wwpn, wwnn, vlan }, port))
+    Ok((HostOfLab { name: name.clone(), mac: mac_of(wwpn), wwpn, wwnn, vlan, dcbx }, port))
 }
 
 /// The host's end of a link, whose other end `sanloom up` opens.
@@ -238,13 +316,6 @@ fn port_of(lab: &Lab, link: &str, ethernet: &Ethernet) -> Result<PortName, Failu
             "the lab does not say which interface is the host's end of the link `{link}`; say --port"
         ))),
     }
-}
-
-/// The address in a port name that was made of one, or one of our own that follows from it.
-fn mac_of(wwpn: Wwpn) -> MacAddr {
-    let [_, _, mac @ ..] = wwpn.0.to_be_bytes();
-    let made_of_it = wwpn.0 >> 48 == 0x2000 && MacAddr(mac).is_station();
-    if made_of_it { MacAddr(mac) } else { MacAddr([0x02, mac[1], mac[2], mac[3], mac[4], mac[5]]) }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ pub mod capture;
 pub mod check;
 pub mod completions;
 pub mod fabric;
-pub mod fipvlan;
+pub mod fcoe;
 pub mod initiator;
 pub mod port;
 pub mod reference;
@@ -21,6 +21,7 @@ pub mod zone;
 
 use crate::args::Command;
 use crate::exit::Failure;
+use fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 
 /// Does what the command line says.
 ///
@@ -35,7 +36,12 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Whatif(args) => whatif::run(args),
         Command::Up(args) => up::run(args),
         Command::Initiator(args) => initiator::run(args),
+        Command::Fcoemon(args) => fcoemon::run(args),
+        Command::Fcoeadm(args) => fcoeadm::run(args),
         Command::Fipvlan(args) => fipvlan::run(args),
+        Command::Fcnsq(args) => fcnsq::run(args),
+        Command::Fcping(args) => fcping::run(args),
+        Command::Esxcli(args) => esxcli::run(args),
         Command::Apply(args) => apply::run(args),
         Command::Port(args) => port::run(args),
         Command::Replay(args) => replay::run(args),

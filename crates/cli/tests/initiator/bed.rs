@@ -52,21 +52,26 @@ impl Bed {
 
     /// With changes to the text of the lab, and with or without the initiator.
     pub fn start_with(name: &str, carrier: &str, changes: &[(&str, &str)], initiator: bool) -> Bed {
-        let folder = std::env::temp_dir().join(format!("sanloom-initiator-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        let mut lab = LAB.replace("{folder}", &folder.display().to_string()).replace("{carrier}", carrier);
+        let mut lab = LAB.replace("{carrier}", carrier);
         for (from, to) in changes {
             assert!(lab.contains(from));
             lab = lab.replace(from, to);
         }
-        fs::write(folder.join("lab.toml"), lab).unwrap();
-        let mut bed = Bed { folder, up: None, initiator: None };
+        let mut bed = Bed::folder(name, &lab);
         bed.start_fabric();
         if initiator {
             bed.start_initiator(&[]);
         }
         bed
+    }
+
+    /// A lab that nobody runs yet. `{folder}` in its text is the folder of the test.
+    pub fn folder(name: &str, lab: &str) -> Bed {
+        let folder = std::env::temp_dir().join(format!("sanloom-initiator-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("lab.toml"), lab.replace("{folder}", &folder.display().to_string())).unwrap();
+        Bed { folder, up: None, initiator: None }
     }
 
     pub fn start_fabric(&mut self) {

@@ -1,10 +1,12 @@
 //! sanloom's initiator, through sanloom's switch, to sanloom's storage, with programs of others at its NBD socket.
 
 mod bed;
+mod namespace;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
+mod tools;
 
 use bed::Bed;
 use peer::{fail, find, run};
@@ -131,6 +133,64 @@ fn fipvlan_finds_the_vlan_and_an_initiator_follows_it() {
     let Some(tshark) = find("tshark") else { return };
     let tagged = run(tshark, &["-r", &bed.path("port.pcapng"), "-Y", "vlan.id == 152 && fcoe"]);
     assert!(!tagged.is_empty());
+}
+
+/// Without any offload, and with threads: the same data.
+#[test]
+fn data_are_the_same_with_and_without_offloads() {
+    let (Some(_), Some(qemu_io)) = (find("nbdinfo"), find("qemu-io")) else { return };
+    let none = ["--crc", "table", "--placement", "off", "--no-segmentation", "--receive-threads", "2"];
+    for (name, offloads) in [("none", &none[..]), ("document", &["--placement", "document"])] {
+        let mut bed = Bed::start_with(name, "dgram", &[], false);
+        bed.start_initiator(offloads);
+        write_and_verify(qemu_io, &bed.uri(&exports(&bed)[0]));
+        bed.stop();
+        check_capture(&bed.path("port.pcapng"));
+    }
+}
+
+#[test]
+fn virtual_ports_have_disks_of_their_own() {
+    let (Some(_), Some(qemu_io)) = (find("nbdinfo"), find("qemu-io")) else { return };
+    let mask = r#"
+[[mask]]
+hosts = "25:00:00:00:00:00:01:01"
+targets = ["ram:lun0", "files"]
+
+[[mask]]
+hosts = "25:00:00:00:00:00:01:02"
+targets = "ram"
+
+[storage.ram]"#;
+    let mut bed = Bed::start_with("npiv", "dgram", &[("\n[storage.ram]", mask)], false);
+    let ports = [
+        "--virtual-port",
+        "25:00:00:00:00:00:01:01",
+        "--virtual-port",
+        "25:00:00:00:00:00:01:02@10:00:00:00:00:00:01:02",
+    ];
+    bed.start_initiator(&ports);
+    // The physical port sees nothing, the virtual ones two units each.
+    let begun = std::time::Instant::now();
+    let names = loop {
+        let names = exports(&bed);
+        if names.len() == 4 {
+            break names;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{names:?}\n{}", bed.log());
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let of = |port: &str| names.iter().filter(|name| name.starts_with(port)).count();
+    assert_eq!((of("fc-0x2500000000000101-0x"), of("fc-0x2500000000000102-0x")), (2, 2), "{names:?}");
+    let shared: Vec<&String> =
+        names.iter().filter(|name| name.ends_with("-lun-0") && port(name).ends_with(&port(&names[3])[23..])).collect();
+    run(qemu_io, &["-f", "raw", "-c", "write -P 0x77 4M 1M", "-c", "flush", &bed.uri(shared[0])]);
+    run(qemu_io, &["-f", "raw", "-c", "read -P 0x77 4M 1M", &bed.uri(shared[1])]);
+    for name in &names {
+        write_and_verify(qemu_io, &bed.uri(name));
+    }
+    bed.stop();
+    check_capture(&bed.path("port.pcapng"));
 }
 
 /// The port in the name of an export.

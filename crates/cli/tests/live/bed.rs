@@ -78,7 +78,19 @@ impl Bed {
     /// Starts a lab, which is `lab` behind [`COMMON`]. The port of each link of `captures` is captured. Nothing where there is
     /// no guest.
     pub fn start(name: &str, lab: &str, captures: &[&str]) -> Option<Bed> {
+        Bed::start_changed(name, lab, &[], captures)
+    }
+
+    /// As [`start`](Bed::start), with changes to the text of the lab.
+    pub fn start_changed(name: &str, lab: &str, changes: &[(&str, &str)], captures: &[&str]) -> Option<Bed> {
         let mut bed = Bed::folder(name, lab)?;
+        let path = bed.folder.join("lab.toml");
+        let mut text = fs::read_to_string(&path).unwrap();
+        for (from, to) in changes {
+            assert!(text.contains(from), "{from} is not in the lab");
+            text = text.replace(from, to);
+        }
+        fs::write(path, text).unwrap();
         bed.start_again(captures);
         Some(bed)
     }
@@ -138,18 +150,33 @@ impl Bed {
 
     /// Starts a guest at the link from `name` to the first switch. Its port name ends in `number`.
     pub fn guest(&self, name: &str, number: u8, script: &str) -> Guest {
-        Guest::start(self, &format!("{name}-sw1"), &format!("52:54:00:00:00:{number:02x}"), script)
+        self.guest_at(&format!("{name}-sw1"), number, script)
     }
 
-    /// Starts an initiator of ours as a host of the lab, and waits for its disks. Gives back the socket of its NBD server.
-    pub fn start_initiator(&mut self, host: &str, more: &[&str]) -> PathBuf {
-        let nbd = self.folder.join(format!("{host}.nbd.sock"));
+    /// Starts a guest at a link.
+    pub fn guest_at(&self, link: &str, number: u8, script: &str) -> Guest {
+        Guest::start(self, link, &format!("52:54:00:00:00:{number:02x}"), script)
+    }
+
+    /// Starts an initiator of ours, in whose arguments `{folder}` is the folder of the bed, and waits for its disks. Its port
+    /// is captured. Gives back the socket of its NBD server.
+    pub fn start_initiator(&mut self, name: &str, arguments: &[&str]) -> PathBuf {
+        let nbd = self.folder.join(format!("{name}.nbd.sock"));
+        let folder = self.folder.display().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.arg("initiator").arg(self.folder.join("lab.toml")).args(["--host", host]).args(more);
-        command.arg("--nbd").arg(&nbd);
+        command.arg("initiator").args(arguments.iter().map(|argument| argument.replace("{folder}", &folder)));
+        command.arg("--nbd").arg(&nbd).arg("--capture").arg(self.capture(name));
         let child = self.ready(command);
         self.others.push(child);
         nbd
+    }
+
+    /// Ends the processes other than the lab as an administrator does.
+    pub fn stop_others(&mut self) {
+        for mut child in std::mem::take(&mut self.others) {
+            assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+            assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
+        }
     }
 
     /// The capture of the port of a link.

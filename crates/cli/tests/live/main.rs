@@ -12,5 +12,7 @@ mod peer;
 mod qemu_io;
 mod recovery;
 mod scsi_commands;
+mod tools;
 mod virtual_ports;
+mod vn2vn;
 mod zoning;

@@ -19,6 +19,8 @@ pub struct Live {
     /// The links that are Ethernet, by index into [`super::Lab::links`]. A link of a switch that is not among them ends
     /// inside the process.
     pub ethernet: BTreeMap<usize, Ethernet>,
+    /// Storage systems whose first port is a station of a VN2VN segment (FC-BB-6), by index into [`super::Lab::storage`].
+    pub stations: BTreeMap<u16, Ethernet>,
     /// The FCoE side of each switch, by index into [`super::Lab::switches`]; a switch beyond the list has the default.
     pub fcoe: Vec<Fcoe>,
     /// What the LUNs of each storage system are made of, by index into [`super::Lab::storage`]; as `fcoe`.
@@ -41,13 +43,13 @@ impl Live {
     }
 }
 
-/// An Ethernet port, at the switch's end of a link.
+/// An Ethernet port: of a switch at a link, or of a storage system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ethernet {
     /// What carries the frames.
     pub carrier: Carrier,
     /// Path of the socket, name of the interface, or number of the descriptor; `None`: a socket in the folder of the
-    /// instance, named after the link.
+    /// instance, named after the link or the storage system.
     pub address: Option<String>,
     /// Path of the socket at the other end; `None`: as `address`, with another ending.
     pub peer: Option<String>,
@@ -55,6 +57,8 @@ pub struct Ethernet {
     pub vlan: Option<u16>,
     /// Hosts (ENodes) that may log in through the port at once.
     pub enodes: u16,
+    /// FCoE begins when DCBX has agreed with the other end that no frame of it is lost.
+    pub dcbx: bool,
 }
 
 /// What carries Ethernet frames.

@@ -273,6 +273,16 @@ impl NPort {
         next
     }
 
+    /// Our port name.
+    pub fn wwpn(&self) -> Wwpn {
+        self.config.wwpn
+    }
+
+    /// Our node name.
+    pub fn wwnn(&self) -> Wwnn {
+        self.config.wwnn
+    }
+
     /// Where the fabric login stands.
     pub fn state(&self) -> FabricState {
         self.state

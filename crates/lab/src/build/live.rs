@@ -45,6 +45,7 @@ pub(super) fn build<'d>(
         control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
         metrics: section.as_ref().and_then(|live| metrics(live, sink)),
         ethernet: ethernet(lab, links, budget, sink),
+        stations: stations(lab, storage, budget, sink),
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
         media: storage
             .iter()
@@ -155,21 +156,65 @@ fn ethernet(lab: &Lab, links: &[Where<'_>], budget: &mut Budget, sink: &mut Sink
             peer: of("ethernet.peer"),
             vlan: element.integer("ethernet.vlan"),
             enodes: element.integer("ethernet.enodes").unwrap_or(1),
+            dcbx: element.flag("ethernet.dcbx"),
         };
-        let needs_address = matches!(carrier, Carrier::Tap | Carrier::Packet | Carrier::Descriptor);
-        if needs_address && ethernet.address.is_none() && !element.is_given("ethernet.address") {
-            let (what, example) = match carrier {
-                Carrier::Descriptor => ("the number of a descriptor", "3"),
-                _ => ("the name of an interface", "veth0"),
-            };
+        require_address(element, "ethernet", &ethernet, sink);
+        found.insert(index, ethernet);
+    }
+    found
+}
+
+/// Carriers other than sockets have no address of their own.
+fn require_address(element: &Element<'_>, table: &str, ethernet: &Ethernet, sink: &mut Sink) {
+    let needs_address = matches!(ethernet.carrier, Carrier::Tap | Carrier::Packet | Carrier::Descriptor);
+    if needs_address && ethernet.address.is_none() && !element.is_given(&format!("{table}.address")) {
+        let (what, example) = match ethernet.carrier {
+            Carrier::Descriptor => ("the number of a descriptor", "3"),
+            _ => ("the name of an interface", "veth0"),
+        };
+        sink.error(
+            crate::check::MISSING_KEY,
+            &element.origin(&format!("{table}.carrier")),
+            format!("this carrier needs {what}"),
+            format!("add address = \"{example}\""),
+        );
+    }
+}
+
+/// Storage systems of one table take the addresses of its range one after the other.
+fn stations(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<u16, Ethernet> {
+    let mut found = BTreeMap::new();
+    for (place, number) in storage.iter().zip(0..lab.storage.len() as u16) {
+        let element = &place.element;
+        if !nodes::has_table(element, "vn2vn") {
+            continue;
+        }
+        let linked = lab.links.iter().flat_map(|link| &link.ends);
+        if linked.into_iter().any(|end| end.node == Node::Storage(number) && end.port == 0) {
             sink.error(
-                crate::check::MISSING_KEY,
-                &element.origin("ethernet.carrier"),
-                format!("this carrier needs {what}"),
-                format!("add address = \"{example}\""),
+                workloads::CONFLICT,
+                &element.origin("vn2vn"),
+                "the port has a link to a switch, too",
+                "remove `vn2vn`, or begin with port 1 in [[link]]",
             );
         }
-        found.insert(index, ethernet);
+        let carrier = element.choice("vn2vn.carrier", schema::CARRIERS).unwrap_or(Carrier::Datagram);
+        let mut of = |key| {
+            let (text, origin) = element.patterns(key).first()?;
+            let all = budget.expand(text, origin, sink)?;
+            let Some(address) = all.get(element.offset as usize).filter(|_| all.len() == element.count as usize) else {
+                let reason = format!("{} addresses cannot serve {} storage systems", all.len(), element.count);
+                let help = "give as many addresses as storage systems, or leave the key out";
+                sink.error(RANGE_MISMATCH, origin, reason, help);
+                return None;
+            };
+            check_address(carrier, address, origin, sink);
+            Some(address.clone())
+        };
+        let (address, peer) = (of("vn2vn.address"), of("vn2vn.peer"));
+        let ethernet = Ethernet { carrier, address, peer, vlan: element.integer("vn2vn.vlan"), enodes: 1, dcbx: false };
+        require_address(element, "vn2vn", &ethernet, sink);
+        found.insert(number, ethernet);
     }
     found
 }

@@ -426,6 +426,7 @@ pub(super) const LINK: SectionDef = SectionDef {
         ETHERNET[3],
         ETHERNET[4],
         ETHERNET[5],
+        ETHERNET[6],
     ],
 };
 
@@ -478,5 +479,6 @@ pub(super) const ISL: SectionDef = SectionDef {
         ETHERNET[3],
         ETHERNET[4],
         ETHERNET[5],
+        ETHERNET[6],
     ],
 };

@@ -97,7 +97,7 @@ pub(super) const FCOE: [Key; 4] = [
 ];
 
 /// Keys of `[[link]]` and `[[isl]]`.
-pub(super) const ETHERNET: [Key; 6] = [
+pub(super) const ETHERNET: [Key; 7] = [
     Key {
         path: "ethernet",
         kind: Kind::Table,
@@ -148,6 +148,14 @@ pub(super) const ETHERNET: [Key; 6] = [
         example: "16",
         also: &["hosts", "max_enodes"],
     },
+    Key {
+        path: "ethernet.dcbx",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("false"),
+        meaning: "FCoE begins when DCBX (IEEE 802.1Qaz in LLDP) has agreed with the other end that no frame of it is lost: priority 3 with flow control of its own. The switch says what counts, hosts are willing.",
+        example: "true",
+        also: &["dcb", "lldp"],
+    },
 ];
 
 /// Keys of `[storage.NAME]`.
@@ -175,5 +183,49 @@ pub(super) const MEDIA: [Key; 3] = [
         meaning: "When the data of a write is on stable storage, for `sanloom up`.",
         example: "\"write-back\"",
         also: &["write_cache", "caching"],
+    },
+];
+
+/// Keys of `[storage.NAME]`.
+pub(super) const VN2VN: [Key; 5] = [
+    Key {
+        path: "vn2vn",
+        kind: Kind::Table,
+        fallback: Fallback::Absent("the storage system is reached through its links"),
+        meaning: "In `sanloom up`, the first port is a station of an Ethernet segment without a switch (VN2VN): hosts find it by themselves. A simulation does not look at it.",
+        example: "{ carrier = \"packet\", address = \"veth0\" }",
+        also: &["station", "vn_port"],
+    },
+    Key {
+        path: "vn2vn.carrier",
+        kind: Kind::Choice(CARRIER),
+        fallback: Fallback::Value("\"dgram\""),
+        meaning: "What carries the frames.",
+        example: "\"packet\"",
+        also: &["driver", "type", "kind"],
+    },
+    Key {
+        path: "vn2vn.address",
+        kind: Kind::Pattern,
+        fallback: Fallback::Absent("`NAME.sock` in the folder of `[live]`"),
+        meaning: "Path of the socket, name of the interface, or number of the descriptor: as many as storage systems.",
+        example: "\"/run/san/disk{1..4}.sock\"",
+        also: &["path", "interface", "socket", "device", "fd"],
+    },
+    Key {
+        path: "vn2vn.peer",
+        kind: Kind::Pattern,
+        fallback: Fallback::Absent("`NAME.peer.sock` in the folder of `[live]`"),
+        meaning: "Path of the datagram socket at the other end. For a stream: connect there instead of listening.",
+        example: "\"/run/san/disk{1..4}.peer.sock\"",
+        also: &["remote", "peer_path"],
+    },
+    Key {
+        path: "vn2vn.vlan",
+        kind: Kind::Integer { min: 1, max: 4_094 },
+        fallback: Fallback::Absent("frames are untagged"),
+        meaning: "VLAN of FCoE at this port.",
+        example: "100",
+        also: &["vlan_id", "vid"],
     },
 ];

@@ -1,7 +1,7 @@
 //! Sections of hosts and storage.
 
 use super::iscsi::ISCSI;
-use super::live::MEDIA;
+use super::live::{MEDIA, VN2VN};
 use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
 const WWNN: Key = Key {
@@ -363,6 +363,11 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         MEDIA[0],
         MEDIA[1],
         MEDIA[2],
+        VN2VN[0],
+        VN2VN[1],
+        VN2VN[2],
+        VN2VN[3],
+        VN2VN[4],
         ISCSI[0],
         ISCSI[1],
         ISCSI[2],

@@ -1,5 +1,6 @@
 //! SCSI commands of a host that are under way: [`Commands`].
 
+use crate::offload::Placement;
 use sanloom_core::disk::{Data, End};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::fcp::initiator::{AbortReason, Command, Outcome};
@@ -33,6 +34,20 @@ pub(super) struct Active {
     /// Where it was sent.
     pub(super) d_id: FcId,
     ox_id: Option<u16>,
+    /// How its read data go to their place.
+    pub(super) landing: Landing,
+}
+
+/// How the data of a read go to their place; decided with its first frame.
+#[derive(Debug, Default)]
+pub(super) enum Landing {
+    /// No frame yet.
+    #[default]
+    Undecided,
+    /// At once; it has a context.
+    Direct,
+    /// Through a buffer of the sequence.
+    Staged(Vec<u8>),
 }
 
 impl Active {
@@ -42,7 +57,19 @@ impl Active {
             Data::In { max_bytes: bytes } | Data::Zeroes { bytes } => vec![0; *bytes as usize],
             Data::Out(bytes) => bytes.to_vec(),
         };
-        Active { target, who, lun, id, cdb, data, own, sense: Box::default(), d_id: FcId::ZERO, ox_id: None }
+        Active {
+            target,
+            who,
+            lun,
+            id,
+            cdb,
+            data,
+            own,
+            sense: Box::default(),
+            d_id: FcId::ZERO,
+            ox_id: None,
+            landing: Landing::Undecided,
+        }
     }
 
     /// As FCP wants it.
@@ -83,6 +110,8 @@ pub(super) struct Commands {
     /// Those that wait for a free exchange.
     pub(super) backlog: VecDeque<u64>,
     next_tag: u64,
+    /// Commands whose data go to their place at once.
+    direct: usize,
 }
 
 impl Commands {
@@ -105,6 +134,17 @@ impl Commands {
         self.by_tag.get_mut(self.by_exchange.get(&ox_id)?)
     }
 
+    /// Decides how the data of an exchange go to their place, if that is not decided yet.
+    pub(super) fn decide_landing(&mut self, ox_id: u16, placement: Placement) {
+        let direct = self.direct;
+        let Some(active) = self.of_exchange(ox_id) else { return };
+        if matches!(active.landing, Landing::Undecided) {
+            let allowed = placement.allows(active.data.bytes(), direct);
+            active.landing = if allowed { Landing::Direct } else { Landing::Staged(Vec::new()) };
+            self.direct += usize::from(allowed);
+        }
+    }
+
     /// The command has this exchange.
     pub(super) fn exchange_of(&mut self, tag: u64, ox_id: u16) {
         if let Some(active) = self.by_tag.get_mut(&tag) {
@@ -115,6 +155,7 @@ impl Commands {
 
     pub(super) fn remove(&mut self, tag: u64) -> Option<Active> {
         let active = self.by_tag.remove(&tag)?;
+        self.direct -= usize::from(matches!(active.landing, Landing::Direct));
         if let Some(ox_id) = active.ox_id {
             self.by_exchange.remove(&ox_id);
         }

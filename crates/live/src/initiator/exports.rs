@@ -1,12 +1,16 @@
 //! The disks of an [`Initiator`] as NBD exports.
 
 use super::Initiator;
-use super::host::{DiskView, Event, lun_name, request};
+use super::host::{DiskView, Event, Host, lun_name, request};
 use crate::nbd::Work;
 use sanloom_core::disk::{self, ErrorKind, Op, Run};
 use sanloom_core::nbd::{Done, Export, Failure, IoOp};
 use sanloom_core::time::Instant;
+use sanloom_wire::Wwpn;
 use sanloom_wire::nbd::{BlockSizes, ErrorNumber, MAX_PAYLOAD_BYTES, StatusExtent, allocation};
+
+/// The number of an export is that of the host, and below it that of the disk.
+const HOST_SHIFT: u32 = 32;
 
 /// What an NBD client has asked.
 #[derive(Debug)]
@@ -24,9 +28,14 @@ impl Initiator {
                 self.work(now, work);
                 continue;
             }
-            match self.host.poll_event() {
+            match self.hosts.iter_mut().find_map(Host::poll_event) {
                 Some(Event::Disks) => {
-                    let exports: Vec<Export> = self.host.disks().filter_map(|disk| export(&disk)).collect();
+                    let disks = (0..).zip(&self.hosts).flat_map(|(number, host)| {
+                        // The disks of the physical port have the names that Linux gives them; others say whose they are.
+                        let through = (number > 0).then(|| host.login.wwpn());
+                        host.disks().filter_map(move |disk| export(number, through, &disk))
+                    });
+                    let exports: Vec<Export> = disks.collect();
                     if exports != self.nbd.exports() {
                         self.nbd.set_exports(exports);
                     }
@@ -37,6 +46,7 @@ impl Initiator {
                         self.nbd.done(now, asked.client, asked.tag, result, data);
                     }
                 }
+                Some(Event::Answer { number, message }) => self.answered(now, number, message),
                 None => return,
             }
         }
@@ -69,12 +79,19 @@ impl Initiator {
         self.asked.insert(tag, Asked { client, tag: io.tag, block_bytes });
         let block = u64::from(block_bytes);
         let request = request(op, io.offset_bytes / block, io.len_bytes / block_bytes, io.fua);
-        self.host.submit(now, disk, tag, request, data);
+        let host = &mut self.hosts[(disk >> HOST_SHIFT) as usize];
+        host.submit(now, disk & ((1 << HOST_SHIFT) - 1), tag, request, data);
     }
 }
 
-/// The export of a disk that has said what it is. Its name is the one that Linux gives to the path.
-fn export(disk: &DiskView<'_>) -> Option<Export> {
+/// The name that Linux gives to a path; `through`: the virtual port that the disk is seen through.
+pub(super) fn device_name(through: Option<Wwpn>, disk: &DiskView<'_>) -> String {
+    let through = through.map(|wwpn| format!("0x{:016x}-", wwpn.0)).unwrap_or_default();
+    format!("fc-{through}0x{:016x}-lun-{}", disk.target.0, lun_name(disk.lun))
+}
+
+/// The export of a disk that has said what it is.
+fn export(host: u64, through: Option<Wwpn>, disk: &DiskView<'_>) -> Option<Export> {
     let found = disk.properties?;
     let thin = found.provisioning;
     let name = match &found.designator {
@@ -82,8 +99,8 @@ fn export(disk: &DiskView<'_>) -> Option<Export> {
         None => String::new(),
     };
     Some(Export {
-        disk: disk.number,
-        name: format!("fc-0x{:016x}-lun-{}", disk.target.0, lun_name(disk.lun)).into(),
+        disk: host << HOST_SHIFT | disk.number,
+        name: device_name(through, disk).into(),
         description: format!("{} {}{name}", found.vendor, found.product).into(),
         size_bytes: found.size_bytes(),
         sizes: BlockSizes {

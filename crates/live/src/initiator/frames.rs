@@ -1,20 +1,24 @@
 //! Frames between the port and the machines of an [`Initiator`].
 
+use super::controller::{Controller, Told, Wanted};
 use super::host::Leaving;
 use super::{BATCHES_IN_TURN, Initiator, Vlan, tag};
 use crate::frame::FrameBuf;
 use crate::sequence::cut;
 use crate::sys::batch::BATCH;
-use sanloom_core::fip::enode;
+use sanloom_core::nport;
 use sanloom_core::time::Instant;
-use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr, readdress};
+use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr};
 use sanloom_wire::fcoe::{self, Fcoe};
+use sanloom_wire::fip::Fip;
 use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 use std::io;
 
 /// Largest data field of a message: what every port takes.
 const MESSAGE_FRAME_BYTES: usize = 2_048;
+/// Frames of one N_Port before it is the turn of the next.
+const FRAMES_IN_TURN: usize = 32;
 
 /// Reasons for dropping a frame that came in.
 pub mod reason {
@@ -41,12 +45,18 @@ impl Initiator {
                     return false;
                 }
             };
+            let mut whole = Vec::with_capacity(got);
             for (place, bit) in (0..got).zip(0..) {
                 let next = self.pool.take();
                 let frame = std::mem::replace(&mut self.spare[place], next);
                 if cut >> bit & 1 == 0 {
-                    self.frame_in(now, &frame);
+                    whole.push(frame);
+                } else {
+                    self.pool.give(frame);
                 }
+            }
+            for (frame, crc_is_right) in self.spreader.check(whole.into_iter()) {
+                self.frame_in(now, &frame, crc_is_right);
                 self.pool.give(frame);
             }
             if got < BATCH {
@@ -56,7 +66,7 @@ impl Initiator {
         true
     }
 
-    fn frame_in(&mut self, now: Instant, frame: &FrameBuf) {
+    fn frame_in(&mut self, now: Instant, frame: &FrameBuf, crc_is_right: bool) {
         self.captures.record(now, 0, false, frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         let ours = match self.tag {
@@ -68,52 +78,83 @@ impl Initiator {
             return self.port.count(reason::MALFORMED, 1);
         };
         match frame.ether_type() {
+            Some(EtherType::FIP) if vlan.is_none() && self.vlan_asked(now, to, pdu) => {}
+            Some(EtherType::LLDP) if self.agent.is_some() => {
+                if let Some(agent) = &mut self.agent {
+                    agent.frame_in(now, frame);
+                }
+                self.drain_agent(now);
+                self.settle_link(now);
+            }
             Some(EtherType::FCOE | EtherType::FIP) if !ours => self.port.count(reason::OTHER_VLAN, 1),
-            Some(EtherType::FIP) => self.tell_enode(now, enode::Input::Fip { to, from, pdu: pdu.into() }),
-            Some(EtherType::FCOE) => self.fcoe_in(now, to, from, pdu),
+            Some(EtherType::FIP) => self.tell(now, Told::Fip { to, from, pdu: pdu.into() }),
+            Some(EtherType::FCOE) => self.fcoe_in(now, (to, from), pdu, crc_is_right),
             _ => self.port.count(reason::OTHER_PROTOCOL, 1),
         }
     }
 
-    fn fcoe_in(&mut self, now: Instant, to: MacAddr, from: MacAddr, pdu: &[u8]) {
+    fn fcoe_in(&mut self, now: Instant, (to, from): (MacAddr, MacAddr), pdu: &[u8], crc_is_right: bool) {
         let Ok(fcoe) = Fcoe::parse(pdu) else { return self.port.count(reason::MALFORMED, 1) };
         let Ok(header) = fcoe.header() else { return self.port.count(reason::MALFORMED, 1) };
-        if let Err(discard) = self.enode.ingress(to, from, header.s_id, header.d_id) {
+        if let Err(discard) = self.controller.ingress(to, from, &header) {
             return self.port.count(discard.name(), 1);
         }
-        if !fcoe.crc_is_right() {
+        if !crc_is_right {
             return self.port.count(reason::BAD_CRC, 1);
         }
-        self.host.frame_in(now, header, &fcoe.frame[HEADER_BYTES..]);
+        let host = self.host_of(header.d_id);
+        self.hosts[host].frame_in(now, header, &fcoe.frame[HEADER_BYTES..]);
     }
 
-    pub(super) fn tell_enode(&mut self, now: Instant, input: enode::Input) {
-        self.enode.handle(now, input);
-        while let Some(output) = self.enode.poll_output() {
-            match output {
-                enode::Output::Fip(packet) => {
+    /// The N_Port with an address; the physical one where there is none.
+    fn host_of(&self, port_id: FcId) -> usize {
+        self.hosts.iter().position(|host| host.port_id() == port_id).unwrap_or(0)
+    }
+
+    pub(super) fn tell(&mut self, now: Instant, told: Told) {
+        self.controller.handle(now, told);
+        while let Some(wanted) = self.controller.poll_output() {
+            match wanted {
+                Wanted::Fip(packet) => {
                     let mut buffer = self.pool.take();
                     buffer.compose(&mut self.scratch, |out| packet.emit(None, out));
                     self.frame_out(now, buffer);
                 }
-                enode::Output::Fcoe { to, from, frame } => self.message_out(now, to, from, frame),
-                enode::Output::Deliver(frame) => self.host.message_in(now, frame),
-                enode::Output::FcfUp(fcf) => {
+                Wanted::Fcoe { to, from, frame } => self.message_out(now, to, from, frame),
+                Wanted::Deliver(frame) => {
+                    let waits = self.hosts.iter().position(|host| host.login.expects(&frame.header));
+                    let host = waits.unwrap_or_else(|| self.host_of(frame.header.d_id));
+                    self.hosts[host].message_in(now, frame);
+                }
+                Wanted::FcfUp(fcf) => {
                     tracing::info!(fcf = %fcf.mac, fabric = %fcf.fabric_name, "FCF chosen");
-                    self.host.link(now, true);
+                    self.hosts[0].tell_login(now, nport::Input::LinkUp);
                 }
-                enode::Output::FcfDown => {
-                    tracing::info!("the FCF is gone");
-                    self.host.link(now, false);
-                }
-                enode::Output::Cleared { port_id } => {
-                    if port_id == self.host.port_id() {
-                        self.host.link(now, false);
-                        self.host.link(now, true);
+                Wanted::Login(input) => {
+                    match &input {
+                        nport::Input::Joined { port_id } => tracing::info!(%port_id, "station of a VN2VN segment"),
+                        nport::Input::Neighbour { port_id, wwpn } => tracing::info!(%port_id, %wwpn, "neighbour"),
+                        nport::Input::NeighbourGone { port_id } => tracing::info!(%port_id, "neighbour gone"),
+                        _ => tracing::info!("nobody is there any more"),
                     }
+                    self.hosts[0].tell_login(now, input);
                 }
-                enode::Output::Vlans { fcf, vlans } => self.vlans(now, fcf, &vlans),
+                Wanted::Cleared(port_id) => {
+                    let host = self.host_of(port_id);
+                    self.hosts[host].link(now, false);
+                    self.hosts[host].link(now, true);
+                }
+                Wanted::Vlans { fcf, vlans } => self.vlans(now, fcf, &vlans),
             }
+            self.virtual_links(now);
+        }
+    }
+
+    /// The link of virtual N_Ports is the fabric login of the physical one.
+    pub(super) fn virtual_links(&mut self, now: Instant) {
+        let up = self.hosts[0].port_id() != FcId::ZERO && matches!(self.controller, Controller::Fabric(_));
+        if std::mem::replace(&mut self.base_up, up) != up {
+            self.hosts[1..].iter_mut().for_each(|host| host.link(now, up));
         }
     }
 
@@ -123,8 +164,8 @@ impl Initiator {
         if let Some(vlan) = first {
             tracing::info!(%fcf, vlan, "VLAN of FCoE");
             self.tag = Some((vlan != 0).then(|| tag(vlan)));
-            if self.link {
-                self.tell_enode(now, enode::Input::LinkUp);
+            if self.begun {
+                self.tell(now, Told::LinkUp);
             }
         }
     }
@@ -139,31 +180,56 @@ impl Initiator {
 
     fn frame_out(&mut self, now: Instant, mut frame: FrameBuf) {
         frame.tag = self.tag.flatten();
+        self.untagged_out(now, frame);
+    }
+
+    /// Sends a frame with the tag that it has.
+    pub(super) fn untagged_out(&mut self, now: Instant, frame: FrameBuf) {
         self.captures.record(now, 0, true, &frame);
         self.port.push(now, frame);
     }
 
-    /// Sends what the host has to say, as far as the egress queue has room.
+    /// Somebody asks, untagged, which VLAN a VN2VN segment is in. True if it was so.
+    fn vlan_asked(&mut self, now: Instant, to: MacAddr, pdu: &[u8]) -> bool {
+        let answer = self.responder.as_ref().and_then(|responder| responder.answer(to, &Fip::parse(pdu).ok()?));
+        let Some(answer) = answer else { return false };
+        let mut buffer = self.pool.take();
+        buffer.compose(&mut self.scratch, |out| answer.emit(None, out));
+        self.untagged_out(now, buffer);
+        true
+    }
+
+    /// Sends what the hosts have to say, as far as the egress queue has room.
     pub(super) fn pump(&mut self, now: Instant) {
-        let mut path: Option<(FcId, MacAddr, MacAddr)> = None;
-        while !self.port.egress.is_full() {
-            match self.host.next_leaving() {
-                None => return,
-                // FIP or FCoE: the controller knows.
-                Some(Leaving::Message(frame)) => self.tell_enode(now, enode::Input::Send(frame)),
-                Some(Leaving::Data(header, data)) => {
-                    if path.is_none_or(|(s_id, ..)| s_id != header.s_id) {
-                        path = self.enode.path(header.s_id).map(|(to, from)| (header.s_id, to, from));
-                    }
-                    // Without a login the target does not wait for it any more.
-                    let Some((_, to, from)) = path else { continue };
-                    let mut buffer = self.pool.take();
-                    buffer.fill_fcoe(&header, data);
-                    readdress(buffer.bytes_mut(), to, from);
-                    self.frame_out(now, buffer);
-                }
+        let mut silent = 0;
+        while !self.port.egress.is_full() && silent < self.hosts.len() {
+            let host = self.turn_of;
+            let mut left = FRAMES_IN_TURN;
+            while left > 0 && !self.port.egress.is_full() && self.send_next(now, host) {
+                left -= 1;
+            }
+            silent = if left == FRAMES_IN_TURN { silent + 1 } else { 0 };
+            if left > 0 {
+                self.turn_of = (host + 1) % self.hosts.len();
             }
         }
+    }
+
+    /// Sends one thing that a host has to say. False if there is none.
+    fn send_next(&mut self, now: Instant, host: usize) -> bool {
+        match self.hosts[host].next_leaving() {
+            None => return false,
+            // FIP or FCoE: the controller knows.
+            Some(Leaving::Message(frame)) => self.tell(now, Told::Send(frame)),
+            Some(Leaving::Data(header, data)) => {
+                // Without a login the target does not wait for it any more.
+                let Some(path) = self.controller.path(&header) else { return true };
+                let mut buffer = self.pool.take();
+                self.segmenter.fill(&mut buffer, &header, path, data);
+                self.frame_out(now, buffer);
+            }
+        }
+        true
     }
 }
 

@@ -4,10 +4,16 @@
 //! ([`FcpInitiator`]), and above them the SCSI layer ([`Scan`], [`Disk`]). This carries what one says to the other, and data
 //! between frames and the buffers of requests.
 
+mod ask;
+mod counted;
 mod data;
 
+pub use counted::Counted;
+
 use super::commands::{Active, Commands, Who};
+use crate::offload::Placement;
 use crate::sequence::Reassembly;
+use ask::Questions;
 use sanloom_core::disk::{
     Data, Disk, DiskConfig, Done, End, Error, Input as DiskInput, Op, Output as DiskOutput, Properties, Reply, Request,
     Scan, ScanInput, ScanOutput,
@@ -54,6 +60,13 @@ pub enum Event {
         result: Result<Done, Error>,
         /// The buffer.
         data: Vec<u8>,
+    },
+    /// The answer to a question of [`Host::ask`]; nothing if nobody has answered, or it makes no sense.
+    Answer {
+        /// The number of the question.
+        number: u16,
+        /// The answer.
+        message: Option<Message>,
     },
 }
 
@@ -119,6 +132,15 @@ pub struct Host {
     events: VecDeque<Event>,
     /// A target answers nothing: all logins begin anew.
     start_over: bool,
+    questions: Questions,
+    /// How read data go to their place.
+    placement: Placement,
+    /// Frames of read data that went there at once.
+    pub placed_frames: u64,
+    /// Frames of read data that were put together first.
+    pub staged_frames: u64,
+    /// Commands that were complete.
+    pub counted: Counted,
     /// Frames that no machine took.
     pub unexpected: u64,
 }
@@ -144,8 +166,18 @@ impl Host {
             touched: VecDeque::new(),
             events: VecDeque::new(),
             start_over: false,
+            questions: Questions::default(),
+            placement: Placement::Unlimited,
+            placed_frames: 0,
+            staged_frames: 0,
+            counted: Counted::default(),
             unexpected: 0,
         }
+    }
+
+    /// How read data go to their place from now on.
+    pub fn place(&mut self, placement: Placement) {
+        self.placement = placement;
     }
 
     /// Our address; zero without a login.
@@ -155,7 +187,11 @@ impl Host {
 
     /// The link went up or down.
     pub fn link(&mut self, now: Instant, up: bool) {
-        let input = if up { nport::Input::LinkUp } else { nport::Input::LinkDown };
+        self.tell_login(now, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
+    }
+
+    /// Something happened to the login.
+    pub fn tell_login(&mut self, now: Instant, input: nport::Input) {
         self.login.handle(now, input);
         self.settle(now);
     }
@@ -166,9 +202,9 @@ impl Host {
         self.settle(now);
     }
 
-    /// Target ports with a login.
-    pub fn remotes(&self) -> impl Iterator<Item = &Remote> {
-        self.targets.values().filter_map(|target| target.remote.as_ref())
+    /// Target ports that were seen, and the login with each, if there is one.
+    pub fn targets(&self) -> impl Iterator<Item = (Wwpn, Option<&Remote>)> {
+        self.targets.iter().map(|(wwpn, target)| (*wwpn, target.remote.as_ref()))
     }
 
     /// The disks that the targets list, ordered by target and LUN.
@@ -215,6 +251,7 @@ impl Host {
     /// A whole message came in.
     pub fn message_in(&mut self, now: Instant, frame: Frame) {
         let frame = self.read(frame);
+        let Some(frame) = self.answered(frame) else { return };
         match route(&frame.header) {
             Some(Route::NPort) => self.login.handle(now, nport::Input::Frame(frame)),
             Some(Route::Initiator) => {
@@ -236,7 +273,8 @@ impl Host {
         let targets = self.targets.values().flat_map(|target| {
             target.units.values().map(|unit| unit.disk.poll_timeout()).chain([target.scan.poll_timeout()])
         });
-        [self.login.poll_timeout(), self.fcp.poll_timeout()].into_iter().chain(targets).flatten().min()
+        let own = [self.login.poll_timeout(), self.fcp.poll_timeout(), self.questions.deadline()];
+        own.into_iter().chain(targets).flatten().min()
     }
 
     /// Time has passed.
@@ -247,6 +285,9 @@ impl Host {
         }
         if due(self.fcp.poll_timeout()) {
             self.fcp.handle(now, fcp::Input::Timeout);
+        }
+        if due(self.questions.deadline()) {
+            self.give_up_questions(now);
         }
         for (&wwpn, target) in &mut self.targets {
             if due(target.scan.poll_timeout()) {
@@ -501,6 +542,9 @@ impl Host {
                     Some(active) => active.end(outcome),
                     None => return,
                 };
+                if let End::Status { transferred, .. } = &end {
+                    self.count(tag, u64::from(*transferred));
+                }
                 self.command_ended(now, tag, end);
             }
         }

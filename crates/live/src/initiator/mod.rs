@@ -2,13 +2,16 @@
 //! the network block device protocol.
 //!
 //! ```text
-//!   Ethernet port ══▶ Enode (FIP) ──▶ Host: NPort, FcpInitiator, Scan, Disk ──▶ NbdServer ══▶ programs
+//!   Ethernet port ══▶ Controller (FIP) ──▶ Host: NPort, FcpInitiator, Scan, Disk ──▶ NbdServer ══▶ programs
 //! ```
 //!
-//! It is what libfcoe, libfc and the SCSI layer are together (document 002), on the machines of `core`. A full egress queue
-//! holds back what the host sends, and with it the clients.
+//! It is what libfcoe, libfc and the SCSI layer are together (document 002), on the machines of `core`. Virtual ports (NPIV)
+//! are hosts of their own behind the same controller. A full egress queue holds back what the hosts send, and with it the
+//! clients.
 
 mod commands;
+mod control;
+pub mod controller;
 mod exports;
 mod frames;
 pub mod host;
@@ -19,17 +22,24 @@ pub use vlans::{FoundVlan, discover_vlans};
 use crate::capture::Captures;
 use crate::clock::{Clock, until};
 use crate::frame::{FrameBuf, Pool};
+use crate::lldp::Agent;
 use crate::nbd::NbdServer;
+use crate::offload::{Offloads, Segmenter, Spreader};
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
 use crate::sys::batch::BATCH;
+use control::Question;
+use controller::{Controller, Told};
 use exports::Asked;
 use host::Host;
+use sanloom_core::dcbx;
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
-use sanloom_core::fip::enode::{self, Enode, EnodeConfig};
+use sanloom_core::fip::enode::{Enode, EnodeConfig};
+use sanloom_core::fip::vlan::VlanResponder;
+use sanloom_core::fip::vn2vn::{Vn2vn, Vn2vnConfig};
 use sanloom_core::nbd::Limits;
-use sanloom_core::nport::NPortConfig;
+use sanloom_core::nport::{LoginScript, NPortConfig, VirtualPort};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ether::{MacAddr, VlanTag};
 use sanloom_wire::{Wwnn, Wwpn};
@@ -48,6 +58,9 @@ const BATCHES_IN_TURN: usize = 8;
 /// Priority of FCoE frames with a tag (IEEE 802.1Q, as DCB networks have it).
 const FCOE_PRIORITY: u8 = 3;
 
+/// How often forwarders are asked for their VLAN again, where none has answered.
+const VLAN_REQUESTS: Span = Span::from_secs(5);
+
 const PORT: u64 = 0;
 const LISTENER: u64 = 1;
 const NBD: u64 = 2;
@@ -65,6 +78,9 @@ pub enum Vlan {
     Discover,
 }
 
+/// Virtual ports of an initiator.
+pub const MAX_VIRTUAL_PORTS: usize = 4_094;
+
 /// What an initiator is.
 #[derive(Clone, Debug)]
 pub struct InitiatorConfig {
@@ -74,6 +90,16 @@ pub struct InitiatorConfig {
     pub wwpn: Wwpn,
     /// Node name.
     pub wwnn: Wwnn,
+    /// What tools call it; nothing: the name of its Ethernet port.
+    pub name: Option<String>,
+    /// Port and node names of further, virtual ports (NPIV), at most [`MAX_VIRTUAL_PORTS`]. Stations have none.
+    pub virtual_ports: Vec<(Wwpn, Wwnn)>,
+    /// It is a station of a segment without a fabric (VN2VN), instead of looking for a forwarder.
+    pub vn2vn: bool,
+    /// DCBX has to agree first that no frame of FCoE is lost.
+    pub dcbx: bool,
+    /// Tells who asks that a VN2VN segment is in our VLAN.
+    pub vlan_responder: bool,
     /// Where FCoE is.
     pub vlan: Vlan,
     /// Symbolic name for the name server.
@@ -88,6 +114,8 @@ pub struct InitiatorConfig {
     pub nbd: PathBuf,
     /// What an NBD client may ask at once.
     pub limits: Limits,
+    /// Which offloads are on.
+    pub offloads: Offloads,
 }
 
 impl InitiatorConfig {
@@ -97,6 +125,11 @@ impl InitiatorConfig {
             mac,
             wwpn: Wwpn(0x2000 << 48 | mac.to_u64()),
             wwnn: Wwnn(0x1000 << 48 | mac.to_u64()),
+            name: None,
+            virtual_ports: Vec::new(),
+            vn2vn: false,
+            dcbx: false,
+            vlan_responder: false,
             vlan: Vlan::Untagged,
             symbolic_name: concat!("sanloom ", env!("CARGO_PKG_VERSION")).to_owned(),
             selection_delay: Span::from_secs(2),
@@ -104,6 +137,7 @@ impl InitiatorConfig {
             disk: DiskConfig::default(),
             nbd,
             limits: Limits::default(),
+            offloads: Offloads::default(),
         }
     }
 }
@@ -115,26 +149,43 @@ pub struct Initiator {
     /// Its Ethernet port.
     pub port: EthernetPort,
     /// The FIP controller.
-    pub enode: Enode,
-    /// Everything behind it.
-    pub host: Host,
+    pub controller: Controller,
+    /// Everything behind it: the physical port, then the virtual ones.
+    pub hosts: Vec<Host>,
     /// The server of its disks.
     pub nbd: NbdServer,
+    /// The LLDP agent, where DCBX has to agree before FCoE begins.
+    pub agent: Option<Agent>,
+    responder: Option<VlanResponder>,
     /// Captures of the port.
     pub captures: Captures,
     /// Time since the start.
     pub clock: Clock,
     poller: Poller,
     pool: Pool,
+    segmenter: Segmenter,
+    spreader: Spreader,
     spare: Vec<FrameBuf>,
     scratch: Vec<u8>,
     /// The VLAN in use; nothing until it is known.
     tag: Option<Option<VlanTag>>,
     link: bool,
+    /// FCoE has begun.
+    begun: bool,
+    /// The physical port has a fabric login.
+    base_up: bool,
+    /// The host that sends next.
+    turn_of: usize,
     next_look: Instant,
     /// What NBD clients have asked, by our tag.
     asked: BTreeMap<u64, Asked>,
     next_asked: u64,
+    /// What tools have asked that the fabric has to answer, by number of the physical port.
+    questions: BTreeMap<u16, Question>,
+    /// How often the link went down.
+    link_failures: u64,
+    /// When to ask for the VLAN again.
+    next_vlan_request: Instant,
 }
 
 impl Initiator {
@@ -145,51 +196,58 @@ impl Initiator {
     pub fn new(config: InitiatorConfig, port: EthernetPort) -> Result<Initiator, PortError> {
         let poller = Poller::new().map_err(|error| PortError::Socket { path: config.nbd.clone(), error })?;
         let nbd = NbdServer::listen(&config.nbd, Vec::new(), config.limits)?;
-        let enode = Enode::new(EnodeConfig {
-            selection_delay: config.selection_delay,
-            ..EnodeConfig::new(config.mac, config.wwnn)
-        });
-        let (e_d_tov, r_a_tov) = (Span::from_secs(2), Span::from_secs(10));
-        let login = NPortConfig {
-            wwpn: config.wwpn,
-            wwnn: config.wwnn,
-            receive_size_bytes: 2112,
-            bb_credit: 16,
-            initiator: true,
-            target: false,
-            symbolic_name: config.symbolic_name.clone(),
-            e_d_tov,
-            r_a_tov,
-            seed: config.wwpn.0,
-            virtual_port: None,
+        let controller = if config.vn2vn {
+            let vn2vn = Vn2vnConfig::new(config.mac, config.wwpn, config.wwnn, true, false);
+            Controller::Vn2vn(Box::new(Vn2vn::new(vn2vn)))
+        } else {
+            let selection_delay = config.selection_delay;
+            let enode = EnodeConfig { selection_delay, ..EnodeConfig::new(config.mac, config.wwnn) };
+            Controller::Fabric(Box::new(Enode::new(enode)))
         };
-        let command_timeout = config.command_timeout;
-        let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
-        let host = Host::new(login, fcp, config.disk);
+        let physical = std::iter::once((config.wwpn, config.wwnn));
+        let all = physical.chain(config.virtual_ports.iter().copied().take(MAX_VIRTUAL_PORTS));
+        let hosts = (0..).zip(all).map(|(number, names)| host(&config, number, names)).collect();
         let tag = match config.vlan {
             Vlan::Untagged => Some(None),
             Vlan::Tagged(vlan) => Some(Some(tag(vlan))),
             Vlan::Discover => None,
         };
+        let agent = config.dcbx.then(|| Agent::new(config.mac, &port.name, true));
+        let responder = match config.vlan {
+            Vlan::Tagged(vlan) if config.vlan_responder => Some(VlanResponder::vn2vn(config.mac, vec![vlan])),
+            _ => None,
+        };
         let mut pool = Pool::default();
         let spare = (0..BATCH).map(|_| pool.take()).collect();
+        let spreader = Spreader::start(&config.offloads);
+        let spreader = spreader.map_err(|error| PortError::Socket { path: config.nbd.clone(), error })?;
         Ok(Initiator {
-            config,
             port,
-            enode,
-            host,
+            controller,
+            hosts,
             nbd,
+            agent,
+            responder,
             captures: Captures::default(),
             clock: Clock::start(),
             poller,
+            segmenter: Segmenter::new(&config.offloads),
+            spreader,
             pool,
             spare,
             scratch: Vec::new(),
             tag,
             link: false,
+            begun: false,
+            base_up: false,
+            turn_of: 0,
             next_look: Instant::ZERO,
             asked: BTreeMap::new(),
             next_asked: 0,
+            questions: BTreeMap::new(),
+            link_failures: 0,
+            next_vlan_request: Instant::ZERO,
+            config,
         })
     }
 
@@ -200,7 +258,7 @@ impl Initiator {
 
     /// Every disk that the targets have listed can be used, and there is at least one.
     pub fn is_ready(&self) -> bool {
-        let mut disks = self.host.disks().peekable();
+        let mut disks = self.hosts.iter().flat_map(Host::disks).peekable();
         disks.peek().is_some() && disks.all(|disk| disk.ready)
     }
 
@@ -225,8 +283,9 @@ impl Initiator {
     pub fn shut_down(&mut self) {
         let now = self.clock.now();
         self.nbd.shut_down(now);
-        self.host.log_out(now);
+        self.hosts.iter_mut().for_each(|host| host.log_out(now));
         self.pump(now);
+        self.tell_agent(now, dcbx::Input::Shutdown);
         self.port.flush(&mut self.pool);
         self.captures.flush();
     }
@@ -276,23 +335,31 @@ impl Initiator {
         if late > 0 {
             self.port.count(crate::ports::reason::HOLD_TIME, late);
         }
-        Ok(more || self.host.has_output() && !self.port.egress.is_full())
+        let waits = self.hosts.iter().any(Host::has_output);
+        Ok(more || waits && !self.port.egress.is_full())
     }
 
     fn next_timer(&self) -> Instant {
-        let own = [self.enode.poll_timeout(), self.host.poll_timeout(), self.nbd.poll_timeout()];
+        let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
+        let own = [self.controller.poll_timeout(), self.nbd.poll_timeout(), agent];
+        let hosts = self.hosts.iter().map(Host::poll_timeout);
         let queue = self.port.egress.expires(HOLD_TIME);
-        own.into_iter().chain([queue]).flatten().fold(self.next_look, Instant::min)
+        own.into_iter().chain(hosts).chain([queue]).flatten().fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.enode.poll_timeout()) {
-            self.tell_enode(now, enode::Input::Timeout);
+        if due(self.controller.poll_timeout()) {
+            self.tell(now, Told::Timeout);
         }
-        if due(self.host.poll_timeout()) {
-            self.host.timeout(now);
+        if due(self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout())) {
+            self.tell_agent(now, dcbx::Input::Timeout);
+            self.settle_link(now);
         }
+        for host in self.hosts.iter_mut().filter(|host| due(host.poll_timeout())) {
+            host.timeout(now);
+        }
+        self.virtual_links(now);
     }
 
     /// Finds out whether the peer has come or gone.
@@ -305,18 +372,85 @@ impl Initiator {
             self.poller.forget(PORT);
         }
         let up = self.port.has_peer();
+        if self.begun && self.tag.is_none() && self.next_vlan_request <= now {
+            self.begin(now);
+        }
         if std::mem::replace(&mut self.link, up) == up {
             return;
         }
         tracing::info!(port = self.port.name, up, "link");
-        if !up {
-            self.tell_enode(now, enode::Input::LinkDown);
-        } else if self.tag.is_some() {
-            self.tell_enode(now, enode::Input::LinkUp);
-        } else {
-            self.tell_enode(now, enode::Input::DiscoverVlans);
+        self.link_failures += u64::from(!up);
+        self.tell_agent(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
+        self.settle_link(now);
+    }
+
+    /// FCoE begins when the link is up and DCBX agrees, and ends when one of them does not hold any more.
+    pub(super) fn settle_link(&mut self, now: Instant) {
+        let up = self.link && self.agent.as_ref().is_none_or(Agent::may_begin);
+        if std::mem::replace(&mut self.begun, up) == up {
+            return;
+        }
+        if up {
+            self.begin(now);
+            return;
+        }
+        self.tell(now, Told::LinkDown);
+        if self.config.vlan == Vlan::Discover {
+            // The other end may be another one when it comes back.
+            self.tag = None;
         }
     }
+
+    /// Looks for a forwarder or for neighbours, or for the VLAN that they are in.
+    fn begin(&mut self, now: Instant) {
+        if self.tag.is_some() {
+            self.tell(now, Told::LinkUp);
+        } else {
+            self.next_vlan_request = now + VLAN_REQUESTS;
+            self.tell(now, Told::DiscoverVlans);
+        }
+    }
+
+    /// Something happened to the LLDP agent, if there is one.
+    fn tell_agent(&mut self, now: Instant, input: dcbx::Input) {
+        if let Some(agent) = &mut self.agent {
+            agent.machine.handle(now, input);
+            self.drain_agent(now);
+        }
+    }
+
+    pub(super) fn drain_agent(&mut self, now: Instant) {
+        while let Some(agent) = &mut self.agent
+            && let Some(pdu) = agent.poll()
+        {
+            let mut buffer = self.pool.take();
+            buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
+            self.untagged_out(now, buffer);
+        }
+    }
+}
+
+/// An N_Port and what is behind it; 0 is the physical one.
+fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Host {
+    let (e_d_tov, r_a_tov) = (Span::from_secs(2), Span::from_secs(10));
+    let login = NPortConfig {
+        wwpn,
+        wwnn,
+        receive_size_bytes: 2112,
+        bb_credit: 16,
+        initiator: true,
+        target: false,
+        symbolic_name: config.symbolic_name.clone(),
+        e_d_tov,
+        r_a_tov,
+        seed: wwpn.0,
+        virtual_port: (number > 0).then_some(VirtualPort { number, script: LoginScript::Standard }),
+    };
+    let command_timeout = config.command_timeout;
+    let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
+    let mut host = Host::new(login, fcp, config.disk);
+    host.place(config.offloads.placement);
+    host
 }
 
 fn tag(vlan: u16) -> VlanTag {

@@ -2,7 +2,7 @@
 
 use super::{Attachment, Runtime, Source};
 use crate::record::Machine;
-use crate::storage::port::Leaving;
+use crate::storage::port::{At, Leaving};
 use sanloom_core::fabric::FibDelta;
 use sanloom_core::fabric_switch::{self, Event};
 use sanloom_core::fip::fcf;
@@ -172,7 +172,7 @@ impl Runtime {
         }
         for system in 0..self.systems.len() {
             for port in 0..self.systems[system].ports.len() as u16 {
-                if self.systems[system].ports[usize::from(port)].at.is_some() {
+                if matches!(self.systems[system].ports[usize::from(port)].at, At::Switch { .. }) {
                     self.systems[system].link(now, port, true);
                 }
             }
@@ -198,7 +198,14 @@ impl Runtime {
                     if node.held > 0 {
                         break;
                     }
-                    let Some((switch, switch_port)) = node.at else { break };
+                    let (switch, switch_port) = match node.at {
+                        At::Nothing => break,
+                        At::Switch { switch, port } => (switch, port),
+                        At::Station(station) => match self.station_sends(now, station) {
+                            true => continue,
+                            false => break,
+                        },
+                    };
                     let Some(leaving) = node.next_leaving() else { break };
                     let source = Source::Storage(system, port as u16);
                     match leaving {

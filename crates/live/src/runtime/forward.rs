@@ -19,7 +19,7 @@ use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 
 /// Largest data field of a message between services: what every port takes.
-const MESSAGE_FRAME_BYTES: usize = 2_048;
+pub(super) const MESSAGE_FRAME_BYTES: usize = 2_048;
 
 /// Who brought a frame into a switch: whoever is held back when its egress is full.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -65,9 +65,19 @@ impl Runtime {
         self.captures.record(now, port, false, &frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         match frame.ether_type() {
-            Some(EtherType::FCOE) => self.fcoe_in(now, port, vlan, frame),
+            Some(EtherType::FCOE) => match self.ports[port].station {
+                None => self.fcoe_in(now, port, vlan, frame),
+                Some(station) => match self.station_in(now, station, vlan, &frame) {
+                    Ok(()) => self.pool.give(frame),
+                    Err(reason) => self.drop_at(port, reason, frame),
+                },
+            },
             Some(EtherType::FIP) => {
                 self.fip_in(now, port, vlan, &frame);
+                self.pool.give(frame);
+            }
+            Some(EtherType::LLDP) if self.ports[port].agent.is_some() => {
+                self.lldp_in(now, port, &frame);
                 self.pool.give(frame);
             }
             _ => self.drop_at(port, reason::OTHER_PROTOCOL, frame),
@@ -112,7 +122,7 @@ impl Runtime {
 
     fn fip_in(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: &FrameBuf) {
         let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(frame.bytes()) else { return };
-        let mut heard = false;
+        let mut heard = self.station_fip_in(now, port, vlan, frame);
         for number in self.ports[port].segments.clone() {
             let segment = &self.segments[number];
             if segment.vlan == vlan && !segment.disabled && (to == segment.mac() || to.is_group()) {

@@ -4,6 +4,8 @@
 //!   Ethernet port ──▶ Segment (Bindings, Fcf) ──▶ LiveSwitch (Fib, FabricSwitch) ──▶ Segment ──▶ egress queue ──▶ port
 //!                                                   ▲        │
 //!                              StoragePort ─────────┘        └──▶ StorageSystem, or another switch of the process
+//!
+//!   Ethernet port ──▶ Station (Vn2vn) ──▶ StorageSystem ──▶ egress queue ──▶ port
 //! ```
 //!
 //! Frames are taken in batches. A full egress queue holds back whoever brought the frame, by not reading it any more; what
@@ -18,6 +20,7 @@ mod metrics;
 mod operate;
 pub mod plan;
 mod segment;
+mod station;
 mod switch;
 mod tables;
 mod turn;
@@ -25,6 +28,7 @@ mod zones;
 
 pub use forward::{Source, reason};
 pub use segment::Segment;
+pub use station::Station;
 pub use switch::{Attachment, LiveSwitch};
 pub use zones::SwitchZones;
 
@@ -32,6 +36,7 @@ use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
 use crate::iscsi::IscsiServer;
+use crate::lldp::Agent;
 use crate::poll::Poller;
 use crate::ports::{EthernetPort, PortError};
 use crate::record::Recorder;
@@ -145,10 +150,12 @@ pub enum UpError {
 pub struct LivePort {
     /// The port.
     pub ethernet: EthernetPort,
-    /// Index of the link of the lab that it is.
-    pub link: usize,
+    /// Index of the link of the lab that it is; nothing for a storage system without one.
+    pub link: Option<usize>,
     /// Segments that hear it, by index.
     pub segments: Vec<usize>,
+    /// The station at it, by index.
+    pub station: Option<usize>,
     /// Answers VLAN requests where all segments have a VLAN.
     vlans: Option<VlanResponder>,
     /// There was something to read at the last look.
@@ -157,14 +164,30 @@ pub struct LivePort {
     held: u16,
     /// Whom its own full egress queue holds back.
     holds: Vec<Source>,
+    /// Somebody is at the other end.
+    light: bool,
     /// Its segments were told that the link is up.
     up: bool,
+    /// The LLDP agent, where DCBX has to agree before FCoE begins.
+    pub agent: Option<Agent>,
 }
 
 impl LivePort {
-    fn new(ethernet: EthernetPort, link: usize) -> LivePort {
+    fn new(ethernet: EthernetPort, link: Option<usize>) -> LivePort {
         let (segments, holds) = (Vec::new(), Vec::new());
-        LivePort { ethernet, link, segments, vlans: None, ready: false, held: 0, holds, up: false }
+        LivePort {
+            ethernet,
+            link,
+            segments,
+            station: None,
+            vlans: None,
+            ready: false,
+            held: 0,
+            holds,
+            light: false,
+            up: false,
+            agent: None,
+        }
     }
 }
 
@@ -179,6 +202,8 @@ pub struct Runtime {
     pub ports: Vec<LivePort>,
     /// Places where switches hear FIP and FCoE.
     pub segments: Vec<Segment>,
+    /// Storage ports on segments without a switch.
+    pub stations: Vec<Station>,
     /// Switches that run here; others of the lab run elsewhere.
     pub switches: Vec<LiveSwitch>,
     /// Index in the lab of each switch.

@@ -49,6 +49,9 @@ impl Runtime {
                         None => Answer::Failed { reason: format!("no capture of `{link}` is running") },
                     }
                 }
+                Request::Fcoe(_) => Answer::Failed {
+                    reason: "a fabric runs here, and no FCoE host; ask `sanloom initiator`".to_owned(),
+                },
                 Request::Stop => {
                     go_on = false;
                     Answer::Done
@@ -153,7 +156,8 @@ impl Runtime {
             Some((switch, port.parse().ok().filter(there)?))
         });
         found.ok_or_else(|| {
-            format!("there is no port `{name}` here; write switch and number, as in {}:0", self.switches[0].name)
+            let example = self.switches.first().map_or("sw1", |switch| &switch.name);
+            format!("there is no port `{name}` here; write switch and number, as in {example}:0")
         })
     }
 

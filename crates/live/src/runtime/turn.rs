@@ -1,13 +1,16 @@
 //! The loop: wait, receive, carry, send, and call whoever's time has come.
 
-use super::{Runtime, UpError};
+use super::{Runtime, Source, UpError};
 use crate::clock::until;
+use crate::frame::FrameBuf;
 use crate::iscsi;
+use crate::lldp::Agent;
 use crate::poll::Interest;
 use crate::storage::workers::{Done, Owner};
 use crate::sys::batch::BATCH;
+use sanloom_core::dcbx;
 use sanloom_core::fabric_switch;
-use sanloom_core::fip::fcf;
+use sanloom_core::fip::{fcf, vn2vn};
 use sanloom_core::time::{Instant, Span};
 use std::io;
 use std::path::Path;
@@ -152,10 +155,13 @@ impl Runtime {
     fn next_timer(&self) -> Instant {
         let machines = self.switches.iter().filter_map(|switch| switch.machine.poll_timeout());
         let fcfs = self.segments.iter().filter_map(|segment| segment.fcf.poll_timeout());
+        let agents = self.ports.iter().filter_map(|port| port.agent.as_ref()?.machine.poll_timeout());
+        let stations = self.stations.iter().filter_map(|station| station.machine.poll_timeout());
         let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
         let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
         let delayed = self.injector.next_due();
-        machines.chain(fcfs).chain(storage).chain(queues).chain(delayed).fold(self.next_look, Instant::min)
+        let own = machines.chain(fcfs).chain(agents).chain(stations).chain(storage);
+        own.chain(queues).chain(delayed).fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
@@ -168,6 +174,17 @@ impl Runtime {
         for segment in 0..self.segments.len() {
             if due(self.segments[segment].fcf.poll_timeout()) {
                 self.tell_fcf(now, segment, fcf::Input::Timeout);
+            }
+        }
+        for port in 0..self.ports.len() {
+            if due(self.ports[port].agent.as_ref().and_then(|agent| agent.machine.poll_timeout())) {
+                self.tell_agent(now, port, dcbx::Input::Timeout);
+                self.settle_port(now, port);
+            }
+        }
+        for station in 0..self.stations.len() {
+            if due(self.stations[station].machine.poll_timeout()) {
+                self.tell_station(now, station, vn2vn::Input::Timeout);
             }
         }
         for system in 0..self.systems.len() {
@@ -203,15 +220,56 @@ impl Runtime {
         if port.ethernet.socket().map(|socket| std::os::fd::AsRawFd::as_raw_fd(&socket)) != socket {
             self.poller.forget(2 * number as u64);
         }
-        let up = port.ethernet.has_peer();
+        let light = port.ethernet.has_peer();
+        if std::mem::replace(&mut port.light, light) != light {
+            tracing::info!(port = port.ethernet.name, up = light, "link");
+            self.tell_agent(now, number, if light { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
+            self.settle_port(now, number);
+        }
+    }
+
+    /// Tells the FCFs of a port, and its station, when FCoE may begin and when it is over.
+    fn settle_port(&mut self, now: Instant, number: usize) {
+        let port = &mut self.ports[number];
+        let up = port.light && port.agent.as_ref().is_none_or(Agent::may_begin);
         if std::mem::replace(&mut port.up, up) == up {
             return;
         }
-        tracing::info!(port = port.ethernet.name, up, "link");
+        let station = port.station;
         for segment in port.segments.clone() {
             if !self.segments[segment].disabled {
                 self.tell_fcf(now, segment, if up { fcf::Input::LinkUp } else { fcf::Input::LinkDown });
             }
+        }
+        if let Some(station) = station {
+            self.tell_station(now, station, if up { vn2vn::Input::LinkUp } else { vn2vn::Input::LinkDown });
+        }
+    }
+
+    /// Something happened to the LLDP agent of a port, if it has one.
+    fn tell_agent(&mut self, now: Instant, number: usize, input: dcbx::Input) {
+        if let Some(agent) = &mut self.ports[number].agent {
+            agent.machine.handle(now, input);
+            self.drain_agent(now, number);
+        }
+    }
+
+    /// An LLDP frame came in.
+    pub(super) fn lldp_in(&mut self, now: Instant, number: usize, frame: &FrameBuf) {
+        if let Some(agent) = &mut self.ports[number].agent {
+            agent.frame_in(now, frame);
+            self.drain_agent(now, number);
+            self.settle_port(now, number);
+        }
+    }
+
+    fn drain_agent(&mut self, now: Instant, number: usize) {
+        while let Some(agent) = &mut self.ports[number].agent
+            && let Some(pdu) = agent.poll()
+        {
+            let mut buffer = self.pool.take();
+            buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
+            self.ethernet_out(now, number, Source::Machine, buffer);
         }
     }
 
@@ -231,6 +289,9 @@ impl Runtime {
         let now = self.clock.now();
         for segment in 0..self.segments.len() {
             self.tell_fcf(now, segment, fcf::Input::Shutdown);
+        }
+        for port in 0..self.ports.len() {
+            self.tell_agent(now, port, dcbx::Input::Shutdown);
         }
         self.flush_ports(now);
         self.end_sessions();

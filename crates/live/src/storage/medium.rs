@@ -1,6 +1,7 @@
 //! Block I/O on a LUN: [`Medium`].
 
 use super::store::Store;
+use sanloom_block::Source;
 use sanloom_core::scsi::{IoOp, IoStatus};
 use std::io;
 use std::sync::{PoisonError, RwLock};
@@ -30,6 +31,14 @@ pub struct BlockWork {
 }
 
 impl Medium {
+    /// A medium that keeps nothing: reads give zeros, writes are taken and forgotten.
+    ///
+    /// # Errors
+    /// Never; as [`Store::open`].
+    pub fn nowhere(block_bytes: u32) -> io::Result<Medium> {
+        Ok(Medium::new(Store::open(&Source::Null)?, block_bytes))
+    }
+
     /// A medium of blocks of this size.
     pub fn new(store: Store, block_bytes: u32) -> Medium {
         Medium { store, block_bytes, order: RwLock::new(()) }

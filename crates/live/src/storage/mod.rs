@@ -83,7 +83,11 @@ impl StorageSystem {
 
     /// The link of a port went up or down.
     pub fn link(&mut self, now: Instant, port: u16, up: bool) {
-        let input = if up { nport::Input::LinkUp } else { nport::Input::LinkDown };
+        self.tell_login(now, port, if up { nport::Input::LinkUp } else { nport::Input::LinkDown });
+    }
+
+    /// Something happened to the login of a port.
+    pub fn tell_login(&mut self, now: Instant, port: u16, input: nport::Input) {
         self.ports[usize::from(port)].login.handle(now, input);
         self.settle(now, port);
     }

@@ -32,13 +32,29 @@ pub enum Leaving<'b> {
     Data(Header, &'b [u8]),
 }
 
+/// What a storage port is attached to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// Nothing: it has no link.
+    Nothing,
+    /// A port of a switch of this process.
+    Switch {
+        /// Index of the switch.
+        switch: usize,
+        /// Its port.
+        port: u16,
+    },
+    /// A segment without a switch, by index of the station.
+    Station(usize),
+}
+
 /// A port.
 #[derive(Debug)]
 pub struct StoragePort {
     /// Name that people see.
     pub name: String,
-    /// Switch that it is attached to, by index, and the port there; `None`: it has no link.
-    pub at: Option<(usize, u16)>,
+    /// What it is attached to.
+    pub at: At,
     /// Login, discovery, state changes.
     pub login: NPort,
     /// Commands.
@@ -65,7 +81,7 @@ pub struct StoragePort {
 
 impl StoragePort {
     /// A port without a link.
-    pub fn new(name: String, at: Option<(usize, u16)>, login: NPort, target: FcpTarget) -> StoragePort {
+    pub fn new(name: String, at: At, login: NPort, target: FcpTarget) -> StoragePort {
         StoragePort {
             name,
             at,

@@ -52,6 +52,61 @@ pub fn bring_up(name: &str, mtu: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// The number of an interface.
+///
+/// # Errors
+/// Without such an interface.
+pub fn index_of(name: &str) -> io::Result<u32> {
+    let c_name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: the name ends with a zero and lives until the call returns.
+    match unsafe { libc::if_nametoindex(c_name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// Makes a VLAN device, and brings it up (rtnetlink, RTM_NEWLINK of kind "vlan").
+///
+/// # Errors
+/// Without permission, without such a parent, or when there is a device of this name.
+pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
+    use rustix::net::{AddressFamily, SendFlags, SocketType, recv, send, socket};
+    const KIND: &[u8] = b"vlan";
+    const IFLA_VLAN_ID: u16 = 1;
+    let index = index_of(parent)?;
+    let attribute = |kind: u16, value: &[u8]| {
+        let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let id = attribute(IFLA_VLAN_ID, &vlan.to_ne_bytes());
+    let details = [attribute(libc::IFLA_INFO_KIND, KIND), attribute(libc::IFLA_INFO_DATA, &id)].concat();
+    // `ifinfomsg`: family, type, index, flags, which of them change.
+    let mut body = vec![0; 8];
+    body.extend((libc::IFF_UP as u32).to_ne_bytes());
+    body.extend((libc::IFF_UP as u32).to_ne_bytes());
+    body.extend(attribute(libc::IFLA_LINK, &index.to_ne_bytes()));
+    body.extend(attribute(libc::IFLA_IFNAME, &[name.as_bytes(), b"\0"].concat()));
+    body.extend(attribute(libc::IFLA_LINKINFO, &details));
+    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    // `nlmsghdr`: length, type, flags, number, port.
+    let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
+    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend((flags as u16).to_ne_bytes());
+    message.extend([1_u32.to_ne_bytes(), [0; 4]].concat());
+    message.extend(body);
+    // The protocol NETLINK_ROUTE has the number 0, which is what no protocol means.
+    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+    send(&socket, &message, SendFlags::empty())?;
+    let mut answer = [0; 4_096];
+    let (got, _) = recv(&socket, &mut answer[..], rustix::net::RecvFlags::empty())?;
+    // `nlmsgerr` behind the header: 0, or a negative error number.
+    let error = answer[..got].get(16..20).and_then(|bytes| bytes.try_into().ok()).map_or(0, i32::from_ne_bytes);
+    if error < 0 { Err(io::Error::from_raw_os_error(-error)) } else { Ok(()) }
+}
+
 /// The interface is up and has a carrier.
 ///
 /// # Errors
@@ -68,12 +123,7 @@ pub fn is_running(name: &str) -> io::Result<bool> {
 /// Without permission (CAP_NET_RAW), or without such an interface.
 pub fn open_packet(name: &str, receive_buffer_bytes: i32) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
-    let c_name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the name ends with a zero and lives until the call returns.
-    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let index = index_of(name)?;
     // SAFETY: no memory is passed. Protocol 0: nothing arrives before the socket is bound.
     let socket =
         check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;

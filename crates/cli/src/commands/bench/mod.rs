@@ -4,6 +4,7 @@ mod fabric;
 mod login;
 mod names;
 mod ns3;
+mod offloads;
 mod rate;
 mod switch;
 mod work;
@@ -32,6 +33,8 @@ pub enum What {
     Names(names::Args),
     /// What it costs a large fabric to converge: domains, routes, name service and zones of all switches agree
     Fabric(fabric::Args),
+    /// What the offloads of document 002 are worth in software: CRC, placement, segmentation, threads
+    Offloads(offloads::Args),
 }
 
 /// Measures.
@@ -45,5 +48,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Login(args) => login::run(args),
         What::Names(args) => names::run(args),
         What::Fabric(args) => fabric::run(args),
+        What::Offloads(args) => offloads::run(args),
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 /// Nodes that no link reaches.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut linked: Vec<Node> = lab.links.iter().flat_map(|l| l.ends.iter().map(|e| e.node)).collect();
+    linked.extend(lab.live.stations.keys().map(|storage| Node::Storage(*storage)));
     linked.sort_unstable();
     linked.dedup();
     let mut check = |node: Node, place: Place, name: &str| {

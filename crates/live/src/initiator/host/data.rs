@@ -1,6 +1,7 @@
 //! Data between frames and the buffers of requests.
 
-use super::{Data, Host, Leaving, Outgoing};
+use super::{Active, Data, Host, Leaving, Outgoing};
+use crate::initiator::commands::Landing;
 use sanloom_core::exchange::Accepted;
 use sanloom_wire::{FCtl, Header};
 
@@ -44,7 +45,7 @@ impl Host {
         let ox_id = header.ox_id;
         let ours = header.d_id == self.port_id;
         let active = self.commands.of_exchange(ox_id).filter(|active| ours && active.d_id == header.s_id);
-        let (Some(active), Some(sequence)) = (active, self.fcp.data(ox_id)) else {
+        let (Some(_), Some(sequence)) = (active, self.fcp.data(ox_id)) else {
             self.unexpected += 1;
             return None;
         };
@@ -55,20 +56,45 @@ impl Host {
             return Some(Accepted::Gap);
         }
         let accepted = sequence.accept(header.seq_cnt, data.len() as u16);
-        if matches!(accepted, Accepted::More | Accepted::Complete) {
-            let from = offset as usize;
-            let room = match active.data {
-                Data::Buffer { tag, at, bytes, .. } => {
-                    let limit = at as usize + bytes as usize;
-                    self.requests.get_mut(&tag).and_then(|pending| pending.data.get_mut(at as usize..limit))
-                }
-                _ => Some(&mut active.own[..]),
-            };
-            match room.and_then(|room| room.get_mut(from..from + data.len())) {
-                Some(room) => room.copy_from_slice(data),
-                None => return Some(Accepted::Gap),
-            }
+        if matches!(accepted, Accepted::More | Accepted::Complete)
+            && !self.land(ox_id, offset, data, header.f_ctl.has(FCtl::END_SEQUENCE))
+        {
+            return Some(Accepted::Gap);
         }
         matches!(accepted, Accepted::Complete | Accepted::Gap).then_some(accepted)
+    }
+
+    /// Puts the data of a frame where the request wants them, or keeps them until the `last` of the sequence. False if there is
+    /// no room for them.
+    fn land(&mut self, ox_id: u16, offset: u32, data: &[u8], last: bool) -> bool {
+        self.commands.decide_landing(ox_id, self.placement);
+        let Some(active) = self.commands.of_exchange(ox_id) else { return false };
+        let Active { landing, own, data: wanted, .. } = active;
+        let mut room = match *wanted {
+            Data::Buffer { tag, at, bytes, .. } => {
+                let limit = at as usize + bytes as usize;
+                self.requests.get_mut(&tag).and_then(|pending| pending.data.get_mut(at as usize..limit))
+            }
+            _ => Some(&mut own[..]),
+        };
+        let mut put = |from: usize, data: &[u8]| {
+            let place = room.as_mut().and_then(|room| room.get_mut(from..from + data.len()));
+            place.map(|place| place.copy_from_slice(data)).is_some()
+        };
+        match landing {
+            Landing::Undecided | Landing::Direct => {
+                self.placed_frames += 1;
+                put(offset as usize, data)
+            }
+            Landing::Staged(staged) => {
+                self.staged_frames += 1;
+                staged.extend_from_slice(data);
+                if !last {
+                    return true;
+                }
+                let whole = std::mem::take(staged);
+                put((offset as usize + data.len()).saturating_sub(whole.len()), &whole)
+            }
+        }
     }
 }

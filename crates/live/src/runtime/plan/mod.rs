@@ -21,6 +21,8 @@ use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
 use sanloom_core::config::{Ethernet, Lab, MediumKind, Node};
 use sanloom_core::time::Instant;
+use sanloom_wire::Wwpn;
+use sanloom_wire::ether::MacAddr;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,6 +119,7 @@ impl Runtime {
             clock: Clock::start(),
             ports: Vec::new(),
             segments: Vec::new(),
+            stations: Vec::new(),
             switches: Vec::new(),
             systems: Vec::new(),
             iscsi: None,
@@ -157,6 +160,13 @@ impl Runtime {
     }
 }
 
+/// The Ethernet address in a port name that was made of one, or one of our own that follows from it.
+pub fn mac_of(wwpn: Wwpn) -> MacAddr {
+    let [_, _, mac @ ..] = wwpn.0.to_be_bytes();
+    let made_of_it = wwpn.0 >> 48 == 0x2000 && MacAddr(mac).is_station();
+    if made_of_it { MacAddr(mac) } else { MacAddr([0x02, mac[1], mac[2], mac[3], mac[4], mac[5]]) }
+}
+
 /// The switches that run here, by index in the lab.
 fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
     let Some(name) = &options.switch else { return Ok((0..lab.switches.len() as u16).collect()) };
@@ -165,14 +175,17 @@ fn chosen(lab: &Lab, options: &Options) -> Result<Vec<u16>, UpError> {
 }
 
 /// The storage systems that are served here, by index in the lab: those with a link inside the process to a switch that runs
-/// here, and iSCSI targets, unless one switch of several runs alone.
+/// here; stations and iSCSI targets, unless one switch of several runs alone.
 fn served(lab: &Lab, switches: &[u16]) -> Vec<u16> {
+    let whole = switches.len() == lab.switches.len();
     let is_inside = |system: u16| {
-        lab.links.iter().enumerate().any(|(number, link)| {
-            let ends = [link.ends[0].node, link.ends[1].node];
-            let here = ends.iter().any(|node| matches!(node, Node::Switch(switch) if switches.contains(switch)));
-            here && ends.contains(&Node::Storage(system)) && !lab.live.ethernet.contains_key(&number)
-        })
+        let station = whole && lab.live.stations.contains_key(&system);
+        station
+            || lab.links.iter().enumerate().any(|(number, link)| {
+                let ends = [link.ends[0].node, link.ends[1].node];
+                let here = ends.iter().any(|node| matches!(node, Node::Switch(switch) if switches.contains(switch)));
+                here && ends.contains(&Node::Storage(system)) && !lab.live.ethernet.contains_key(&number)
+            })
     };
     let over_tcp = |system: &u16| lab.live.iscsi.contains_key(system) && (switches.len() == lab.switches.len());
     (0..lab.storage.len() as u16).filter(|system| is_inside(*system) || over_tcp(system)).collect()

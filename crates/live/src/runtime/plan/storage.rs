@@ -1,16 +1,19 @@
 //! The storage of a runtime: devices, ports, media.
 
 use super::iscsi::PORTAL_GROUP;
-use super::{Places, served};
-use crate::runtime::{Attachment, Runtime, UpError};
+use super::switches::open;
+use super::{Places, mac_of, served};
+use crate::ports::EthernetPort;
+use crate::runtime::{Attachment, LivePort, Runtime, Station, UpError};
 use crate::storage::StorageSystem;
 use crate::storage::medium::Medium;
-use crate::storage::port::StoragePort;
+use crate::storage::port::{At, StoragePort};
 use crate::storage::records::Records;
 use crate::storage::store::Store;
 use sanloom_block::{FileSpec, Source};
-use sanloom_core::config::{Lab, Lun, MediumKind, Storage};
+use sanloom_core::config::{Ethernet, Lab, Lun, MediumKind, Storage};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
+use sanloom_core::fip::vn2vn::Vn2vnConfig;
 use sanloom_core::nport::{NPort, NPortConfig};
 use sanloom_core::scsi::{Device, DeviceConfig, InitiatorName, LunMap, Masking, PortConfig, PortName, UnitConfig};
 use std::collections::BTreeMap;
@@ -26,6 +29,9 @@ impl Runtime {
     pub(super) fn make_storage(&mut self, places: &Places) -> Result<(), UpError> {
         let lab = self.lab.clone();
         for (number, storage) in served(&lab, &self.lab_switches).into_iter().enumerate() {
+            if let Some(ethernet) = lab.live.stations.get(&storage) {
+                self.make_station(&lab, places, (number, storage), ethernet)?;
+            }
             let config = &lab.storage[usize::from(storage)];
             let mut media = Vec::new();
             for lun in 0..config.luns.len() {
@@ -49,17 +55,46 @@ impl Runtime {
         Ok(())
     }
 
-    /// The switch, by index, and its port that a storage port is attached to.
-    fn attached_to(&self, system: usize, port: u16) -> Option<(usize, u16)> {
+    /// What a storage port is attached to.
+    fn attached_to(&self, system: usize, port: u16) -> At {
+        let here = |station: &Station| (station.system, station.storage_port) == (system, port);
+        if let Some(station) = self.stations.iter().position(here) {
+            return At::Station(station);
+        }
         let wanted = Attachment::Storage { system, port };
-        self.switches.iter().enumerate().find_map(|(number, switch)| {
-            let at = switch.attachments.iter().position(|attachment| *attachment == wanted)?;
-            Some((number, at as u16))
-        })
+        let found = self.switches.iter().enumerate().find_map(|(switch, live)| {
+            let at = live.attachments.iter().position(|attachment| *attachment == wanted)?;
+            Some(At::Switch { switch, port: at as u16 })
+        });
+        found.unwrap_or(At::Nothing)
+    }
+
+    /// The first port of a storage system, on a segment without a switch.
+    fn make_station(
+        &mut self,
+        lab: &Lab,
+        places: &Places,
+        (system, storage): (usize, u16),
+        ethernet: &Ethernet,
+    ) -> Result<(), UpError> {
+        let config = &lab.storage[usize::from(storage)];
+        let values = &config.ports[0];
+        let driver = open(places, &config.name, ethernet, false)?;
+        let port = EthernetPort::new(&config.name, driver);
+        let mac = mac_of(values.wwpn);
+        let mut controller = Vn2vnConfig::new(mac, values.wwpn, config.wwnn, false, true);
+        controller.receive_size_bytes = values.receive_size_bytes;
+        controller.e_d_tov = lab.timers.e_d_tov.to_span();
+        let number = self.stations.len();
+        let mut port = LivePort::new(port, None);
+        port.station = Some(number);
+        self.stations.push(Station::new(self.ports.len(), ethernet.vlan, (system, 0), controller));
+        self.ports.push(port);
+        Ok(())
     }
 }
 
-fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: Option<(usize, u16)>) -> StoragePort {
+fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: At) -> StoragePort {
     let values = &config.ports[usize::from(port)];
     let (e_d_tov, r_a_tov) = (lab.timers.e_d_tov.to_span(), lab.timers.r_a_tov.to_span());
     let login = NPort::new(NPortConfig {

@@ -2,6 +2,7 @@
 
 use super::state::Kept;
 use super::{Places, served};
+use crate::lldp::Agent;
 use crate::ports::{Datagram, Driver, EthernetPort, Packet, PortError, Stream, Tap};
 use crate::record::SwitchHead;
 use crate::runtime::{Attachment, LivePort, LiveSwitch, Runtime, Segment, SwitchZones, UpError};
@@ -169,33 +170,41 @@ impl Runtime {
     /// The Ethernet port of a link. Links with the same address share one.
     fn open(&mut self, places: &Places, end: End<'_>, ethernet: &Ethernet) -> Result<usize, UpError> {
         let same = |port: &LivePort| {
-            let other = &self.lab.live.ethernet[&port.link];
-            other.address.is_some() && (other.carrier, &other.address) == (ethernet.carrier, &ethernet.address)
+            let other = port.link.and_then(|link| self.lab.live.ethernet.get(&link));
+            other.is_some_and(|other| {
+                other.address.is_some() && (other.carrier, &other.address) == (ethernet.carrier, &ethernet.address)
+            })
         };
         // Both ends of a link between two switches of this process are ports of their own.
-        if let Some(found) = self.ports.iter().position(|port| port.link != end.number && same(port)) {
+        if let Some(found) = self.ports.iter().position(|port| port.link != Some(end.number) && same(port)) {
             return Ok(found);
         }
         let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
-        let (own, peer) = places.sockets(&end.link.name, ethernet, second);
-        let name = ethernet.address.as_deref().unwrap_or_default();
-        let driver = match ethernet.carrier {
-            Carrier::Datagram => Driver::Datagram(Datagram::bind(&own, &peer)?),
-            Carrier::Stream if second || ethernet.peer.is_some() => Driver::Stream(Stream::connect(&peer)),
-            Carrier::Stream => Driver::Stream(Stream::listen(&own)?),
-            Carrier::Tap => Driver::Tap(Tap::open(name)?),
-            Carrier::Packet => Driver::Packet(Packet::open(name)?),
-            Carrier::Descriptor => {
-                let number = name.parse().map_err(|_| PortError::Descriptor {
-                    number: -1,
-                    error: std::io::ErrorKind::InvalidInput.into(),
-                })?;
-                Driver::Datagram(Datagram::inherit(number)?)
-            }
-        };
-        self.ports.push(LivePort::new(EthernetPort::new(&end.link.name, driver), end.number));
+        let driver = open(places, &end.link.name, ethernet, second)?;
+        let mut port = LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number));
+        port.agent = ethernet.dcbx.then(|| Agent::new(fcf_mac(end.switch, end.port), &end.link.name, false));
+        self.ports.push(port);
         Ok(self.ports.len() - 1)
     }
+}
+
+/// What carries the frames of a port that is called `name`. `second`: another sanloom is at the first end of the link.
+pub(super) fn open(places: &Places, name: &str, ethernet: &Ethernet, second: bool) -> Result<Driver, PortError> {
+    let (own, peer) = places.sockets(name, ethernet, second);
+    let interface = ethernet.address.as_deref().unwrap_or_default();
+    Ok(match ethernet.carrier {
+        Carrier::Datagram => Driver::Datagram(Datagram::bind(&own, &peer)?),
+        Carrier::Stream if second || ethernet.peer.is_some() => Driver::Stream(Stream::connect(&peer)),
+        Carrier::Stream => Driver::Stream(Stream::listen(&own)?),
+        Carrier::Tap => Driver::Tap(Tap::open(interface)?),
+        Carrier::Packet => Driver::Packet(Packet::open(interface)?),
+        Carrier::Descriptor => {
+            let number = interface
+                .parse()
+                .map_err(|_| PortError::Descriptor { number: -1, error: std::io::ErrorKind::InvalidInput.into() })?;
+            Driver::Datagram(Datagram::inherit(number)?)
+        }
+    })
 }
 
 /// The ends of links at a switch, in the order of the lab.

@@ -1,12 +1,14 @@
-//! `sanloom fipvlan`, also as a program of that name: which VLANs of which ports carry FCoE (document 002, fipvlan).
+//! `fipvlan`: which VLANs of which ports carry FCoE (document 002).
 
-use super::initiator::PortName;
+use super::RunFolder;
+use crate::commands::initiator::PortName;
 use crate::exit::{self, Failure};
 use crate::output;
 use sanloom_live::initiator::{FoundVlan, discover_vlans};
+use sanloom_live::sys::interface::{add_vlan, index_of};
 use sanloom_wire::ether::MacAddr;
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Options of `fipvlan`.
@@ -16,12 +18,14 @@ pub struct Args {
     /// Auto select Ethernet interfaces: every one that is up
     #[arg(short, long)]
     auto: bool,
-    /// Start an FCoE host on each VLAN that is found, with an NBD server in the folder of --nbd-folder
-    #[arg(short, long, requires = "nbd_folder")]
+    /// Create system VLAN devices, as eth2.152-fcoe
+    #[arg(short, long)]
+    create: bool,
+    /// Start FCoE login automatically: a host on each VLAN that is found
+    #[arg(short, long)]
     start: bool,
-    /// Where started hosts open the sockets of their NBD servers, as `eth2.152-fcoe.sock`
-    #[arg(long, value_name = "FOLDER")]
-    nbd_folder: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunFolder,
     /// Ethernet address to ask with [default: the interface's own]
     #[arg(long, value_name = "MAC")]
     mac: Option<MacAddr>,
@@ -57,12 +61,41 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure { code: exit::PROTOCOL, message, coloured: None });
     }
     output::print(&table(&rows))?;
-    if let Some(folder) = args.nbd_folder.as_ref().filter(|_| args.start) {
-        for (name, mac, found) in rows {
-            start(name, mac, found.vlan, folder)?;
+    // Several forwarders may name the same VLAN.
+    let mut done = BTreeSet::new();
+    for (name, mac, found) in rows {
+        if !done.insert((name.to_string(), found.vlan)) {
+            continue;
+        }
+        let device = match name {
+            PortName::Interface(parent) if args.create && found.vlan != 0 => Some(create(parent, found.vlan)?),
+            _ if args.create && found.vlan != 0 => {
+                return Err(Failure::usage(format_args!("{name} is no network interface, so it has no VLAN devices")));
+            }
+            _ => None,
+        };
+        if args.start {
+            let instance = format!("{name}.{}-fcoe", found.vlan).replace(['/', ':', ','], "_");
+            // The device puts the tag on its frames.
+            let (port, vlan) = match device {
+                Some(device) => (device, 0),
+                None => (name.to_string(), found.vlan),
+            };
+            start(&args.run, &instance, &port, mac, vlan)?;
         }
     }
     Ok(())
+}
+
+/// A VLAN device, up; one that is there already stays.
+fn create(parent: &str, vlan: u16) -> Result<String, Failure> {
+    let device = format!("{parent}.{vlan}-fcoe");
+    if index_of(&device).is_err() {
+        add_vlan(parent, &device, vlan)
+            .map_err(|error| Failure::environment(format_args!("cannot create the VLAN device {device}: {error}")))?;
+        output::print(&format!("Created VLAN device {device}\n"))?;
+    }
+    Ok(device)
 }
 
 /// The layout of document 002.
@@ -77,19 +110,21 @@ fn table(rows: &[(&PortName, MacAddr, FoundVlan)]) -> String {
 }
 
 /// A host of its own, which lives on when we end.
-fn start(name: &PortName, mac: MacAddr, vlan: u16, folder: &std::path::Path) -> Result<(), Failure> {
-    let instance = format!("{name}.{vlan}-fcoe").replace(['/', ':', ','], "_");
+fn start(run: &RunFolder, instance: &str, port: &str, mac: MacAddr, vlan: u16) -> Result<(), Failure> {
+    run.make()?;
     let cannot = |error| Failure::environment(format_args!("cannot start {instance}: {error}"));
     let vlan = if vlan == 0 { "none".to_owned() } else { vlan.to_string() };
+    let name = instance.split('.').next().unwrap_or(instance);
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-    command.args(["initiator", "--port", &name.to_string(), "--mac", &mac.to_string(), "--vlan", &vlan, "--nbd"]);
-    command.arg(folder.join(format!("{instance}.sock"))).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(["initiator", "--port", port, "--name", name, "--mac", &mac.to_string(), "--vlan", &vlan]);
+    command.arg("--nbd").arg(run.nbd(instance)).arg("--control").arg(run.control(instance));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     let child = command.spawn().map_err(cannot)?;
     output::print(&format!("Starting FCoE on interface {instance} (process {})\n", child.id()))
 }
 
 /// Names of the Ethernet interfaces that are up, without loopback and VLANs.
-fn ethernet_interfaces() -> Vec<String> {
+pub(super) fn ethernet_interfaces() -> Vec<String> {
     const ETHERNET: &str = "1";
     let folder = std::path::Path::new("/sys/class/net");
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };

@@ -1,0 +1,270 @@
+//! `fcoemon`: begins and ends FCoE instances as the files of a folder say, and as `fcoeadm` asks (document 002).
+//!
+//! ```text
+//!   cfg-IF is there, FCOE_ENABLE="yes"   ──▶ sanloom initiator --port IF …     it changes ──▶ ended, and begun anew
+//!   fcoeadm -c IF                         ──▶ the same, without a file          it goes    ──▶ ended
+//!   fcoeadm -d IF                         ──▶ ended, until -c or a change of its file
+//!   an instance ends by itself            ──▶ begun again after a second
+//! ```
+//!
+//! Each instance is a process of its own, which follows the events of its link, its VLAN and DCBX by itself: one that is lost
+//! takes no other with it.
+
+use super::files::{self, Wanted};
+use super::{MONITOR, RunFolder, ask};
+use crate::commands::up::log_to_stderr;
+use crate::exit::Failure;
+use crate::{interrupt, output};
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::fcoe::FcoeRequest;
+use sanloom_live::control::{Asked, Control};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Options of `fcoemon`.
+#[derive(clap::Args, Debug)]
+#[command(version, disable_version_flag = true)]
+pub struct Args {
+    /// Stay in the foreground
+    #[arg(short, long)]
+    foreground: bool,
+    /// Log more
+    #[arg(short, long)]
+    debug: bool,
+    /// Display version information
+    #[arg(short, long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+    /// Folder with the files cfg-IF
+    #[arg(long, value_name = "FOLDER", default_value = "/etc/fcoe")]
+    config_folder: PathBuf,
+    /// Write `ready` and a newline to this descriptor when fcoeadm is answered, and close it
+    #[arg(long, value_name = "N", requires = "foreground")]
+    ready_fd: Option<i32>,
+    #[command(flatten)]
+    run: RunFolder,
+}
+
+/// How often files and processes are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// From the end of an instance that nobody wanted to its next beginning.
+const AGAIN: Duration = Duration::from_secs(1);
+/// An instance may log out in this time.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An instance.
+struct Running {
+    child: Child,
+    wanted: Wanted,
+}
+
+struct Monitor {
+    run: RunFolder,
+    running: BTreeMap<String, Running>,
+    /// What the files said at the last look.
+    files: BTreeMap<String, Result<Wanted, String>>,
+    /// What `fcoeadm -c` has made.
+    made: BTreeMap<String, Wanted>,
+    /// What `fcoeadm -d` has ended, and its file still wants.
+    ended: BTreeSet<String>,
+    /// When an instance may begin again.
+    not_before: BTreeMap<String, Instant>,
+}
+
+/// Runs until it is told to end.
+///
+/// # Errors
+/// When the sockets cannot be opened, or another monitor runs.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    args.run.make()?;
+    if !args.foreground {
+        return into_background();
+    }
+    log_to_stderr(if args.debug { "debug" } else { "info" }, false)?;
+    let control = Control::listen(&args.run.control(MONITOR), None).map_err(Failure::environment)?;
+    if let Some(number) = args.ready_fd {
+        crate::commands::up::say_ready(number)?;
+    }
+    let mut monitor = Monitor {
+        run: args.run.clone(),
+        running: BTreeMap::new(),
+        files: BTreeMap::new(),
+        made: BTreeMap::new(),
+        ended: BTreeSet::new(),
+        not_before: BTreeMap::new(),
+    };
+    while !interrupt::requested() {
+        monitor.look_at_files(files::read(&args.config_folder));
+        monitor.settle();
+        for Asked { request, answer } in control.take() {
+            let reply = monitor.answer(request);
+            monitor.settle();
+            let _ = answer.send(reply);
+        }
+        std::thread::sleep(LOOK);
+    }
+    let names: Vec<String> = monitor.running.keys().cloned().collect();
+    names.iter().for_each(|name| monitor.end(name));
+    Ok(())
+}
+
+/// The same command again, in a process group of its own.
+fn into_background() -> Result<(), Failure> {
+    let cannot = |error| Failure::environment(format_args!("cannot start in the background: {error}"));
+    let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "fcoemon");
+    command.arg("fcoemon").arg("--foreground").args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    let child = command.spawn().map_err(cannot)?;
+    output::note(&format!("fcoemon runs as process {}", child.id()));
+    Ok(())
+}
+
+impl Monitor {
+    fn look_at_files(&mut self, files: BTreeMap<String, Result<Wanted, String>>) {
+        if files == self.files {
+            return;
+        }
+        for (interface, wanted) in &files {
+            if self.files.get(interface) != Some(wanted) {
+                // Whoever writes the file again wants it again.
+                self.ended.remove(interface);
+                self.made.remove(interface);
+                match wanted {
+                    Ok(wanted) => tracing::info!(interface, enable = wanted.enable, "file read"),
+                    Err(reason) => tracing::error!(interface, reason, "file cannot be used"),
+                }
+            }
+        }
+        for interface in self.files.keys().filter(|interface| !files.contains_key(*interface)) {
+            tracing::info!(interface, "file gone");
+        }
+        self.files = files;
+    }
+
+    /// What is to run.
+    fn wanted(&self) -> BTreeMap<String, Wanted> {
+        let of_files = self.files.iter().filter_map(|(interface, wanted)| {
+            let wanted = wanted.as_ref().ok().filter(|wanted| wanted.enable)?;
+            (!self.ended.contains(interface)).then(|| (interface.clone(), wanted.clone()))
+        });
+        let mut all: BTreeMap<String, Wanted> = of_files.collect();
+        all.extend(self.made.clone());
+        all
+    }
+
+    /// Ends what is not wanted, and begins what is.
+    fn settle(&mut self) {
+        for (interface, running) in &mut self.running {
+            if let Ok(Some(status)) = running.child.try_wait() {
+                tracing::warn!(interface, %status, "instance ended");
+                self.not_before.insert(interface.clone(), Instant::now() + AGAIN);
+            }
+        }
+        self.running.retain(|_, running| matches!(running.child.try_wait(), Ok(None)));
+        let wanted = self.wanted();
+        let other = |(interface, running): (&String, &Running)| {
+            (wanted.get(interface) != Some(&running.wanted)).then(|| interface.clone())
+        };
+        let to_end: Vec<String> = self.running.iter().filter_map(other).collect();
+        to_end.iter().for_each(|interface| self.end(interface));
+        for (interface, wanted) in wanted {
+            let waits = self.not_before.get(&interface).is_some_and(|at| *at > Instant::now());
+            if !waits && !self.running.contains_key(&interface) {
+                self.begin(interface, wanted);
+            }
+        }
+    }
+
+    fn begin(&mut self, interface: String, wanted: Wanted) {
+        let started = std::env::current_exe().and_then(|program| self.command(program, &interface, &wanted).spawn());
+        match started {
+            Ok(child) => {
+                tracing::info!(interface, process = child.id(), "instance begun");
+                self.running.insert(interface, Running { child, wanted });
+            }
+            Err(error) => {
+                tracing::error!(interface, %error, "instance cannot begin");
+                self.not_before.insert(interface, Instant::now() + AGAIN);
+            }
+        }
+    }
+
+    fn command(&self, program: PathBuf, interface: &str, wanted: &Wanted) -> Command {
+        let mut command = Command::new(program);
+        command.args(["initiator", "--name", interface, "--port", &wanted.port.to_string()]);
+        command.arg("--nbd").arg(self.run.nbd(interface)).arg("--control").arg(self.run.control(interface));
+        if let Some(mac) = wanted.mac {
+            command.args(["--mac", &mac.to_string()]);
+        }
+        match wanted.vlan {
+            Some(vlan) => command.args(["--vlan", &vlan.to_string()]),
+            None if wanted.auto_vlan => command.args(["--vlan", "auto"]),
+            None => command.args(["--vlan", "none"]),
+        };
+        let switches = [(wanted.vn2vn, "--vn2vn"), (wanted.dcb, "--dcbx"), (wanted.responder, "--vlan-responder")];
+        command.args(switches.iter().filter(|(on, _)| *on).map(|(_, switch)| switch));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    /// Lets an instance log out, and ends it if it does not.
+    fn end(&mut self, interface: &str) {
+        let Some(mut running) = self.running.remove(interface) else { return };
+        tracing::info!(interface, "instance ends");
+        let asked = sanloom_live::control::ask(&self.run.control(interface), &Request::Stop);
+        let begun = Instant::now();
+        while asked.is_ok() && begun.elapsed() < PATIENCE {
+            if matches!(running.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(LOOK / 5);
+        }
+        let _ = running.child.kill();
+        let _ = running.child.wait();
+    }
+
+    fn answer(&mut self, request: Request) -> Answer {
+        let failed = |reason: String| Answer::Failed { reason };
+        match request {
+            Request::Fcoe(FcoeRequest::Create { interface, .. })
+                if interface.contains('/') && !interface.contains(':') =>
+            {
+                failed(format!("`{interface}` is no name of an interface"))
+            }
+            Request::Fcoe(FcoeRequest::Create { interface, vn2vn }) => {
+                if self.running.contains_key(&interface) {
+                    return failed(format!("connection already created on interface {interface}"));
+                }
+                self.ended.remove(&interface);
+                let of_file = self.files.get(&interface).and_then(|wanted| wanted.as_ref().ok()).cloned();
+                let wanted = of_file.map_or_else(|| Wanted::on(&interface, vn2vn), Ok);
+                match wanted {
+                    Ok(wanted) => {
+                        let wanted = Wanted { enable: true, vn2vn: wanted.vn2vn || vn2vn, ..wanted };
+                        self.made.insert(interface, wanted);
+                        Answer::Done
+                    }
+                    Err(reason) => failed(reason),
+                }
+            }
+            Request::Fcoe(FcoeRequest::Destroy { interface }) => {
+                if !self.running.contains_key(&interface) {
+                    return failed(format!("no connection created on interface {interface}"));
+                }
+                self.made.remove(&interface);
+                self.ended.insert(interface);
+                Answer::Done
+            }
+            Request::Fcoe(FcoeRequest::Reset { interface }) => {
+                match ask(&self.run.control(&interface), FcoeRequest::Reset { interface }) {
+                    Ok(_) => Answer::Done,
+                    Err(failure) => failed(failure.message),
+                }
+            }
+            _ => failed("this is fcoemon: it creates, destroys and resets".to_owned()),
+        }
+    }
+}

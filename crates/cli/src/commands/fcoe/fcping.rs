@@ -1,0 +1,92 @@
+//! `fcping`: ECHO to a port (FC-LS), through a host that is logged in (document 002, Open-FCoE).
+
+use super::fcnsq::query_name;
+use super::{RunFolder, ask, fc_id, hex};
+use crate::exit::Failure;
+use crate::{interrupt, output};
+use clap::ArgGroup;
+use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, NameQuery, Named};
+use std::time::Duration;
+
+/// Options of `fcping`.
+#[derive(clap::Args, Debug)]
+#[command(disable_help_flag = true, group(ArgGroup::new("destination").required(true)))]
+pub struct Args {
+    /// Host to send from: its interface, or its name
+    #[arg(short = 'h', long = "host", value_name = "SOURCE")]
+    host: String,
+    /// Send to this FC-ID
+    #[arg(short = 'F', value_name = "FC-ID", value_parser = fc_id, group = "destination")]
+    port_id: Option<u32>,
+    /// Send to the port with this name
+    #[arg(short = 'P', value_name = "WWPN", value_parser = hex, group = "destination")]
+    port_name: Option<u64>,
+    /// Send to the first port of the node with this name
+    #[arg(short = 'N', value_name = "WWNN", value_parser = hex, group = "destination")]
+    node_name: Option<u64>,
+    /// Stop after so many; without it, at Ctrl-C
+    #[arg(short, value_name = "COUNT")]
+    count: Option<u64>,
+    /// Seconds from one to the next
+    #[arg(short, value_name = "SECONDS", default_value_t = 1.0)]
+    interval: f64,
+    /// Bytes of each, a multiple of four up to 2108
+    #[arg(short, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u16).range(0..=2_108))]
+    size: u16,
+    /// Do not wait between them
+    #[arg(short)]
+    flood: bool,
+    /// Print the summary only
+    #[arg(short)]
+    quiet: bool,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    #[command(flatten)]
+    run: RunFolder,
+}
+
+/// Sends, and prints what comes back.
+///
+/// # Errors
+/// When the host is not logged in, no such port is known, or nothing came back.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (path, _) = args.run.instance(&args.host)?;
+    let query = match (args.port_id, args.port_name, args.node_name) {
+        (None, Some(port_name), _) => Some(NameQuery::PortIdOfPort { port_name }),
+        (None, None, Some(node_name)) => Some(NameQuery::PortIdOfNode { node_name }),
+        _ => None,
+    };
+    let port_id = match query.map(|query| query_name(&path, query)).transpose()? {
+        Some(Named::PortId { port_id }) => port_id,
+        Some(_) => return Err(Failure::protocol("the name server's answer makes no sense")),
+        None => args.port_id.unwrap_or(0),
+    };
+    output::print(&format!("sending echo to 0x{port_id:06X}\n"))?;
+    let (mut sent, mut received, mut micros_sum) = (0_u64, 0_u64, 0_u64);
+    while !interrupt::requested() && args.count.is_none_or(|count| sent < count) {
+        if sent > 0 && !args.flood {
+            std::thread::sleep(Duration::from_secs_f64(args.interval.clamp(0.0, 3_600.0)));
+        }
+        sent += 1;
+        let line = match ask(&path, FcoeRequest::Echo { port_id, bytes: args.size }) {
+            Ok(Some(FcoeAnswer::Echoed { micros, same: true })) => {
+                received += 1;
+                micros_sum += micros;
+                format!("echo {sent:4} accepted {:28.3} ms\n", micros as f64 / 1e3)
+            }
+            Ok(_) => format!("echo {sent:4} came back with other bytes\n"),
+            Err(failure) => format!("echo {sent:4} {}\n", failure.message),
+        };
+        if !args.quiet {
+            output::print(&line)?;
+        }
+    }
+    let lost = sent - received;
+    let share = if sent > 0 { lost as f64 / sent as f64 * 100.0 } else { 0.0 };
+    let average = if received > 0 { micros_sum as f64 / received as f64 / 1e3 } else { 0.0 };
+    output::print(&format!(
+        "{sent} frames sent, {received} received {lost} errors, {share:.3}% loss, avg. rt time {average:.3} ms\n"
+    ))?;
+    if received == 0 { Err(Failure::protocol("no echo came back")) } else { Ok(()) }
+}

@@ -1,0 +1,143 @@
+//! The tools of Open-FCoE (document 002) for hosts in user space: each a subcommand, and the tool itself when sanloom is called
+//! by its name.
+//!
+//! | tool | does |
+//! |---|---|
+//! | [`fcoemon`] | begins and ends instances as files say, and as `fcoeadm` asks |
+//! | [`fcoeadm`] | shows instances, their targets, units and statistics; creates, destroys, resets, scans |
+//! | [`fipvlan`] | asks which VLANs carry FCoE |
+//! | [`fcnsq`] | asks the name server |
+//! | [`fcping`] | ECHO to a port |
+//! | [`esxcli`] | two lists as ESX has them |
+//!
+//! An instance `NAME` has the sockets `NAME.ctl`, for the tools, and `NAME.sock`, of its NBD server, in the [`RunFolder`].
+
+pub mod esxcli;
+pub mod fcnsq;
+pub mod fcoeadm;
+pub mod fcoemon;
+pub mod fcping;
+mod files;
+pub mod fipvlan;
+
+use crate::exit::Failure;
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance};
+use sanloom_live::control;
+use std::path::{Path, PathBuf};
+
+/// Ending of a control socket.
+const CONTROL: &str = "ctl";
+/// Name of the monitor's control socket.
+const MONITOR: &str = "fcoemon";
+
+/// Where the sockets of instances are.
+#[derive(clap::Args, Clone, Debug)]
+pub struct RunFolder {
+    /// Folder of the sockets of FCoE instances
+    #[arg(long = "run-folder", value_name = "FOLDER", default_value = "/run/sanloom-fcoe")]
+    folder: PathBuf,
+}
+
+impl RunFolder {
+    fn control(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{CONTROL}"))
+    }
+
+    fn nbd(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.sock"))
+    }
+
+    fn make(&self) -> Result<(), Failure> {
+        std::fs::create_dir_all(&self.folder).map_err(|error| {
+            Failure::environment(format_args!("cannot make the folder {}: {error}", self.folder.display()))
+        })
+    }
+
+    /// The instances that answer, in the order of their names, and their control sockets.
+    fn instances(&self) -> Vec<(PathBuf, Instance)> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let is_instance = |path: &PathBuf| {
+            path.extension().is_some_and(|ending| ending == CONTROL)
+                && path.file_stem().is_some_and(|stem| stem != MONITOR)
+        };
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_instance).collect();
+        paths.sort();
+        paths.into_iter().filter_map(|path| describe(&path).map(|instance| (path, instance))).collect()
+    }
+
+    /// Those on an interface: it, or its VLAN, or the instance is called so. Without an interface, all.
+    fn instances_on(&self, interface: &str) -> Result<Vec<(PathBuf, Instance)>, Failure> {
+        let mut found = self.instances();
+        found.retain(|(path, instance)| {
+            let names = [instance.name.as_str(), &instance.interface];
+            interface.is_empty()
+                || names.contains(&interface)
+                || path.file_stem().is_some_and(|stem| stem == interface)
+                || instance.name.strip_prefix(interface).is_some_and(|rest| rest.starts_with('.'))
+        });
+        match (found.is_empty(), interface) {
+            (false, _) => Ok(found),
+            (true, "") => Err(Failure::environment("no FCoE interfaces created.")),
+            (true, name) => Err(Failure::environment(format_args!("no connection created on interface {name}"))),
+        }
+    }
+
+    /// The one instance on an interface.
+    fn instance(&self, interface: &str) -> Result<(PathBuf, Instance), Failure> {
+        let mut found = self.instances_on(interface)?;
+        Ok(found.remove(0))
+    }
+}
+
+fn describe(path: &Path) -> Option<Instance> {
+    match ask(path, FcoeRequest::Describe) {
+        Ok(Some(FcoeAnswer::Instance(instance))) => Some(*instance),
+        _ => None,
+    }
+}
+
+/// Asks an instance or the monitor; nothing: it is done.
+fn ask(path: &Path, request: FcoeRequest) -> Result<Option<FcoeAnswer>, Failure> {
+    let answer = control::ask(path, &Request::Fcoe(request))
+        .map_err(|error| Failure::environment(format_args!("nobody answers at {}: {error}", path.display())))?;
+    match answer {
+        Answer::Done => Ok(None),
+        Answer::Fcoe(answer) => Ok(Some(answer)),
+        Answer::Failed { reason } => Err(Failure::protocol(reason)),
+        _ => Err(Failure::environment(format_args!("what answers at {} is no FCoE instance", path.display()))),
+    }
+}
+
+/// A name of a port or node as fcoeadm writes it.
+fn wwn(name: u64) -> String {
+    format!("0x{name:016X}")
+}
+
+/// A number that may begin with `0x`, with or without colons.
+fn hex(text: &str) -> Result<u64, String> {
+    let digits = text.trim_start_matches("0x").trim_start_matches("0X").replace(':', "");
+    u64::from_str_radix(&digits, 16).map_err(|_| format!("`{text}` is no hexadecimal number"))
+}
+
+/// An FC-ID.
+fn fc_id(text: &str) -> Result<u32, String> {
+    match hex(text)? {
+        id @ 0..=0xff_ffff => Ok(id as u32),
+        _ => Err(format!("`{text}` is more than the three bytes of an FC-ID")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_hexadecimal() {
+        assert_eq!(fc_id("0xBF0027"), Ok(0xbf0027));
+        assert_eq!(fc_id("bf0027"), Ok(0xbf0027));
+        assert_eq!(hex("20:00:00:1b:21:90:98:5a"), Ok(0x2000_001b_2190_985a));
+        assert!(fc_id("1000000").is_err() && hex("x").is_err());
+        assert_eq!(wwn(0x2000_001b_2190_985a), "0x2000001B2190985A");
+    }
+}

@@ -1,0 +1,120 @@
+//! Over veth, in a network namespace of the test: packet sockets, VLAN devices, and what others read in our LLDP.
+
+use crate::bed::Bed;
+use crate::peer::{find, run};
+
+const LAB: &str = r#"
+[live]
+folder = "{folder}"
+
+[switch.sw1]
+
+[host."server{1..2}"]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.disk1]
+lun_size = "64MiB"
+
+[[link]]
+from = "server1"
+to = "sw1"
+ethernet = { carrier = "packet", address = "v0", vlan = 152, dcbx = true }
+
+[[link]]
+from = "server2"
+to = "sw1"
+ethernet = { carrier = "packet", address = "w0", vlan = 153 }
+
+[[link]]
+from = "disk1"
+to = "sw1"
+"#;
+
+/// `$1`: sanloom, `$2`: the folder.
+const SCRIPT: &str = r#"
+set -e
+mount -t tmpfs run /run
+mount -t tmpfs lib /var/lib
+mkdir /var/lib/lldpad
+ip link set lo up
+ip link add v0 mtu 2500 type veth peer name v1 mtu 2500
+ip link add w0 mtu 2500 type veth peer name w1 mtu 2500
+for interface in v0 v1 w0 w1; do ip link set $interface up; done
+lldpad -d -f /var/lib/lldpad/lldpad.conf
+sleep 0.5
+lldptool set-lldp -i v1 adminStatus=rxtx >/dev/null
+mkfifo $2/ready
+$1 up $2/lab.toml --ready-fd 3 --capture server1-sw1=$2/lldp.pcapng --capture server2-sw1=$2/fcoe.pcapng 3>$2/ready 2>$2/log &
+read said <$2/ready
+
+echo "== fipvlan"
+create=
+# Not every kernel has VLAN devices; without one the host puts the tag on its frames.
+if ip link add link w1 name probe type vlan id 9 2>/dev/null; then create=-c; fi
+$1 fipvlan --run-folder $2/run --mac 52:54:00:00:00:02 $create -s w1
+[ -z "$create" ] || ip -d link show w1.153-fcoe | grep -o "vlan protocol 802.1Q id [0-9]*"
+for try in $(seq 100); do
+    $1 fcoeadm --run-folder $2/run -t 2>/dev/null | grep -q SANLOOM && break
+    sleep 0.1
+done
+echo "== fcoeadm"
+$1 fcoeadm --run-folder $2/run -i
+$1 fcoeadm --run-folder $2/run -t
+echo "== lldptool"
+for try in $(seq 100); do
+    lldptool -t -n -i v1 | grep -q PFC && break
+    sleep 0.1
+done
+lldptool -t -n -i v1
+echo "== end"
+kill %1
+wait %1
+"#;
+
+#[test]
+fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
+    let needed = ["tshark", "unshare", "ip", "lldpad", "lldptool"];
+    if needed.into_iter().filter_map(find).count() < needed.len() {
+        return;
+    }
+    let bed = Bed::folder("namespace", LAB);
+    std::fs::write(bed.path("script"), SCRIPT).unwrap();
+    let arguments = ["-rnmpf", "--kill-child", "--mount-proc", "bash"];
+    let own = [bed.path("script"), env!("CARGO_BIN_EXE_sanloom").to_owned(), bed.path("")];
+    let own: Vec<&str> = own.iter().map(|argument| argument.trim_end_matches('/')).collect();
+    let said = run("unshare", &[&arguments[..], &own].concat());
+    let section = |name: &str| {
+        let begin = said.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
+        begin.split("\n== ").next().unwrap_or_default()
+    };
+
+    let found = section("fipvlan");
+    assert!(found.contains("w1              | 153  | 02:53:4c:01:00:01"), "{said}");
+    match found.contains("Created VLAN device") {
+        true => assert!(found.contains("w1.153-fcoe") && found.contains("802.1Q id 153"), "{said}"),
+        false => println!("skipped: this kernel has no VLAN devices"),
+    }
+    let shown = section("fcoeadm");
+    assert!(shown.contains("State:             Online") && shown.contains("VIRTUAL DISK"), "{said}");
+    let tagged = run("tshark", &["-r", &bed.path("fcoe.pcapng"), "-Y", "vlan.id == 153 && fcoe.crc.status == 1"]);
+    assert!(tagged.lines().count() > 20, "{tagged}");
+
+    let lldp = section("lldptool");
+    for text in [
+        "Ifname: server1-sw1",
+        "PRIO_MAP: 0:0 1:0 2:0 3:1 4:0 5:0 6:0 7:0",
+        "TC Bandwidth: 50% 50% 0% 0% 0% 0% 0% 0%",
+        "IEEE 8021QAZ ETS Recommendation TLV",
+        "PFC enabled: 3",
+        "Prio 3 \t Sel 1 \t P-ID\t Ethertype: 0x8906",
+        "Ethertype: 0x8914",
+    ] {
+        assert!(lldp.contains(text), "{text} is missing in:\n{lldp}");
+    }
+    let decoded = run("tshark", &["-r", &bed.path("lldp.pcapng"), "-Y", "lldp && eth.src == 02:53:4c:01:00:00", "-V"]);
+    assert!(decoded.contains("PFC for Priority 3: Enabled"), "{decoded}");
+    // The other end speaks LLDP and no DCBX: FCoE has not begun.
+    let begun =
+        run("tshark", &["-r", &bed.path("lldp.pcapng"), "-Y", "fip.disc_subcode && eth.src == 02:53:4c:01:00:00"]);
+    assert_eq!(begun, "");
+}

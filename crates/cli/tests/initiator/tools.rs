@@ -1,0 +1,241 @@
+//! The tools of Open-FCoE: `fcoemon` with a folder of files, and what `fcoeadm` and the others say about its instances.
+
+use crate::bed::Bed;
+use crate::peer::{fail, find, run};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const TOOL: &str = env!("CARGO_BIN_EXE_sanloom");
+
+/// `fcoemon` in the folder of a bed.
+struct Monitor {
+    folder: PathBuf,
+    child: Child,
+}
+
+impl Monitor {
+    fn start(bed: &Bed) -> Monitor {
+        fs::create_dir_all(bed.path("etc")).unwrap();
+        let log = fs::File::options().create(true).append(true).open(bed.path("log")).unwrap();
+        let mut command = Command::new(TOOL);
+        command.args(["fcoemon", "-f", "--config-folder", &bed.path("etc"), "--run-folder", &bed.path("run")]);
+        command.args(["--ready-fd", "1"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n", "{}", bed.log());
+        Monitor { folder: bed.folder.clone(), child }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// The file of an interface that is `server1` of the lab.
+    fn write(&self, interface: &str, keys: &str) {
+        let (own, peer) = (self.path("server1-sw1.peer.sock"), self.path("server1-sw1.sock"));
+        let text = format!("{keys}\nPORT=\"dgram:{own},{peer}\"\nMAC=\"52:54:00:00:00:01\"\n");
+        fs::write(self.path(&format!("etc/cfg-{interface}")), text).unwrap();
+    }
+
+    /// What a tool prints.
+    fn tool(&self, arguments: &[&str]) -> String {
+        let folder = self.path("run");
+        run(TOOL, &[&arguments[..1], &["--run-folder", &folder], &arguments[1..]].concat())
+    }
+
+    /// What a tool says that fails.
+    fn complaint(&self, arguments: &[&str]) -> String {
+        let folder = self.path("run");
+        fail(TOOL, &[&arguments[..1], &["--run-folder", &folder], &arguments[1..]].concat())
+    }
+
+    /// Waits until `fcoeadm -i` says this, or, without a text, until there is no instance.
+    fn wait_for(&self, text: Option<&str>) -> String {
+        let begun = Instant::now();
+        loop {
+            let output =
+                Command::new(TOOL).args(["fcoeadm", "--run-folder", &self.path("run"), "-i"]).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            if text.map_or(!output.status.success(), |text| said.contains(text)) {
+                return said;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "no {text:?} in:\n{said}\n{}",
+                fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let _ = self.child.wait();
+    }
+}
+
+const ENABLED: &str = "FCOE_ENABLE=\"yes\"\nDCB_REQUIRED=\"yes\"\nAUTO_VLAN=\"yes\"\nMODE=\"fabric\"";
+const ONLINE: &str = "State:             Online";
+
+/// DCBX first, then VLAN discovery, then the login; then everything that may happen to an instance.
+#[test]
+fn fcoemon_keeps_an_instance_through_files_links_and_fcoeadm() {
+    let mut bed =
+        Bed::start_with("fcoemon", "dgram", &[("ethernet = {", "ethernet = { vlan = 152, dcbx = true,")], false);
+    {
+        let monitor = Monitor::start(&bed);
+        assert!(monitor.complaint(&["fcoeadm", "-i"]).contains("no FCoE interfaces created"));
+        assert!(monitor.complaint(&["fcoeadm", "-d", "eth7"]).contains("no connection created on interface eth7"));
+
+        // A file appears; one that is wrong, and one that is switched off, start nothing.
+        monitor.write("eth0", ENABLED);
+        monitor.write("eth1", "FCOE_ENABLE=\"perhaps\"");
+        monitor.write("eth2", "FCOE_ENABLE=\"no\"");
+        let shown = monitor.wait_for(Some(ONLINE));
+        for line in [
+            "    Number of Ports:  1",
+            "over eth0.152-fcoe",
+            "        Node Name:         0x1000525400000001",
+            "        Port Name:         0x2000525400000001",
+            "        MaxFrameSize:      2112",
+            "        FC-ID (Port ID):   0x01",
+        ] {
+            assert!(shown.contains(line), "{line} is missing in:\n{shown}");
+        }
+        assert_eq!(shown.matches("Symbolic Name").count(), 1, "{shown}");
+        assert!(bed.log().contains("file cannot be used interface=\"eth1\""), "{}", bed.log());
+        look_at(&monitor);
+
+        // An operator ends it and begins it again.
+        assert!(monitor.complaint(&["fcoeadm", "-c", "eth0"]).contains("already created"));
+        monitor.tool(&["fcoeadm", "-d", "eth0"]);
+        monitor.wait_for(None);
+        std::thread::sleep(Duration::from_millis(500));
+        monitor.wait_for(None);
+        monitor.tool(&["fcoeadm", "-c", "eth0"]);
+        monitor.wait_for(Some(ONLINE));
+        let logins = || bed.log().matches("logged in to the fabric").count();
+        let before = logins();
+        monitor.tool(&["fcoeadm", "-r", "eth0"]);
+        let begun = Instant::now();
+        while logins() == before {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{}", bed.log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        monitor.wait_for(Some(ONLINE));
+
+        // The file changes, and goes.
+        monitor.write("eth0", &ENABLED.replace("FCOE_ENABLE=\"yes\"", "FCOE_ENABLE=\"no\""));
+        monitor.wait_for(None);
+        monitor.write("eth0", ENABLED);
+        monitor.wait_for(Some(ONLINE));
+    }
+    // The monitor has ended, and its instance with it.
+    let folder = bed.path("run");
+    assert!(fail(TOOL, &["fcoeadm", "--run-folder", &folder, "-i"]).contains("no FCoE interfaces"));
+    assert!(fail(TOOL, &["fcoeadm", "--run-folder", &folder, "-c", "eth0"]).contains("could not connect to fcoemon"));
+
+    // The next one finds the file. Its port is pulled, and comes back in another VLAN.
+    let monitor = Monitor::start(&bed);
+    monitor.wait_for(Some(ONLINE));
+    bed.kill_fabric();
+    monitor.wait_for(Some("State:             Linkdown"));
+    let lab = fs::read_to_string(bed.path("lab.toml")).unwrap();
+    fs::write(bed.path("lab.toml"), lab.replace("vlan = 152", "vlan = 153")).unwrap();
+    bed.start_fabric();
+    assert!(monitor.wait_for(Some(ONLINE)).contains("over eth0.153-fcoe"));
+    fs::remove_file(bed.path("etc/cfg-eth0")).unwrap();
+    monitor.wait_for(None);
+    drop(monitor);
+    bed.stop();
+}
+
+/// What the tools say of the instance.
+fn look_at(monitor: &Monitor) {
+    let targets = monitor.tool(&["fcoeadm", "-t", "eth0"]);
+    assert_eq!(targets.matches("    Roles:            FCP Target").count(), 2, "{targets}");
+    assert!(targets.contains("LUN ID  Device Name") && targets.contains("64.00 MB      512     SANLOOM"), "{targets}");
+    let units = monitor.tool(&["fcoeadm", "-l"]);
+    assert_eq!(units.matches("Capacity in Blocks: 131072").count(), 3, "{units}");
+    assert!(units.contains("        Status:             Attached"), "{units}");
+    monitor.tool(&["fcoeadm", "-S", "eth0"]);
+    let statistics = monitor.tool(&["fcoeadm", "-s", "eth0", "1", "--count", "2"]);
+    let lines: Vec<&str> = statistics.lines().collect();
+    assert!(lines.len() == 5 && lines[0].starts_with("eth0.152-fcoe   interval: 1"), "{statistics}");
+    let numbers: Vec<u64> = lines[4].split_whitespace().map(|number| number.parse().unwrap()).collect();
+    assert!(numbers.len() == 14 && numbers[1] > 20 && numbers[3] > 20 && numbers[10] > 0, "{statistics}");
+    assert!(monitor.complaint(&["fcoeadm", "-i", "eth9"]).contains("no connection created on interface eth9"));
+
+    // The name server knows the host and both storage ports.
+    let names = monitor.tool(&["fcnsq", "eth0", "--all", "-q"]);
+    assert_eq!(names.lines().count(), 3, "{names}");
+    let host = names.lines().find(|line| line.contains("0x2000525400000001")).unwrap();
+    let target = names.lines().find(|line| line.ends_with(" files")).unwrap();
+    let words: Vec<&str> = target.split_whitespace().collect();
+    let (id, port_name, node_name) = (words[0], words[1], words[2]);
+    assert_eq!(monitor.tool(&["fcnsq", "eth0", "--gpn", id, "-q"]).trim(), port_name);
+    assert_eq!(monitor.tool(&["fcnsq", "eth0", "--gnn", id]).trim(), format!("Node Name of {id}: {node_name}"));
+    assert_eq!(monitor.tool(&["fcnsq", "eth0", "--gspn", id, "-q"]).trim(), "files");
+    assert_eq!(monitor.tool(&["fcnsq", "eth0", "--gsnn", node_name, "-q"]).trim(), "files");
+    assert!(monitor.complaint(&["fcnsq", "eth0", "--gpn", "0x020304"]).contains("rejected"));
+
+    for to in [["-F", id], ["-P", port_name], ["-N", node_name]] {
+        let said = monitor.tool(&["fcping", "-h", "eth0", "-c", "2", "-i", "0", "-s", "2048", to[0], to[1]]);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines[0], format!("sending echo to {id}"));
+        assert!(lines[1].starts_with("echo    1 accepted ") && lines[1].ends_with(" ms"), "{said}");
+        assert!(lines[3].starts_with("2 frames sent, 2 received 0 errors, 0.000% loss, avg. rt time "), "{said}");
+    }
+    assert!(monitor.complaint(&["fcping", "-h", "eth0", "-c", "1", "-F", "0x0a0b0c"]).contains("no echo came back"));
+
+    let adapters = monitor.tool(&["esxcli", "fcoe", "adapter", "list"]);
+    let mac = format!("0e:fc:00:{}:{}:{}", &host[2..4], &host[4..6], &host[6..8]);
+    for line in ["vmhba32", "   Source MAC: 52:54:00:00:00:01", &format!("   VNPort MAC: {mac}"), "   VLAN ID: 152"] {
+        assert!(adapters.lines().any(|said| said == line), "{line} is missing in:\n{adapters}");
+    }
+    let nics = monitor.tool(&["esxcli", "fcoe", "nic", "list"]);
+    assert!(nics.contains("   Source MAC: 52:54:00:00:00:01\n   Active: true\n   Priority Settable: false"), "{nics}");
+}
+
+/// LLDP of both ends comes before the first FIP frame, and says that FCoE is lossless on priority 3.
+#[test]
+fn fcoe_begins_when_dcbx_has_agreed() {
+    let Some(tshark) = find("tshark") else { return };
+    let mut bed = Bed::start_with("dcbx", "dgram", &[("ethernet = {", "ethernet = { dcbx = true,")], false);
+    // A host without DCBX sees nothing of the switch.
+    let port = format!("dgram:{},{}", bed.path("server1-sw1.peer.sock"), bed.path("server1-sw1.sock"));
+    let mut deaf = Command::new(TOOL)
+        .args(["initiator", "--port", &port, "--mac", "52:54:00:00:00:01", "--nbd", &bed.path("deaf.sock")])
+        .args(["--capture", &bed.path("deaf.pcapng")])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(Command::new("kill").args(["-TERM", &deaf.id().to_string()]).status().unwrap().success());
+    deaf.wait().unwrap();
+    bed.start_initiator(&[]);
+    bed.stop();
+
+    let lines = |file: &str, filter: &str, field: &str| {
+        let said = run(tshark, &["-r", &bed.path(file), "-Y", filter, "-T", "fields", "-e", field]);
+        said.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(!lines("deaf.pcapng", "fip.disc_subcode", "eth.src").contains(&"02:53:4c:01:00:00".to_owned()));
+    let first = |filter: &str| lines("port.pcapng", filter, "frame.number")[0].parse::<u32>().unwrap();
+    let (ours, theirs) = ("eth.src == 52:54:00:00:00:01", "eth.src == 02:53:4c:01:00:00");
+    for (one, other) in [(ours, theirs), (theirs, ours)] {
+        let (heard, begun) = (first(&format!("lldp && {other}")), first(&format!("fip && {one}")));
+        assert!(heard < begun, "{one}: FIP in frame {begun}, and the other's LLDP in {heard}");
+    }
+    assert!(lines("port.pcapng", "_ws.malformed", "frame.number").is_empty());
+    let said = run(tshark, &["-r", &bed.path("port.pcapng"), "-Y", "lldp", "-V"]);
+    for text in ["PFC for Priority 3: Enabled", "FCoE Application", "FiP Application"] {
+        assert!(said.contains(text), "{text} is missing in:\n{said}");
+    }
+}

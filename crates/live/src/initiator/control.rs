@@ -1,0 +1,260 @@
+//! What tools ask of an [`Initiator`]: [`sanloom_api::fcoe`].
+
+use super::controller::{Controller, Told};
+use super::exports::device_name;
+use super::host::{Host, lun_name};
+use super::{FCOE_PRIORITY, Initiator};
+use crate::control::{Asked, Control};
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::fcoe::{
+    FcoeAnswer, FcoeRequest, Forwarder, Instance, NameQuery, Named, Port, Statistics, Target, Unit,
+};
+use sanloom_core::time::Instant;
+use sanloom_wire::ct::{Ct, CtBody, Service};
+use sanloom_wire::els::{Els, LsAcc};
+use sanloom_wire::ns::{NsAccept, NsRequest};
+use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
+use std::sync::mpsc::Sender;
+
+/// A question to the fabric whose answer somebody waits for.
+#[derive(Debug)]
+pub(super) struct Question {
+    begun: Instant,
+    /// The bytes of an ECHO.
+    echo: Option<Box<[u8]>>,
+    answer: Sender<Answer>,
+}
+
+impl Initiator {
+    /// Answers what was asked. False if somebody wants the instance to end.
+    pub fn answer(&mut self, control: &Control) -> bool {
+        let mut go_on = true;
+        for Asked { request, answer } in control.take() {
+            let reply = match request {
+                Request::Stop => {
+                    go_on = false;
+                    Answer::Done
+                }
+                Request::Fcoe(request) => match self.fcoe(request, &answer) {
+                    Some(reply) => reply,
+                    None => continue,
+                },
+                _ => failed("an FCoE host runs here, and no fabric; ask `sanloom up`"),
+            };
+            // A client that does not wait for its answer is nobody's loss.
+            let _ = answer.send(reply);
+        }
+        go_on
+    }
+
+    /// Nothing if the fabric has to be asked.
+    fn fcoe(&mut self, request: FcoeRequest, answer: &Sender<Answer>) -> Option<Answer> {
+        let now = self.clock.now();
+        Some(match request {
+            FcoeRequest::Describe => Answer::Fcoe(FcoeAnswer::Instance(Box::new(self.describe(now)))),
+            FcoeRequest::Reset { .. } => {
+                tracing::info!("reset by an operator");
+                self.tell(now, Told::LinkDown);
+                if self.begun && self.tag.is_some() {
+                    self.tell(now, Told::LinkUp);
+                }
+                Answer::Done
+            }
+            FcoeRequest::Scan => {
+                self.hosts.iter_mut().for_each(|host| host.scan(now));
+                Answer::Done
+            }
+            FcoeRequest::NameServer { query } => {
+                let body = CtBody::Ns(ns_request(query));
+                let ct = Ct { in_id: 0, service: Service::NAME_SERVER, options: 0, max_or_residual_words: 0, body };
+                return self.ask(now, FcId::NAME_SERVER, Message::Ct(Box::new(ct)), None, answer);
+            }
+            FcoeRequest::Echo { port_id, bytes } => {
+                let data: Box<[u8]> = (0..bytes.min(2_108) & !3).map(|n| n as u8).collect();
+                let message = Message::from(Els::Echo(data.clone()));
+                return self.ask(now, FcId::new(port_id & 0xff_ffff), message, Some(data), answer);
+            }
+            FcoeRequest::Create { .. } | FcoeRequest::Destroy { .. } => failed("that is for fcoemon to do"),
+        })
+    }
+
+    fn ask(
+        &mut self,
+        now: Instant,
+        to: FcId,
+        message: Message,
+        echo: Option<Box<[u8]>>,
+        answer: &Sender<Answer>,
+    ) -> Option<Answer> {
+        let Some(number) = self.hosts[0].ask(now, to, message) else {
+            return Some(failed("the host is not logged in"));
+        };
+        self.questions.insert(number, Question { begun: now, echo, answer: answer.clone() });
+        None
+    }
+
+    /// The fabric has answered a question, or nobody has.
+    pub(super) fn answered(&mut self, now: Instant, number: u16, message: Option<Message>) {
+        let Some(Question { begun, echo, answer }) = self.questions.remove(&number) else { return };
+        let micros = now.since(begun).as_ns() / 1_000;
+        let reply = match message {
+            None => failed("nobody answers"),
+            Some(Message::Els(els)) => match (*els, echo) {
+                (Els::LsAcc(LsAcc::Echo(back)), Some(sent)) => {
+                    Answer::Fcoe(FcoeAnswer::Echoed { micros, same: back == sent })
+                }
+                (Els::LsRjt(reject), _) => failed(&format!("rejected: {reject}")),
+                _ => failed("the answer makes no sense"),
+            },
+            Some(Message::Ct(ct)) => match ct.body {
+                CtBody::NsAccept(accept) => match named(accept) {
+                    Some(found) => Answer::Fcoe(FcoeAnswer::Named { found }),
+                    None => failed("the answer makes no sense"),
+                },
+                CtBody::Reject(reject) => {
+                    failed(&format!("rejected: {}, explanation {:#04x}", reject.reason, reject.explanation))
+                }
+                _ => failed("the answer makes no sense"),
+            },
+            Some(_) => failed("the answer makes no sense"),
+        };
+        let _ = answer.send(reply);
+    }
+
+    fn describe(&self, now: Instant) -> Instance {
+        let vlan = self.tag.flatten().map(|tag| tag.vlan);
+        let interface = self.port.name.clone();
+        let name = match (self.config.name.as_deref().unwrap_or(&interface), vlan) {
+            (name, Some(vlan)) => format!("{name}.{vlan}-fcoe"),
+            (name, None) => name.to_owned(),
+        };
+        let fcf = self.controller.fcf().map(|fcf| Forwarder {
+            mac: fcf.mac.to_string(),
+            fabric_name: fcf.fabric_name.0,
+            switch_name: fcf.switch_name.0,
+            priority: fcf.priority,
+            keep_alive_ms: fcf.period.as_ms(),
+        });
+        Instance {
+            name,
+            interface,
+            mac: self.config.mac.to_string(),
+            vlan,
+            priority: FCOE_PRIORITY,
+            vn2vn: self.config.vn2vn,
+            link: self.link,
+            dcbx: self.agent.as_ref().map(|agent| agent.may_begin()),
+            fcf,
+            nbd: self.config.nbd.display().to_string(),
+            ports: self.hosts.iter().enumerate().map(|(number, host)| self.describe_port(number, host)).collect(),
+            statistics: self.statistics(now),
+        }
+    }
+
+    fn describe_port(&self, number: usize, host: &Host) -> Port {
+        let through = (number > 0).then(|| host.login.wwpn());
+        let port_id = Some(host.port_id()).filter(|id| *id != FcId::ZERO);
+        let targets = host.targets().map(|(port_name, remote)| {
+            let units = host.disks().filter(|disk| disk.target == port_name).map(|disk| {
+                let found = disk.properties;
+                let text = |get: fn(&sanloom_core::disk::Properties) -> &str| found.map_or("", get).to_owned();
+                Unit {
+                    lun: lun_name(disk.lun),
+                    device: device_name(through, &disk),
+                    vendor: text(|found| &found.vendor),
+                    product: text(|found| &found.product),
+                    revision: text(|found| &found.revision),
+                    blocks: found.map_or(0, |found| found.blocks),
+                    block_bytes: found.map_or(0, |found| found.block_bytes),
+                    ready: disk.ready,
+                }
+            });
+            Target {
+                port_name: port_name.0,
+                node_name: remote.map_or(0, |remote| remote.wwnn.0),
+                port_id: remote.map(|remote| remote.port_id.to_u32()),
+                max_frame_bytes: remote.map_or(0, |remote| remote.receive_size_bytes),
+                units: units.collect(),
+            }
+        });
+        Port {
+            symbolic_name: self.config.symbolic_name.clone(),
+            node_name: host.login.wwnn().0,
+            port_name: host.login.wwpn().0,
+            port_id: port_id.map(FcId::to_u32),
+            vn_mac: port_id.and_then(|id| self.controller.mac(id)).map(|mac| mac.to_string()),
+            max_frame_bytes: 2112,
+            targets: targets.collect(),
+        }
+    }
+
+    fn statistics(&self, now: Instant) -> Statistics {
+        let mut sum = Statistics {
+            seconds: now.as_ns() / 1_000_000_000,
+            tx_frames: self.port.sent.frames,
+            tx_words: self.port.sent.bytes / 4,
+            rx_frames: self.port.received.frames,
+            rx_words: self.port.received.bytes / 4,
+            error_frames: self.port.drops.values().sum(),
+            invalid_crcs: self.port.drops.get(super::frames::reason::BAD_CRC).copied().unwrap_or(0),
+            link_failures: self.link_failures,
+            ..Statistics::default()
+        };
+        for host in &self.hosts {
+            let counted = host.counted;
+            sum.control_requests += counted.control_requests;
+            sum.input_requests += counted.input_requests;
+            sum.input_megabytes += counted.input_bytes / 1_000_000;
+            sum.output_requests += counted.output_requests;
+            sum.output_megabytes += counted.output_bytes / 1_000_000;
+        }
+        sum
+    }
+}
+
+impl Controller {
+    /// Ethernet address of a VN_Port of ours.
+    fn mac(&self, port_id: FcId) -> Option<sanloom_wire::ether::MacAddr> {
+        use sanloom_wire::ether::{FcMap, MacAddr};
+        match self {
+            Controller::Fabric(enode) => enode.vn_ports().find(|(id, ..)| *id == port_id).map(|(_, mac, _)| mac),
+            Controller::Vn2vn(_) => Some(MacAddr::fpma(FcMap::VN2VN, port_id)),
+        }
+    }
+}
+
+fn failed(reason: &str) -> Answer {
+    Answer::Failed { reason: reason.to_owned() }
+}
+
+fn ns_request(query: NameQuery) -> NsRequest {
+    let id = |port_id: u32| FcId::new(port_id & 0xff_ffff);
+    match query {
+        NameQuery::PortName { port_id } => NsRequest::GpnId { port_id: id(port_id) },
+        NameQuery::NodeName { port_id } => NsRequest::GnnId { port_id: id(port_id) },
+        NameQuery::SymbolicPortName { port_id } => NsRequest::GspnId { port_id: id(port_id) },
+        NameQuery::SymbolicNodeName { node_name } => NsRequest::GsnnNn { node_name: Wwnn(node_name) },
+        NameQuery::PortIdOfPort { port_name } => NsRequest::GidPn { port_name: Wwpn(port_name) },
+        NameQuery::PortIdOfNode { node_name } => NsRequest::GidNn { node_name: Wwnn(node_name) },
+        NameQuery::Next { port_id } => NsRequest::GaNxt { port_id: id(port_id) },
+    }
+}
+
+fn named(accept: NsAccept) -> Option<Named> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some(match accept {
+        NsAccept::PortName(name) => Named::PortName { name: name.0 },
+        NsAccept::NodeName(name) => Named::NodeName { name: name.0 },
+        NsAccept::SymbolicName(name) => Named::SymbolicName { name: text(&name) },
+        NsAccept::PortId(id) => Named::PortId { port_id: id.to_u32() },
+        NsAccept::PortIds(ids) => Named::PortId { port_id: ids.first()?.to_u32() },
+        NsAccept::Object(object) => Named::Port {
+            port_id: object.port_id.to_u32(),
+            port_name: object.port_name.0,
+            node_name: object.node_name.0,
+            symbolic_port_name: text(&object.symbolic_port_name),
+            symbolic_node_name: text(&object.symbolic_node_name),
+        },
+        _ => return None,
+    })
+}

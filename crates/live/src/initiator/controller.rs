@@ -1,0 +1,151 @@
+//! Who finds the way on Ethernet for the N_Ports of an initiator: [`Controller`], in a fabric or on a segment without one.
+
+use sanloom_core::fip::enode::{self, Enode};
+use sanloom_core::fip::vn2vn::{self, Vn2vn};
+use sanloom_core::fip::{Advertisement, Discard, Discards};
+use sanloom_core::nport;
+use sanloom_core::time::Instant;
+use sanloom_wire::ether::MacAddr;
+use sanloom_wire::fip::FipFrame;
+use sanloom_wire::{FcId, Frame, Header};
+
+/// The FIP controller of an initiator.
+#[derive(Debug)]
+pub enum Controller {
+    /// It looks for a forwarder of a fabric.
+    Fabric(Box<Enode>),
+    /// It is a station of a segment without one.
+    Vn2vn(Box<Vn2vn>),
+}
+
+/// Something that happened to a controller.
+#[derive(Debug)]
+pub(super) enum Told {
+    LinkUp,
+    LinkDown,
+    Fip {
+        to: MacAddr,
+        from: MacAddr,
+        pdu: Box<[u8]>,
+    },
+    /// What an N_Port sends.
+    Send(Frame),
+    DiscoverVlans,
+    Timeout,
+}
+
+/// Something that a controller wants done.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Fip(FipFrame),
+    /// Send a message in FCoE.
+    Fcoe {
+        to: MacAddr,
+        from: MacAddr,
+        frame: Frame,
+    },
+    /// For the N_Port that waits for it.
+    Deliver(Frame),
+    FcfUp(Advertisement),
+    /// For the physical N_Port.
+    Login(nport::Input),
+    /// The login of this N_Port is gone, and its link comes back at once.
+    Cleared(FcId),
+    Vlans {
+        fcf: MacAddr,
+        vlans: Vec<u16>,
+    },
+}
+
+impl Controller {
+    pub(super) fn handle(&mut self, now: Instant, told: Told) {
+        match self {
+            Controller::Fabric(enode) => enode.handle(
+                now,
+                match told {
+                    Told::LinkUp => enode::Input::LinkUp,
+                    Told::LinkDown => enode::Input::LinkDown,
+                    Told::Fip { to, from, pdu } => enode::Input::Fip { to, from, pdu },
+                    Told::Send(frame) => enode::Input::Send(frame),
+                    Told::DiscoverVlans => enode::Input::DiscoverVlans,
+                    Told::Timeout => enode::Input::Timeout,
+                },
+            ),
+            Controller::Vn2vn(station) => station.handle(
+                now,
+                match told {
+                    Told::LinkUp => vn2vn::Input::LinkUp,
+                    Told::LinkDown => vn2vn::Input::LinkDown,
+                    Told::Fip { to, from, pdu } => vn2vn::Input::Fip { to, from, pdu },
+                    Told::Send(frame) => vn2vn::Input::Send(frame),
+                    // Nobody on a segment without a fabric names its VLAN; `InitiatorConfig::vlan` does.
+                    Told::DiscoverVlans => return,
+                    Told::Timeout => vn2vn::Input::Timeout,
+                },
+            ),
+        }
+    }
+
+    pub(super) fn poll_output(&mut self) -> Option<Wanted> {
+        Some(match self {
+            Controller::Fabric(enode) => match enode.poll_output()? {
+                enode::Output::Fip(packet) => Wanted::Fip(packet),
+                enode::Output::Fcoe { to, from, frame } => Wanted::Fcoe { to, from, frame },
+                enode::Output::Deliver(frame) => Wanted::Deliver(frame),
+                enode::Output::FcfUp(fcf) => Wanted::FcfUp(fcf),
+                enode::Output::FcfDown => Wanted::Login(nport::Input::LinkDown),
+                enode::Output::Cleared { port_id } => Wanted::Cleared(port_id),
+                enode::Output::Vlans { fcf, vlans } => Wanted::Vlans { fcf, vlans },
+            },
+            Controller::Vn2vn(station) => match station.poll_output()? {
+                vn2vn::Output::Fip(packet) => Wanted::Fip(packet),
+                vn2vn::Output::Fcoe { to, from, frame } => Wanted::Fcoe { to, from, frame },
+                vn2vn::Output::Up { port_id } => Wanted::Login(nport::Input::Joined { port_id }),
+                vn2vn::Output::Down => Wanted::Login(nport::Input::LinkDown),
+                vn2vn::Output::NeighbourUp { port_id, port_name: wwpn } => {
+                    Wanted::Login(nport::Input::Neighbour { port_id, wwpn })
+                }
+                vn2vn::Output::NeighbourDown { port_id } => Wanted::Login(nport::Input::NeighbourGone { port_id }),
+            },
+        })
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Controller::Fabric(enode) => enode.poll_timeout(),
+            Controller::Vn2vn(station) => station.poll_timeout(),
+        }
+    }
+
+    /// Destination and source of an FCoE frame; nothing without a login.
+    pub(super) fn path(&self, header: &Header) -> Option<(MacAddr, MacAddr)> {
+        match self {
+            Controller::Fabric(enode) => enode.path(header.s_id),
+            Controller::Vn2vn(station) => station.path(header.d_id),
+        }
+    }
+
+    /// Judges a received FCoE frame by its addresses.
+    pub(super) fn ingress(&self, to: MacAddr, from: MacAddr, header: &Header) -> Result<(), Discard> {
+        match self {
+            Controller::Fabric(enode) => enode.ingress(to, from, header.s_id, header.d_id),
+            Controller::Vn2vn(station) => station.ingress(to, from, header.s_id, header.d_id),
+        }
+    }
+
+    /// The FCF that is chosen; nothing on a segment without a fabric.
+    pub fn fcf(&self) -> Option<&Advertisement> {
+        match self {
+            Controller::Fabric(enode) => enode.fcf(),
+            Controller::Vn2vn(_) => None,
+        }
+    }
+
+    /// FIP frames that were not acted on, by reason.
+    pub fn discards(&self) -> &Discards {
+        match self {
+            Controller::Fabric(enode) => enode.discards(),
+            Controller::Vn2vn(station) => station.discards(),
+        }
+    }
+}
