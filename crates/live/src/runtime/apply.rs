@@ -215,7 +215,7 @@ fn zone_sentence(switch: &str, preview: &ZonePreview) -> String {
 fn compare(now: &Lab, new: &Lab) -> ApplyReport {
     let mut report = ApplyReport { schema_version: SCHEMA_VERSION, lab: new.name.clone(), ..ApplyReport::default() };
     // Named one by one, so that no value passes for unchanged that nobody has thought of here.
-    let Live { folder, control, metrics, ethernet, fcoe, iscsi, media: _, masks: _ } = &new.live;
+    let Live { folder, control, metrics, ethernet, stations, fcoe, iscsi, media: _, masks: _ } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "it is another lab with a folder of its own"),
         (now.timers == new.timers, "timers", "they are agreed on at login and between switches"),
@@ -231,6 +231,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.control == *control, "`[live] control`", "clients find the instance there"),
         (now.live.metrics == *metrics, "`[live] metrics`", "the address is opened at the start"),
         (now.live.ethernet == *ethernet, "`ethernet` of links", "ports are opened at the start"),
+        (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
         (now.live.iscsi == *iscsi, "`iscsi` of storage", "initiators have negotiated with it"),
         (now.live.fcoe == *fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
         (now.live.iscsi == *iscsi, "`iscsi` of storage", "portals are opened at the start"),
