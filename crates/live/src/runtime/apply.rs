@@ -10,7 +10,7 @@ use crate::state::{KeptZones, merge};
 use sanloom_api::apply::{ApplyReport, SCHEMA_VERSION};
 use sanloom_api::control::Answer;
 use sanloom_api::zoning::ZonePreview;
-use sanloom_core::config::{Lab, MediumKind, Storage};
+use sanloom_core::config::{Lab, Live, MediumKind, Storage};
 use sanloom_core::fabric_switch;
 use sanloom_core::zoning::ZoneDatabase;
 use sanloom_core::zoning::server::{ChangeFailure, ZoneChange};
@@ -214,6 +214,8 @@ fn zone_sentence(switch: &str, preview: &ZonePreview) -> String {
 /// What differs between the lab that runs and another one, zones apart.
 fn compare(now: &Lab, new: &Lab) -> ApplyReport {
     let mut report = ApplyReport { schema_version: SCHEMA_VERSION, lab: new.name.clone(), ..ApplyReport::default() };
+    // Named one by one, so that no value passes for unchanged that nobody has thought of here.
+    let Live { folder, control, metrics, ethernet, stations, fcoe, iscsi, media: _, masks: _ } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "it is another lab with a folder of its own"),
         (now.timers == new.timers, "timers", "they are agreed on at login and between switches"),
@@ -225,12 +227,14 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.links == new.links, "links", "ports are opened at the start"),
         (now.zone_policy == new.zone_policy, "limits and rules of zoning", "merges have been made by them"),
         (now.zone_fabrics == new.zone_fabrics, "virtual fabrics of zones", "switches have begun with theirs"),
-        (now.live.folder == new.live.folder, "`[live] folder`", "sockets and images are there"),
-        (now.live.control == new.live.control, "`[live] control`", "clients find the instance there"),
-        (now.live.metrics == new.live.metrics, "`[live] metrics`", "the address is opened at the start"),
-        (now.live.ethernet == new.live.ethernet, "`ethernet` of links", "ports are opened at the start"),
-        (now.live.fcoe == new.live.fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
-        (now.live.iscsi == new.live.iscsi, "`iscsi` of storage", "portals are opened at the start"),
+        (now.live.folder == *folder, "`[live] folder`", "sockets and images are there"),
+        (now.live.control == *control, "`[live] control`", "clients find the instance there"),
+        (now.live.metrics == *metrics, "`[live] metrics`", "the address is opened at the start"),
+        (now.live.ethernet == *ethernet, "`ethernet` of links", "ports are opened at the start"),
+        (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
+        (now.live.iscsi == *iscsi, "`iscsi` of storage", "initiators have negotiated with it"),
+        (now.live.fcoe == *fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
+        (now.live.iscsi == *iscsi, "`iscsi` of storage", "portals are opened at the start"),
     ];
     for (same, what, why) in fixed {
         if !same {
