@@ -571,7 +571,8 @@ impl Session {
         if self.managed.front().is_some_and(|(at, _)| *at <= now) {
             return self.end(Broken::Silent);
         }
-        while let Some((_, id)) = self.deadlines.pop_front_if(|(at, _)| *at <= now) {
+        while let Some((_, id)) = self.deadlines.front().copied().filter(|(at, _)| *at <= now) {
+            self.deadlines.pop_front();
             let Some(active) = self.active.get_mut(&id) else { continue };
             if active.stage == Stage::Waiting {
                 // It was never sent.
