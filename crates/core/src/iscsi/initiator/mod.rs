@@ -16,6 +16,7 @@
 
 mod command;
 pub mod login;
+mod recovery;
 mod session;
 
 pub use login::{Established, Login, LoginConfig, LoginError};

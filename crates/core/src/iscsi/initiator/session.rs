@@ -6,8 +6,8 @@ use crate::fcp::DataDirection;
 use crate::iscsi::parameters::Parameters;
 use crate::iscsi::sequence::before;
 use crate::time::{Instant, Span};
-use sanloom_wire::iscsi::code::{flag, function, logout, task_response};
-use sanloom_wire::iscsi::{AsyncEvent, Head, Header, LogoutRequest, NO_TAG, NopIn, NopOut, SenseSegment, TaskRequest};
+use sanloom_wire::iscsi::code::{flag, function, task_response};
+use sanloom_wire::iscsi::{AsyncEvent, Head, Header, NO_TAG, NopIn, NopOut, SenseSegment};
 use sanloom_wire::lun::LunBytes;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -188,7 +188,7 @@ enum Segment {
 
 /// What an initiator task tag stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Tag {
+pub(super) enum Tag {
     Command(u64),
     /// ABORT TASK of a command.
     Abort(u64),
@@ -199,26 +199,26 @@ enum Tag {
 /// A session with its one connection.
 #[derive(Debug)]
 pub struct Session {
-    config: SessionConfig,
+    pub(super) config: SessionConfig,
     pub(super) parameters: Parameters,
     pub(super) cmd_sn: u32,
     max_cmd_sn: u32,
     pub(super) exp_stat_sn: u32,
-    next_tag: u32,
-    tags: BTreeMap<u32, Tag>,
+    pub(super) next_tag: u32,
+    pub(super) tags: BTreeMap<u32, Tag>,
     pub(super) active: BTreeMap<u64, Active>,
     /// Commands that the window does not take yet.
     backlog: VecDeque<u64>,
     /// When commands are too late: all have the same time.
-    deadlines: VecDeque<(Instant, u64)>,
+    pub(super) deadlines: VecDeque<(Instant, u64)>,
     /// The oldest abort or reset that is not answered.
-    managed: VecDeque<(Instant, u32)>,
+    pub(super) managed: VecDeque<(Instant, u32)>,
     segment: Segment,
-    heard: Instant,
-    asked: Option<Instant>,
+    pub(super) heard: Instant,
+    pub(super) asked: Option<Instant>,
     over: bool,
     pub(super) outputs: VecDeque<Output>,
-    counters: Counters,
+    pub(super) counters: Counters,
 }
 
 impl Session {
@@ -257,13 +257,13 @@ impl Session {
             Input::Header(head) => {
                 self.heard = now;
                 self.asked = None;
-                self.on_header(now, head);
+                self.on_header(head);
             }
             Input::Segment { intact } => self.on_segment(intact),
             Input::Text { data, intact } => {
                 if let Segment::Text(head) = std::mem::replace(&mut self.segment, Segment::None) {
                     if intact {
-                        self.on_pdu(now, head, &data);
+                        self.on_pdu(head, &data);
                     } else {
                         // The status in it is lost, and nobody sends it again.
                         self.counters.digest_errors += 1;
@@ -316,7 +316,7 @@ impl Session {
         &self.counters
     }
 
-    fn tag(&mut self, of: Tag) -> u32 {
+    pub(super) fn tag(&mut self, of: Tag) -> u32 {
         let tag = self.next_tag;
         self.next_tag = self.next_tag.wrapping_add(1);
         if self.next_tag == NO_TAG {
@@ -345,23 +345,7 @@ impl Session {
         }
     }
 
-    fn manage(&mut self, now: Instant, function: u8, lun: LunBytes, referenced_tag: u32, ref_cmd_sn: u32, of: Tag) {
-        let initiator_tag = self.tag(of);
-        self.managed.push_back((now + self.config.abort_timeout, initiator_tag));
-        let request = TaskRequest {
-            function,
-            lun,
-            initiator_tag,
-            referenced_tag,
-            cmd_sn: self.cmd_sn,
-            exp_stat_sn: self.exp_stat_sn,
-            ref_cmd_sn,
-            exp_data_sn: 0,
-        };
-        self.send(Head { immediate: true, ..Head::new(request) });
-    }
-
-    fn on_header(&mut self, now: Instant, head: Head) {
+    fn on_header(&mut self, head: Head) {
         self.segment = if head.data_bytes > 0 { Segment::Skip } else { Segment::None };
         match head.header {
             Header::DataIn(data) => {
@@ -388,7 +372,7 @@ impl Session {
                 }
             }
             _ if head.data_bytes > 0 => self.segment = Segment::Text(head),
-            _ => self.on_pdu(now, head, &[]),
+            _ => self.on_pdu(head, &[]),
         }
     }
 
@@ -455,7 +439,7 @@ impl Session {
     }
 
     /// A whole PDU that is no Data-In.
-    fn on_pdu(&mut self, now: Instant, head: Head, data: &[u8]) {
+    fn on_pdu(&mut self, head: Head, data: &[u8]) {
         match head.header {
             Header::ScsiResponse(response) => {
                 self.count_status(true, response.stat_sn);
@@ -524,7 +508,6 @@ impl Session {
             Header::LogoutResponse(_) => self.end(Broken::LoggedOut),
             _ => self.counters.unexpected += 1,
         }
-        let _ = now;
     }
 
     fn answer_ping(&mut self, nop: &NopIn) {
@@ -538,90 +521,11 @@ impl Session {
         self.send(Head { immediate: true, ..Head::new(answer) });
     }
 
-    /// The target took nothing of a PDU; its header came back.
-    fn on_reject(&mut self, header: &[u8]) {
-        let Ok(head) = Head::parse(header) else { return };
-        let tag = match head.header {
-            Header::ScsiCommand(command) => command.initiator_tag,
-            // The response to its command says how it ended.
-            Header::DataOut(_) | Header::NopOut(_) => return,
-            _ => return self.end(Broken::Protocol),
-        };
-        if let Some(Tag::Command(id)) = self.tags.get(&tag).copied() {
-            self.fail(id);
-        }
-    }
-
-    fn fail(&mut self, id: u64) {
-        if let Some(active) = self.active.remove(&id) {
-            self.tags.remove(&active.initiator_tag);
-            self.outputs.push_back(Output::Done { id, outcome: Outcome::Failed });
-        }
-    }
-
-    /// The target does not go on with a command.
-    fn on_aborted(&mut self, id: u64) {
-        if let Some(active) = self.active.remove(&id) {
-            self.tags.remove(&active.initiator_tag);
-            self.outputs.push_back(Output::Done { id, outcome: Outcome::TimedOut });
-        }
-    }
-
-    fn on_timeout(&mut self, now: Instant) {
-        if self.managed.front().is_some_and(|(at, _)| *at <= now) {
-            return self.end(Broken::Silent);
-        }
-        while let Some((_, id)) = self.deadlines.front().copied().filter(|(at, _)| *at <= now) {
-            self.deadlines.pop_front();
-            let Some(active) = self.active.get_mut(&id) else { continue };
-            if active.stage == Stage::Waiting {
-                // It was never sent.
-                self.on_aborted(id);
-                continue;
-            }
-            active.stage = Stage::Aborting;
-            let (lun, referenced, cmd_sn) = (active.command.lun, active.initiator_tag, active.cmd_sn);
-            let abort_tag = self.next_tag;
-            active.abort_tag = Some(abort_tag);
-            self.counters.aborted += 1;
-            self.manage(now, function::ABORT_TASK, lun, referenced, cmd_sn, Tag::Abort(id));
-        }
-        match self.asked {
-            Some(asked) if asked + self.config.ping <= now => self.end(Broken::Silent),
-            None if self.heard + self.config.ping <= now => {
-                self.asked = Some(now);
-                let initiator_tag = self.next_tag;
-                self.next_tag = self.next_tag.wrapping_add(1);
-                let ping = NopOut {
-                    lun: [0; 8],
-                    initiator_tag,
-                    target_tag: NO_TAG,
-                    cmd_sn: self.cmd_sn,
-                    exp_stat_sn: self.exp_stat_sn,
-                };
-                self.send(Head { immediate: true, ..Head::new(ping) });
-            }
-            _ => {}
-        }
-    }
-
-    fn log_out(&mut self) {
-        let initiator_tag = self.tag(Tag::Logout);
-        let request = LogoutRequest {
-            reason: logout::CLOSE_SESSION,
-            initiator_tag,
-            cid: 0,
-            cmd_sn: self.cmd_sn,
-            exp_stat_sn: self.exp_stat_sn,
-        };
-        self.send(Head { immediate: true, ..Head::new(request) });
-    }
-
     pub(super) fn send(&mut self, head: Head) {
         self.outputs.push_back(Output::Send { head, data: Box::default() });
     }
 
-    fn end(&mut self, why: Broken) {
+    pub(super) fn end(&mut self, why: Broken) {
         self.over = true;
         self.outputs.push_back(Output::Broken(why));
     }
