@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// A network entity with targets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Node {
-    /// Its targets; [`super::Established::target`] is the index.
+    /// Its targets; [`super::SessionKey::target`] is the index.
     pub targets: Vec<Target>,
     /// Who has to prove itself before discovery.
     pub discovery: Authentication,
