@@ -75,12 +75,24 @@ fn discovery_shows_everybody_what_he_may_see() {
 }
 
 #[test]
-fn tools_of_libiscsi_read_and_copy() {
-    let (Some(perf), Some(dd)) = (find("iscsi-perf"), find("iscsi-dd")) else { return };
-    let mut bed = Bed::start("tools");
+fn the_load_of_libiscsi_is_served() {
+    let Some(perf) = find("iscsi-perf") else { return };
+    let mut bed = Bed::start("load");
     let told = run(perf, &["-m", "32", "-b", "128", "-t", "1", &bed.url("ram", 0)]);
     assert!(told.contains("finished") || told.contains("iops"), "{told}");
-    run(dd, &["-s", &bed.url("files", 0), "-d", &bed.url("asked", 0)]);
+    bed.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn qemu_copies_from_one_target_to_another() {
+    let mut bed = Bed::start("copy");
+    let Some(qemu_io) = find_qemu(&bed) else { return };
+    let (from, to) = (bed.url("files", 0), bed.url("asked", 0));
+    run(qemu_io, &["-f", "raw", "-c", "write -P 0x77 5M 3M", "-c", "write -P 0x78 12345k 4k", &from]);
+    run("qemu-img", &["convert", "-n", "-f", "raw", "-O", "raw", &from, &to]);
+    run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &from, &to]);
+    run(qemu_io, &["-f", "raw", "-c", "read -P 0x77 5M 3M", "-c", "read -P 0x78 12345k 4k", &to]);
     bed.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }
