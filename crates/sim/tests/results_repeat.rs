@@ -87,7 +87,8 @@ fn nothing_is_lost_in_any_example() {
         let begun = results.conservation.commands_issued > 0;
         // Virtual machines are created later than the moment that is looked at.
         let later = lab.hosts.iter().any(|host| host.virtual_machine.is_some_and(|vm| vm.start.is_some()));
-        assert!(begun || later, "{label}");
+        // Some labs are for a live run, and say nothing of a workload.
+        assert!(begun || later || lab.workloads.is_empty(), "{label}");
     }
 }
 
