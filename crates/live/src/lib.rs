@@ -7,6 +7,7 @@
 pub mod capture;
 pub mod clock;
 pub mod control;
+mod exports;
 pub mod frame;
 pub mod http;
 pub mod initiator;

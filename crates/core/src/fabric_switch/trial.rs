@@ -68,7 +68,6 @@ pub struct Trial {
     now: Instant,
     nodes: Vec<Node>,
     cables: Vec<Cable>,
-    raised: Vec<bool>,
     /// Other ends of the cables that have light, by switch and port.
     lit: BTreeMap<(usize, u16), (usize, u16)>,
     /// When each switch wants to be called.
@@ -87,7 +86,6 @@ impl Trial {
         let mut trial = Trial {
             now: Instant::ZERO,
             nodes: configs.into_iter().map(node).collect(),
-            raised: vec![false; cables.len()],
             cables,
             lit: BTreeMap::new(),
             timers: Alarms::new(),
@@ -101,11 +99,11 @@ impl Trial {
 
     /// A link has light from now on.
     pub fn raise(&mut self, cable: usize) {
-        if std::mem::replace(&mut self.raised[cable], true) {
+        let [one, other] = self.cables[cable].ends;
+        if self.lit.insert(one, other).is_some() {
             return;
         }
-        let [one, other] = self.cables[cable].ends;
-        self.lit.extend([(one, other), (other, one)]);
+        self.lit.insert(other, one);
         for (node, port) in [one, other] {
             self.input(node, Input::PortUp { port, kind: PortKind::E });
         }

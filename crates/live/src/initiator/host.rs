@@ -15,7 +15,7 @@ use crate::offload::Placement;
 use crate::sequence::Reassembly;
 use ask::Questions;
 use sanloom_core::disk::{
-    Data, Disk, DiskConfig, Done, End, Error, Input as DiskInput, Op, Output as DiskOutput, Properties, Reply, Request,
+    Data, Disk, DiskConfig, Done, End, Error, Input as DiskInput, Output as DiskOutput, Properties, Reply, Request,
     Scan, ScanInput, ScanOutput,
 };
 use sanloom_core::exchange::{Route, SeqTx, route};
@@ -226,10 +226,10 @@ impl Host {
     }
 
     /// Does something with a disk. `data`: what a write brings, or room of the size of a read.
-    pub fn submit(&mut self, now: Instant, disk: u64, tag: u64, request: Request, data: Vec<u8>) {
+    pub fn submit(&mut self, now: Instant, disk: u64, request: Request, data: Vec<u8>) {
         let id = self.next_request;
         self.next_request += 1;
-        self.requests.insert(id, Pending { tag, data });
+        self.requests.insert(id, Pending { tag: request.tag, data });
         if let Some((wwpn, lun)) = self.places.get(disk as usize).copied() {
             self.tell_disk(now, wwpn, lun, DiskInput::Submit(Request { tag: id, ..request }));
         }
@@ -566,11 +566,6 @@ impl Host {
             }
         }
     }
-}
-
-/// A request without a tag: [`Host::submit`] gives it one.
-pub fn request(op: Op, lba: u64, blocks: u32, fua: bool) -> Request {
-    Request { tag: 0, op, lba, blocks, fua }
 }
 
 /// The number that people use, or the eight bytes.

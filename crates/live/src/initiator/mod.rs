@@ -21,6 +21,7 @@ pub use vlans::{FoundVlan, discover_vlans};
 
 use crate::capture::Captures;
 use crate::clock::{Clock, until};
+use crate::exports::Asked;
 use crate::frame::{FrameBuf, Pool};
 use crate::lldp::Agent;
 use crate::nbd::NbdServer;
@@ -30,7 +31,6 @@ use crate::ports::{EthernetPort, PortError};
 use crate::sys::batch::BATCH;
 use control::Question;
 use controller::{Controller, Told};
-use exports::Asked;
 use host::Host;
 use sanloom_core::dcbx;
 use sanloom_core::disk::DiskConfig;

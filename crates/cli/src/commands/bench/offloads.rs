@@ -8,7 +8,7 @@ use crate::interrupt;
 use crate::machine::thread_cpu;
 use crate::output;
 use crate::report::{file, format, json};
-use sanloom_core::disk::{DiskConfig, Op};
+use sanloom_core::disk::{DiskConfig, Op, Request};
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::nport::{Input, NPort, NPortConfig};
@@ -268,7 +268,8 @@ impl Bed {
                 && let Some(buffer) = buffers.pop()
             {
                 let lba = submitted % places * u64::from(blocks);
-                self.host.submit(self.now, 0, submitted, host::request(op, lba, blocks, false), buffer);
+                let request = Request { tag: submitted, op, lba, blocks, fua: false };
+                self.host.submit(self.now, 0, request, buffer);
                 submitted += 1;
             }
             self.carry();

@@ -10,22 +10,21 @@ mod disks;
 mod link;
 
 use crate::clock::{Clock, until};
-use crate::initiator::exports;
+use crate::exports::{Asked, DiskWork, disk_work, export_of};
 use crate::nbd::{NbdServer, Work};
 use crate::poll::{Interest, Poller};
 use crate::ports::PortError;
 use disks::{Disks, Want, Who};
 use link::{Buffers, Event, Link};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
-use sanloom_core::disk::{Command as DiskCommand, Data, DiskConfig, End, Op, Reply, Request};
+use sanloom_core::disk::{Command as DiskCommand, Data, DiskConfig, End, Op, Reply};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::initiator::{Command, Input, LoginConfig, LoginError, Outcome, SessionConfig};
 use sanloom_core::iscsi::parameters::Wishes;
-use sanloom_core::nbd::{Done, Failure, IoOp, Limits};
+use sanloom_core::nbd::Limits;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::lun::LunBytes;
-use sanloom_wire::nbd::ErrorNumber;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -106,9 +105,7 @@ enum Buffer {
 /// A request of an NBD client.
 #[derive(Debug)]
 struct Pending {
-    client: u64,
-    tag: u16,
-    block_bytes: u32,
+    asked: Asked,
     buffer: Buffer,
 }
 
@@ -454,7 +451,7 @@ impl IscsiInitiator {
                 let target = &self.config.target;
                 let export = |(number, lun, found, _): (u64, LunBytes, Option<&_>, bool)| {
                     let lun = crate::initiator::host::lun_name(lun);
-                    found.map(|found| exports::export_of(number, &format!("{target}-lun-{lun}"), found))
+                    found.map(|found| export_of(number, &format!("{target}-lun-{lun}"), found))
                 };
                 let exports: Vec<_> = self.disks.all().filter_map(export).collect();
                 if exports != self.nbd.exports() {
@@ -462,12 +459,12 @@ impl IscsiInitiator {
                 }
             }
             Want::Done { tag, result } => {
-                if let Some(Pending { client, tag, block_bytes, buffer }) = self.store.requests.remove(&tag) {
+                if let Some(Pending { asked, buffer }) = self.store.requests.remove(&tag) {
                     let data = match buffer {
                         Buffer::In(data) => data,
                         Buffer::Out(data) => Arc::try_unwrap(data).unwrap_or_default(),
                     };
-                    self.nbd.done(now, client, tag, exports::answer(result, block_bytes), data);
+                    asked.answer(now, &mut self.nbd, result, data);
                 }
             }
         }
@@ -497,38 +494,15 @@ impl IscsiInitiator {
     }
 
     fn work(&mut self, now: Instant, work: Work) {
-        let Work { client, disk, io, mut data } = work;
-        let exports = self.nbd.exports();
-        let block_bytes = exports.iter().find(|export| export.disk == disk).map(|export| export.sizes.minimum);
-        let op = match io.op {
-            IoOp::Read => Op::Read,
-            IoOp::Write => Op::Write,
-            IoOp::Flush => Op::Flush,
-            IoOp::Trim => Op::Unmap,
-            IoOp::WriteZeroes { no_hole } => Op::WriteZeroes { unmap: !no_hole },
-            // A hint that asks for nothing.
-            IoOp::Cache => return self.nbd.done(now, client, io.tag, Ok(Done::All), data),
-            IoOp::Status { .. } => Op::Status,
-        };
-        let Some(block_bytes) = block_bytes else {
-            let gone =
-                Failure { error: ErrorNumber::ESHUTDOWN, message: "the target has no such disk any more".into() };
-            return self.nbd.done(now, client, io.tag, Err(gone), data);
-        };
-        let buffer = if op == Op::Write {
-            Buffer::Out(Arc::new(data))
-        } else {
-            if op == Op::Read {
-                data.resize(io.len_bytes as usize, 0);
-            }
-            Buffer::In(data)
-        };
         let tag = self.next_request;
         self.next_request += 1;
-        self.store.requests.insert(tag, Pending { client, tag: io.tag, block_bytes, buffer });
-        let block = u64::from(block_bytes);
-        let (lba, blocks, fua) = (io.offset_bytes / block, io.len_bytes / block_bytes, io.fua);
-        self.disks.submit(now, disk, Request { tag, op, lba, blocks, fua });
+        let Some(DiskWork { disk, asked, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
+        let buffer = match request.op {
+            Op::Write => Buffer::Out(Arc::new(data)),
+            _ => Buffer::In(data),
+        };
+        self.store.requests.insert(tag, Pending { asked, buffer });
+        self.disks.submit(now, disk, request);
     }
 }
 

@@ -1,0 +1,126 @@
+//! Disks as NBD exports, whatever network they are on: what a host says of them, and requests and answers in both languages.
+
+use crate::nbd::{NbdServer, Work};
+use sanloom_core::disk::{self, ErrorKind, Op, Properties, Request, Run};
+use sanloom_core::nbd::{Done, Export, Failure, IoOp};
+use sanloom_core::time::Instant;
+use sanloom_wire::nbd::{BlockSizes, ErrorNumber, MAX_PAYLOAD_BYTES, StatusExtent, allocation};
+
+/// A request of an NBD client for a disk.
+#[derive(Debug)]
+pub(crate) struct DiskWork {
+    /// From [`Export::disk`].
+    pub(crate) disk: u64,
+    pub(crate) asked: Asked,
+    pub(crate) request: Request,
+    /// What is to be written, or room for what is to be read.
+    pub(crate) data: Vec<u8>,
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    client: u64,
+    tag: u16,
+    block_bytes: u32,
+}
+
+impl Asked {
+    /// The request has ended.
+    pub(crate) fn answer(
+        self,
+        now: Instant,
+        nbd: &mut NbdServer,
+        result: Result<disk::Done, disk::Error>,
+        data: Vec<u8>,
+    ) {
+        nbd.done(now, self.client, self.tag, answer(result, self.block_bytes), data);
+    }
+}
+
+/// What an NBD client wants of a disk, as a request with this tag. What no disk has to hear of is answered here.
+pub(crate) fn disk_work(now: Instant, nbd: &mut NbdServer, tag: u64, work: Work) -> Option<DiskWork> {
+    let Work { client, disk, io, mut data } = work;
+    let op = match io.op {
+        IoOp::Read => Op::Read,
+        IoOp::Write => Op::Write,
+        IoOp::Flush => Op::Flush,
+        IoOp::Trim => Op::Unmap,
+        IoOp::WriteZeroes { no_hole } => Op::WriteZeroes { unmap: !no_hole },
+        // A hint that asks for nothing.
+        IoOp::Cache => {
+            nbd.done(now, client, io.tag, Ok(Done::All), data);
+            return None;
+        }
+        IoOp::Status { .. } => Op::Status,
+    };
+    let Some(export) = nbd.exports().iter().find(|export| export.disk == disk) else {
+        let gone = Failure { error: ErrorNumber::ESHUTDOWN, message: "the target has no such disk any more".into() };
+        nbd.done(now, client, io.tag, Err(gone), data);
+        return None;
+    };
+    let block_bytes = export.sizes.minimum;
+    if op == Op::Read {
+        data.resize(io.len_bytes as usize, 0);
+    }
+    let lba = io.offset_bytes / u64::from(block_bytes);
+    let request = Request { tag, op, lba, blocks: io.len_bytes / block_bytes, fua: io.fua };
+    Some(DiskWork { disk, asked: Asked { client, tag: io.tag, block_bytes }, request, data })
+}
+
+/// The export of a disk under a name.
+pub(crate) fn export_of(disk: u64, name: &str, found: &Properties) -> Export {
+    let thin = found.provisioning;
+    let own_name = match &found.designator {
+        Some(designator) => format!(", {designator}"),
+        None => String::new(),
+    };
+    Export {
+        disk,
+        name: name.into(),
+        description: format!("{} {}{own_name}", found.vendor, found.product).into(),
+        size_bytes: found.size_bytes(),
+        sizes: BlockSizes {
+            minimum: found.block_bytes,
+            preferred: found.physical_block_bytes.clamp(found.block_bytes.max(4_096), 1 << 20),
+            maximum: MAX_PAYLOAD_BYTES,
+        },
+        read_only: found.write_protected,
+        rotational: found.rotational,
+        trim: thin.enabled && thin.unmap && thin.max_unmap_blocks > 0,
+        allocation: thin.enabled,
+    }
+}
+
+/// What became of a request, to NBD.
+fn answer(result: Result<disk::Done, disk::Error>, block_bytes: u32) -> Result<Done, Failure> {
+    match result {
+        Ok(disk::Done::All) => Ok(Done::All),
+        Ok(disk::Done::Runs(runs)) => Ok(Done::Extents(runs.iter().map(|run| extent(run, block_bytes)).collect())),
+        Err(error) => Err(Failure { error: number(error.kind), message: error.to_string().into() }),
+    }
+}
+
+fn extent(run: &Run, block_bytes: u32) -> StatusExtent {
+    let hole = if run.mapped { 0 } else { allocation::HOLE };
+    let zero = if run.zero { allocation::ZERO } else { 0 };
+    StatusExtent { len_bytes: run.blocks.saturating_mul(block_bytes), flags: hole | zero }
+}
+
+fn number(kind: ErrorKind) -> ErrorNumber {
+    match kind {
+        ErrorKind::WriteProtected | ErrorKind::ReservationConflict => ErrorNumber::EPERM,
+        ErrorKind::NoSpace => ErrorNumber::ENOSPC,
+        ErrorKind::OutOfRange => ErrorNumber::EINVAL,
+        ErrorKind::NotSupported => ErrorNumber::ENOTSUP,
+        ErrorKind::PathLost
+        | ErrorKind::TimedOut
+        | ErrorKind::Transport
+        | ErrorKind::Busy
+        | ErrorKind::NotReady
+        | ErrorKind::Medium
+        | ErrorKind::OtherDisk
+        | ErrorKind::NotADisk
+        | ErrorKind::Target => ErrorNumber::EIO,
+    }
+}
