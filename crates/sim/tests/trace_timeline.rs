@@ -102,7 +102,7 @@ fn a_link_that_lost_its_credits_is_reset_with_two_words_and_begins_anew() {
     let fault = "[[fault]]\nat = \"1ms\"\nfor = \"9ms\"\nkind = \"lost-r-rdy\"\nlink = \"server-edge\"\nend = \"server\"\nprobability = 1.0";
     let sets = [
         "run.duration=300ms",
-        "host.server.timeout=30ms",
+        "host.server.command_timeout=30ms",
         "timers.e_d_tov=20ms",
         "timers.r_a_tov=50ms",
         "timers.hold_time=10ms",
