@@ -30,8 +30,9 @@ pub struct Held {
 
 /// Lets a process have no descriptor more than it has.
 pub fn hold_descriptors(id: u32) -> Held {
-    let used = entries(id, "fd").into_iter().max().unwrap() + 1;
-    limit(id, &format!("{used}:"));
+    let used = entries(id, "fd");
+    let first_free = (0..).find(|number| !used.contains(number)).unwrap_or_default();
+    limit(id, &format!("{first_free}:"));
     Held { id }
 }
 
