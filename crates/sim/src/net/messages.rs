@@ -145,7 +145,7 @@ mod tests {
     /// An all-seeing answer of a name server with 65,000 ports takes 1 MB, a database of 1,000 zones twice as much.
     #[test]
     fn a_message_of_more_than_255_frames_is_cut_and_put_together_again() {
-        let bytes: Vec<u8> = (0..1_040_000u32).map(|at| (at * 7 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1_040_000u32).map(|at| (at * 7 / 8) as u8).collect();
         let header = Message::FcpConf.header(FcId::NAME_SERVER, FcId::new(0x01_0200), 1, 2);
         let mut pool = Messages::default();
         pool.insert(Frame { header, payload: Payload::Bytes([1].into()) }, 2112);
