@@ -1,5 +1,6 @@
 //! `sanloom bench`: how fast sanloom is.
 
+mod bound;
 mod fabric;
 mod login;
 mod names;

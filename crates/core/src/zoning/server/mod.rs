@@ -254,6 +254,11 @@ impl ZoneServer {
         self.zones.database()
     }
 
+    /// The committed database with its index, which all switches of a process share that took it over from one message.
+    pub fn zones(&self) -> &Zones {
+        &self.zones
+    }
+
     /// The domain whose change the switch is locked for, our own included.
     pub fn locked_by(&self) -> Option<u8> {
         let own = self.changes.front().is_some_and(Change::holds_the_fabric);
@@ -382,7 +387,7 @@ impl ZoneServer {
             link.synced = Some(*port) == known_at;
         }
         let effective = old.effective != new.effective || old.default_zone != new.default_zone;
-        self.outputs.push_back(Output::Changed { database: new.clone(), effective });
+        self.outputs.push_back(Output::Changed { zones: self.zones.clone(), effective });
     }
 
     fn ask(&mut self, to: Peer, ils: SwIls, asked: Asked) -> u32 {
