@@ -155,8 +155,8 @@ pub enum Output {
     Send(Send),
     /// Another database holds from now on.
     Changed {
-        /// The database.
-        database: ZoneDatabase,
+        /// What is committed now.
+        zones: Zones,
         /// What is enforced changes with it: the effective zones or the default zone.
         effective: bool,
     },
