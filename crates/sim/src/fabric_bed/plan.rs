@@ -160,11 +160,13 @@ fn zoning(ports: usize, later: usize) -> Zoning {
     let principals = ports.div_ceil(PER_PRINCIPAL);
     let others = ports + later - principals;
     let member = |n_port| ZoneMember::PortName(port_name(n_port));
-    let zone = |number: usize| Zone {
-        name: format!("zone{number}"),
+    // In the order that a merge gives zones and members, so that it leaves them as they are.
+    let zone = |number: usize| {
         // Dealt out to the zones in turn, each as often as any other.
-        members: (0..MEMBERS.min(others)).map(|n| member(principals + (number * MEMBERS + n) % others)).collect(),
-        principals: vec![member(number)],
+        let dealt = (0..MEMBERS.min(others)).map(|n| principals + (number * MEMBERS + n) % others);
+        let mut members: Vec<ZoneMember> = dealt.map(member).collect();
+        members.sort_unstable();
+        Zone { name: format!("zone{number:05}"), members, principals: vec![member(number)] }
     };
     Zoning { zones: (0..principals).map(zone).collect(), default: ZoneDefault::Closed }
 }

@@ -9,7 +9,6 @@ use sanloom_core::config::{Direction, Fault, FaultKind, Node, Picos};
 use sanloom_core::fabric_switch::{FabricSwitch, Input};
 use sanloom_core::time::Instant;
 use sanloom_core::zoning::server::ZoneChange;
-use std::sync::Arc;
 
 /// What is still to come.
 #[derive(Default)]
