@@ -25,6 +25,8 @@ pub(super) enum State {
     Hungry,
     /// The medium works.
     Io,
+    /// The forwarding path has it: data pass between the host and back ends.
+    Forwarded,
     /// It was aborted while the medium wrote: nobody hears that it is over before it is.
     Dying,
     /// Its end is known; what the initiator still sends for it is to come first.
