@@ -27,6 +27,7 @@ pub mod fspf;
 pub mod ils;
 pub mod iscsi;
 pub mod isolation;
+pub mod map;
 pub mod names;
 pub mod nbd;
 pub mod nport;

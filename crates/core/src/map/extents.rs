@@ -1,0 +1,66 @@
+//! Which extents of a LUN are in use: [`Extents`].
+
+use std::collections::BTreeMap;
+
+/// A set of extents of one LUN, as runs that neither touch nor overlap.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Extents {
+    /// First extent and number of extents.
+    runs: BTreeMap<u64, u64>,
+}
+
+impl Extents {
+    /// How many.
+    pub(super) fn count(&self) -> u64 {
+        self.runs.values().sum()
+    }
+
+    /// One more than the last.
+    pub(super) fn end(&self) -> u64 {
+        self.runs.last_key_value().map_or(0, |(first, count)| first + count)
+    }
+
+    /// Takes these in. False, and nothing is done, if one of them is there.
+    pub(super) fn insert(&mut self, mut first: u64, mut count: u64) -> bool {
+        let end = first + count;
+        let (before, behind) = (self.runs.range(..end).next_back(), self.runs.get(&end).copied());
+        if let Some((&of, &has)) = before {
+            if of + has > first {
+                return false;
+            }
+            if of + has == first {
+                (first, count) = (of, has + count);
+            }
+        }
+        if let Some(has) = behind {
+            self.runs.remove(&end);
+            count += has;
+        }
+        self.runs.insert(first, count);
+        true
+    }
+
+    /// Gives these back, all of which are there.
+    pub(super) fn remove(&mut self, first: u64, count: u64) {
+        let Some((&of, &has)) = self.runs.range(..=first).next_back() else { return };
+        self.runs.remove(&of);
+        if of < first {
+            self.runs.insert(of, first - of);
+        }
+        if of + has > first + count {
+            self.runs.insert(first + count, of + has - (first + count));
+        }
+    }
+
+    /// The first run of extents below `limit` that are not there.
+    pub(super) fn first_gap(&self, limit: u64) -> Option<(u64, u64)> {
+        let mut next = 0;
+        for (&first, &count) in &self.runs {
+            if first > next {
+                return Some((next, first.min(limit) - next)).filter(|_| next < limit);
+            }
+            next = first + count;
+        }
+        (next < limit).then(|| (next, limit - next))
+    }
+}

@@ -1,0 +1,120 @@
+//! Why a change of the map is refused, and what helps.
+
+use std::fmt;
+
+/// Why a change is refused. It displays as the reason; [`Refusal::remedy`] says what helps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// A volume has the name already.
+    NameTaken(Box<str>),
+    /// Not a name.
+    BadName(Box<str>),
+    /// No such pool.
+    UnknownPool,
+    /// No such volume.
+    UnknownVolume,
+    /// A volume of no blocks.
+    NoBlocks,
+    /// The volume has as many blocks or more.
+    NotLarger {
+        /// What it has.
+        blocks: u64,
+    },
+    /// More blocks than there are numbers.
+    TooLarge,
+    /// A striped volume over fewer than two LUNs.
+    TooNarrow,
+    /// The pool has too few LUNs with room.
+    TooWide {
+        /// LUNs that are wanted.
+        wanted: u16,
+        /// LUNs with room.
+        has: u16,
+    },
+    /// Stripes that do not divide the extents of the pool.
+    BadStripe {
+        /// Blocks of a stripe.
+        stripe_blocks: u64,
+        /// Blocks of an extent.
+        extent_blocks: u64,
+    },
+    /// Too few free extents.
+    NoSpace {
+        /// Extents that are wanted.
+        wanted: u64,
+        /// Extents that are free, and that the shape of the volume can use.
+        free: u64,
+    },
+    /// Too few free extents, and a LUN of the pool has never been reached.
+    Unreached {
+        /// The name of the LUN.
+        lun: Box<str>,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NameTaken(name) => write!(f, "there is a volume '{name}' already"),
+            Refusal::BadName(name) => write!(f, "'{name}' is no name of a volume"),
+            Refusal::UnknownPool => f.write_str("no such pool"),
+            Refusal::UnknownVolume => f.write_str("no such volume"),
+            Refusal::NoBlocks => f.write_str("a volume of no size"),
+            Refusal::NotLarger { blocks } => write!(f, "the volume has {blocks} blocks already"),
+            Refusal::TooLarge => f.write_str("a volume of more blocks than can be numbered"),
+            Refusal::TooNarrow => f.write_str("stripes over fewer than two back ends"),
+            Refusal::TooWide { wanted, has } => {
+                write!(f, "stripes over {wanted} back ends, and the pool has {has} with room")
+            }
+            Refusal::BadStripe { stripe_blocks, extent_blocks } => {
+                write!(f, "stripes of {stripe_blocks} blocks do not divide extents of {extent_blocks} blocks")
+            }
+            Refusal::NoSpace { wanted, free } => write!(f, "{wanted} extents are wanted, and {free} are free for it"),
+            Refusal::Unreached { lun } => write!(f, "the back end '{lun}' was not reached yet, so its size is unknown"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Refusal {
+    /// What helps.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Refusal::NameTaken(_) => "choose another name, or extend that volume",
+            Refusal::BadName(_) => "use letters, digits, '-', '_' and '.', 64 at most, a letter or digit first",
+            Refusal::UnknownPool => "name a pool of the lab file",
+            Refusal::UnknownVolume => "'sanloom volume show' lists the volumes",
+            Refusal::NoBlocks => "give a size",
+            Refusal::NotLarger { .. } => "give a larger size; volumes do not shrink",
+            Refusal::TooLarge => "give a smaller size",
+            Refusal::TooNarrow => "give a width of 2 or more, or make the volume linear",
+            Refusal::TooWide { .. } => "give a smaller width, or add back ends to the pool",
+            Refusal::BadStripe { .. } => "give a stripe size that divides the extent size of the pool",
+            Refusal::NoSpace { .. } => "give a smaller size, delete a volume, or add back ends to the pool",
+            Refusal::Unreached { .. } => "try again when it is reached; 'sanloom show paths' says why it is not",
+        }
+    }
+}
+
+/// Why kept volumes do not fit the pools that there are.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// Two volumes have the same number or name.
+    #[error("two volumes are called '{0}'")]
+    Twice(Box<str>),
+    /// A segment that cannot be.
+    #[error("volume '{volume}': {error}")]
+    Layout {
+        /// Whose.
+        volume: Box<str>,
+        /// What is wrong.
+        error: super::BadLayout,
+    },
+    /// An extent of another pool, or of no LUN at all.
+    #[error("volume '{0}' has extents that are not of its pool")]
+    Elsewhere(Box<str>),
+    /// An extent that another volume has, too.
+    #[error("volume '{0}' has an extent that another volume has, too")]
+    Shared(Box<str>),
+}

@@ -1,0 +1,241 @@
+//! The map itself: [`Map`], with its volumes and epochs.
+
+use super::layout::{Layout, Pieces};
+use super::plan::{Change, Volume};
+use super::pool::{BackEnd, LunConfig, LunUse, PoolConfig, PoolUse, extents_of, is_aligned};
+use super::refusal::RestoreError;
+use super::{EpochId, LunId, PoolId, VolumeId};
+use std::collections::BTreeMap;
+
+/// A layout that tasks hold, or may.
+#[derive(Debug)]
+struct Epoch {
+    volume: VolumeId,
+    layout: Layout,
+    tasks: u64,
+    /// A newer one is there, or none any more.
+    old: bool,
+}
+
+/// All pools, volumes and epochs. See [`super`] for its use.
+#[derive(Debug)]
+pub struct Map {
+    pools: Vec<PoolConfig>,
+    luns: Vec<BackEnd>,
+    volumes: BTreeMap<VolumeId, (Volume, EpochId)>,
+    epochs: BTreeMap<EpochId, Epoch>,
+    /// Deleted volumes on which tasks have not ended: their extents are not free yet.
+    leaving: BTreeMap<VolumeId, Volume>,
+    next_volume: u32,
+    next_epoch: u64,
+}
+
+impl Map {
+    /// A map without volumes. LUNs of a pool that is not there are never used.
+    pub fn new(pools: Vec<PoolConfig>, luns: Vec<LunConfig>) -> Map {
+        let luns = luns.into_iter().map(BackEnd::new).collect();
+        let (volumes, epochs, leaving) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Map { pools, luns, volumes, epochs, leaving, next_volume: 0, next_epoch: 0 }
+    }
+
+    /// Takes volumes that were kept. To be called once, before anything else.
+    ///
+    /// # Errors
+    /// When they do not fit the pools or each other; the map is as before then.
+    pub fn restore(&mut self, volumes: Vec<(VolumeId, Volume)>) -> Result<(), RestoreError> {
+        let mut luns = self.luns.clone();
+        let mut names = std::collections::BTreeSet::new();
+        for (number, (id, volume)) in volumes.iter().enumerate() {
+            let name = || volume.name.clone();
+            if !names.insert(&volume.name) || volumes[..number].iter().any(|(other, _)| other == id) {
+                return Err(RestoreError::Twice(name()));
+            }
+            let pool = self.pool(volume.pool).ok_or_else(|| RestoreError::Elsewhere(name()))?;
+            for segment in volume.layout.segments() {
+                let aligned = is_aligned(segment, pool.extent_blocks);
+                for (lun, first, count) in extents_of(segment, pool.extent_blocks) {
+                    let lun = luns.get_mut(usize::from(lun.0)).filter(|lun| aligned && lun.config.pool == volume.pool);
+                    let lun = lun.ok_or_else(|| RestoreError::Elsewhere(name()))?;
+                    if !lun.used.insert(first, count) {
+                        return Err(RestoreError::Shared(name()));
+                    }
+                }
+            }
+        }
+        self.luns = luns;
+        for (id, volume) in volumes {
+            self.next_volume = self.next_volume.max(id.0 + 1);
+            self.enter(id, volume);
+        }
+        Ok(())
+    }
+
+    /// A back-end LUN was reached and has so many blocks. False if volumes have extents beyond its end: it is smaller than it was,
+    /// or another one is in its place.
+    pub fn reached(&mut self, lun: LunId, blocks: u64) -> bool {
+        let Some(lun) = self.luns.get_mut(usize::from(lun.0)) else { return false };
+        let Some(pool) = self.pools.get(usize::from(lun.config.pool.0)) else { return false };
+        let extents = blocks / pool.extent_blocks.max(1);
+        let enough = extents >= lun.used.end();
+        if enough {
+            lun.extents = Some(extents);
+        }
+        enough
+    }
+
+    /// Makes a change that was planned on the map as it is now. The volume's new epoch, if it has one.
+    pub fn apply(&mut self, change: Change) -> Option<EpochId> {
+        match change {
+            Change::Put(id, volume) => {
+                self.next_volume = self.next_volume.max(id.0 + 1);
+                let extent_blocks = self.pools[usize::from(volume.pool.0)].extent_blocks;
+                // What it has already is not taken twice.
+                if let Some((before, _)) = self.volumes.get(&id) {
+                    let before = before.clone();
+                    self.give_back(&before);
+                }
+                for segment in volume.layout.segments() {
+                    for (lun, first, count) in extents_of(segment, extent_blocks) {
+                        let fresh = self.luns[usize::from(lun.0)].used.insert(first, count);
+                        debug_assert!(fresh, "a plan on another map");
+                    }
+                }
+                Some(self.enter(id, volume))
+            }
+            Change::Delete(id) => {
+                if let Some((volume, epoch)) = self.volumes.remove(&id) {
+                    self.leaving.insert(id, volume);
+                    self.retire(epoch);
+                }
+                None
+            }
+        }
+    }
+
+    /// The extents of a volume are in use no more.
+    fn give_back(&mut self, volume: &Volume) {
+        let extent_blocks = self.pools[usize::from(volume.pool.0)].extent_blocks;
+        for segment in volume.layout.segments() {
+            for (lun, first, count) in extents_of(segment, extent_blocks) {
+                self.luns[usize::from(lun.0)].used.remove(first, count);
+            }
+        }
+    }
+
+    fn enter(&mut self, id: VolumeId, volume: Volume) -> EpochId {
+        let epoch = EpochId(self.next_epoch);
+        self.next_epoch += 1;
+        let layout = volume.layout.clone();
+        self.epochs.insert(epoch, Epoch { volume: id, layout, tasks: 0, old: false });
+        if let Some((_, before)) = self.volumes.insert(id, (volume, epoch)) {
+            self.retire(before);
+        }
+        epoch
+    }
+
+    /// A newer epoch is there, or none any more.
+    fn retire(&mut self, id: EpochId) {
+        if let Some(epoch) = self.epochs.get_mut(&id) {
+            epoch.old = true;
+        }
+        self.release(id);
+    }
+
+    /// Forgets an old epoch that no task holds, and with the last one of a deleted volume what that had.
+    fn release(&mut self, id: EpochId) {
+        let Some(Epoch { volume, .. }) = self.epochs.get(&id).filter(|epoch| epoch.old && epoch.tasks == 0) else {
+            return;
+        };
+        let of = *volume;
+        self.epochs.remove(&id);
+        if !self.epochs.values().any(|epoch| epoch.volume == of)
+            && let Some(volume) = self.leaving.remove(&of)
+        {
+            self.give_back(&volume);
+        }
+    }
+
+    /// A task begins on a volume: it holds the newest epoch until [`end`](Self::end).
+    #[inline]
+    pub fn begin(&mut self, id: VolumeId) -> Option<EpochId> {
+        let (_, epoch) = self.volumes.get(&id)?;
+        self.epochs.get_mut(epoch)?.tasks += 1;
+        Some(*epoch)
+    }
+
+    /// Where blocks are, for a task that holds this epoch. None where the volume ends before.
+    #[inline]
+    pub fn resolve(&self, epoch: EpochId, lba: u64, blocks: u32) -> Option<Pieces<'_>> {
+        self.epochs.get(&epoch)?.layout.resolve(lba, blocks)
+    }
+
+    /// A task that held this epoch has ended.
+    #[inline]
+    pub fn end(&mut self, id: EpochId) {
+        if let Some(epoch) = self.epochs.get_mut(&id) {
+            epoch.tasks = epoch.tasks.saturating_sub(1);
+            if epoch.old {
+                self.release(id);
+            }
+        }
+    }
+
+    /// Tasks that hold an epoch; none where it is forgotten.
+    pub fn tasks(&self, epoch: EpochId) -> Option<u64> {
+        self.epochs.get(&epoch).map(|epoch| epoch.tasks)
+    }
+
+    /// A volume, by its name.
+    pub fn find(&self, name: &str) -> Option<VolumeId> {
+        self.volumes.iter().find(|(_, (volume, _))| &*volume.name == name).map(|(id, _)| *id)
+    }
+
+    /// What a volume is now.
+    pub fn volume(&self, id: VolumeId) -> Option<&Volume> {
+        self.volumes.get(&id).map(|(volume, _)| volume)
+    }
+
+    /// The newest epoch of a volume.
+    pub fn epoch(&self, id: VolumeId) -> Option<EpochId> {
+        self.volumes.get(&id).map(|(_, epoch)| *epoch)
+    }
+
+    /// All volumes.
+    pub fn volumes(&self) -> impl Iterator<Item = (VolumeId, &Volume)> {
+        self.volumes.iter().map(|(id, (volume, _))| (*id, volume))
+    }
+
+    /// A pool.
+    pub fn pool(&self, id: PoolId) -> Option<&PoolConfig> {
+        self.pools.get(usize::from(id.0))
+    }
+
+    /// A pool, by its name.
+    pub fn find_pool(&self, name: &str) -> Option<PoolId> {
+        self.pools.iter().position(|pool| &*pool.name == name).map(|at| PoolId(at as u16))
+    }
+
+    /// How full a pool is.
+    pub fn pool_use(&self, id: PoolId) -> PoolUse {
+        let of_pool = self.luns.iter().filter(|lun| lun.config.pool == id);
+        of_pool.fold(PoolUse::default(), |sum, lun| PoolUse {
+            extents: sum.extents + lun.extents.unwrap_or(0),
+            used: sum.used + lun.used.count(),
+        })
+    }
+
+    /// All back-end LUNs.
+    pub fn luns(&self) -> impl Iterator<Item = (LunId, &BackEnd)> {
+        self.luns.iter().enumerate().map(|(at, lun)| (LunId(at as u16), lun))
+    }
+
+    /// How full a back-end LUN is.
+    pub fn lun_use(&self, id: LunId) -> Option<LunUse> {
+        self.luns.get(usize::from(id.0)).map(|lun| LunUse { extents: lun.extents, used: lun.used.count() })
+    }
+
+    /// The number of the next volume.
+    pub(super) fn next_volume(&self) -> VolumeId {
+        VolumeId(self.next_volume)
+    }
+}
