@@ -1,10 +1,11 @@
 //! The Header Adaptor: headers as the other side wants them. Which fields change is a table in the facts of RFC 7143, section 11: tags, unit,
 //! offsets and numbers belong to one side each.
 
-use super::machine::BackEnd;
+use super::machine::{BackEnd, PROBE_TAG};
 use super::table::{BackR2t, BackTag, Entry, Part};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::iscsi::code::{attribute, flag, function};
+use sanloom_wire::lun::LunBytes;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs, DataOut, Head, NO_TAG, NopIn, NopOut, ScsiCommand, TaskRequest, at};
 
 impl Entry {
@@ -71,6 +72,20 @@ impl Entry {
 }
 
 impl BackEnd {
+    /// TEST UNIT READY.
+    pub(super) fn test_unit_ready(&self, lun: LunBytes) -> [u8; BHS_BYTES] {
+        let command = ScsiCommand {
+            flags: flag::FINAL | attribute::SIMPLE,
+            lun,
+            initiator_tag: PROBE_TAG,
+            expected_bytes: 0,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+            cdb: Cdb::TestUnitReady.to_bytes(),
+        };
+        Head::new(command).to_bytes()
+    }
+
     /// The answer to a target that asks whether we are there.
     pub(super) fn pong(&self, nop: &NopIn) -> [u8; BHS_BYTES] {
         let (target_tag, lun) = (nop.target_tag, nop.lun);

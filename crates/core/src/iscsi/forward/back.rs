@@ -2,7 +2,7 @@
 
 use super::action::{Action, CloseReason, Conn};
 use super::adaptor::{DataInOf, data_in};
-use super::machine::{BackEnd, Forward, Switch};
+use super::machine::{BackEnd, Forward, PROBE_TAG, Switch};
 use super::table::{BackR2t, Stage};
 use crate::iscsi::sequence::before;
 use crate::scsi::{IoTag, Response};
@@ -87,7 +87,6 @@ impl Forward {
                 actions.push(Action::Discard { bytes });
             }
         }
-        self.pump(number, actions);
         let left = self.backs[usize::from(number)].as_ref().is_some_and(|back| back.leaving && back.active == 0);
         if left {
             actions.push(Action::Close { conn: Conn::Back(number), reason: CloseReason::Asked });
@@ -112,7 +111,7 @@ impl Forward {
             Header::Reject(_) => self.on_reject(number, data, switch, actions),
             _ => {}
         }
-        self.pump(number, actions);
+        self.pump(actions);
     }
 
     fn broken(&mut self, number: u8, actions: &mut Vec<Action>) {
@@ -257,6 +256,9 @@ impl Forward {
         switch: &mut Switch<'_>,
         actions: &mut Vec<Action>,
     ) {
+        if answer.initiator_tag == PROBE_TAG {
+            return self.probed(number, answer.status == status::GOOD, actions);
+        }
         let Some((tag, of)) = self.find(number, answer.initiator_tag).filter(|(_, of)| !of.abort) else {
             self.counters.unexpected += 1;
             return;

@@ -67,17 +67,21 @@ impl Forward {
         self.entries[slot] = Some(entry);
         self.live += 1;
         if is_read {
-            return self.ask(tag, 0, actions);
+            self.ask(tag, 0, actions);
+            return;
         }
         let more = command.flags & flag::FINAL == 0;
         self.counters.written_bytes += u64::from(head.data_bytes);
         let mut in_place = Some(bhs);
         for part in 0..parts {
-            self.send_write(tag, part, head.data_bytes, more, &mut in_place, actions);
+            if !self.send_write(tag, part, head.data_bytes, more, &mut in_place, actions) {
+                break;
+            }
         }
     }
 
-    /// The command for a part of a write, if it may leave already: with its immediate data, and behind all that have some.
+    /// The command for a part of a write, if it may leave already, with its immediate data. False if the parts behind it have to wait
+    /// for it.
     fn send_write(
         &mut self,
         tag: IoTag,
@@ -86,9 +90,9 @@ impl Forward {
         more: bool,
         in_place: &mut Option<&mut Bhs>,
         actions: &mut Vec<Action>,
-    ) {
-        let Some(entry) = self.entry(tag) else { return };
-        let of = entry.parts[part];
+    ) -> bool {
+        let Some(entry) = self.entry(tag) else { return false };
+        let of = &mut entry.parts[part];
         let share = immediate_bytes.saturating_sub(of.at).min(of.bytes);
         // More may come for it without being asked for.
         let open = more && share < of.bytes;
@@ -96,14 +100,16 @@ impl Forward {
             return self.ask(tag, part, actions);
         }
         if open && part > 0 && share == 0 {
-            // Whether some will come is not known yet; its place is kept.
-            if let Some(back) = self.backs[usize::from(of.back)].as_mut() {
+            // Whether some will come is not known yet.
+            of.stage = Stage::Kept;
+            let number = usize::from(of.back);
+            if let Some(back) = self.backs[number].as_mut() {
                 back.reserved += 1;
             }
-            return;
+            return true;
         }
-        let Some(header) = self.number(tag, part, share, open) else { return };
         let to = Conn::Back(of.back);
+        let Some(header) = self.number(tag, part, share, open) else { return false };
         match in_place.take() {
             Some(bhs) => {
                 bhs.0 = header;
@@ -114,6 +120,7 @@ impl Forward {
         if share > 0 {
             actions.push(Action::Move { to, bytes: share });
         }
+        true
     }
 
     /// Data of a write.
@@ -172,17 +179,12 @@ impl Forward {
             let Some(entry) = self.entry(tag) else { break };
             let Some(part) = entry.part_at(at) else { break };
             let of = entry.parts[part];
-            if bytes == 0 && of.stage == Stage::Unsent {
+            if bytes == 0 && of.stage == Stage::Kept {
                 break;
             }
-            if of.stage == Stage::Unsent {
-                // The first data of it: it takes the place that was kept.
-                if let Some(back) = self.backs[usize::from(of.back)].as_mut() {
-                    back.reserved = back.reserved.saturating_sub(1);
-                }
-                if let Some(header) = self.number(tag, part, 0, true) {
-                    actions.push(Action::Send { to: Conn::Back(of.back), header });
-                }
+            if of.stage == Stage::Kept {
+                // The first data of it.
+                self.use_place(tag, part, true, actions);
             }
             let number = usize::from(of.back);
             let (Some(back), Some(entry)) = (
@@ -228,14 +230,21 @@ impl Forward {
     fn end_unsolicited(&mut self, tag: IoTag, actions: &mut Vec<Action>) {
         let parts = self.entry(tag).map_or(0, |entry| entry.parts.len());
         for part in 0..parts {
-            let Some(entry) = self.entry(tag) else { return };
-            let of = entry.parts[part];
-            if of.stage == Stage::Unsent {
-                if let Some(back) = self.backs[usize::from(of.back)].as_mut() {
-                    back.reserved = back.reserved.saturating_sub(1);
-                }
-                self.ask(tag, part, actions);
+            let kept = self.entry(tag).is_some_and(|entry| entry.parts[part].stage == Stage::Kept);
+            if kept {
+                self.use_place(tag, part, false, actions);
             }
+        }
+    }
+
+    /// Sends the command for a part whose place was kept.
+    fn use_place(&mut self, tag: IoTag, part: usize, more: bool, actions: &mut Vec<Action>) {
+        let Some(number) = self.entry(tag).map(|entry| entry.parts[part].back) else { return };
+        if let Some(back) = self.backs[usize::from(number)].as_mut() {
+            back.reserved = back.reserved.saturating_sub(1);
+        }
+        if let Some(header) = self.number(tag, part, 0, more) {
+            actions.push(Action::Send { to: Conn::Back(number), header });
         }
     }
 

@@ -91,6 +91,9 @@ pub(super) struct BackEnd {
     pub(super) active: u32,
     /// It asked for a logout: nothing new begins.
     pub(super) leaving: bool,
+    /// Units that have not said GOOD to TEST UNIT READY, and how often they may still say something else: what they have to tell
+    /// a new initiator port is told before the first command.
+    pub(super) probes: Vec<(LunBytes, u8)>,
     pub(super) heard: Instant,
     pub(super) asked: Option<Instant>,
     /// The oldest ABORT TASK that may be unanswered, and how many are.
@@ -110,12 +113,16 @@ impl BackEnd {
     }
 
     pub(super) fn takes_commands(&self) -> bool {
-        !self.leaving
+        !self.leaving && self.probes.is_empty()
     }
 }
 
 /// "Logical unit communication failure": the path is gone. Hosts try again, and find the conventional path then.
 pub(super) const PATH_GONE: Sense = Sense::new(SenseKey::ABORTED_COMMAND, SenseCode(0x0800));
+/// Initiator task tag of TEST UNIT READY, which is none of [`BackTag`].
+pub(super) const PROBE_TAG: u32 = 1 << 30;
+/// How often a unit is asked. It may have several unit attentions to tell.
+const PROBES: u8 = 16;
 /// Initiator task tag of pings, which is none of [`BackTag`].
 const PING_TAG: u32 = 1 << 31;
 
@@ -144,11 +151,17 @@ impl Forward {
         Forward { settings, front, luns, backs, entries, live: 0, spare, kept_parts, counters }
     }
 
-    /// A login at a back end is complete.
+    /// A login at a back end is complete. Commands are forwarded to it once its units are ready.
     ///
     /// # Errors
     /// Why nothing will be forwarded to it, for the log.
-    pub fn back_up(&mut self, now: Instant, back: u8, established: &Established) -> Result<(), Unfit> {
+    pub fn back_up(
+        &mut self,
+        now: Instant,
+        back: u8,
+        established: &Established,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), Unfit> {
         let number = usize::from(back);
         if self.backs.len() <= number {
             self.backs.resize_with(number + 1, || None);
@@ -164,10 +177,12 @@ impl Forward {
             queue: VecDeque::new(),
             active: 0,
             leaving: false,
+            probes: self.luns.values().filter(|(of, _)| *of == back).map(|(_, lun)| (*lun, PROBES)).collect(),
             heard: now,
             asked: None,
             aborting: None,
         });
+        self.probe(back, actions);
         fit
     }
 
@@ -186,7 +201,29 @@ impl Forward {
             Conn::Host => self.on_host(now, &mut bhs, switch, actions),
             Conn::Back(back) => self.on_back(now, back, &mut bhs, switch, actions),
         }
+        self.pump(actions);
         *header = bhs.0;
+    }
+
+    /// Asks the next unit of a back end whether it is ready.
+    pub(super) fn probe(&mut self, number: u8, actions: &mut Vec<Action>) {
+        let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
+        let Some((lun, _)) = back.probes.first().copied().filter(|(_, left)| *left > 0) else { return };
+        actions.push(Action::Send { to: Conn::Back(number), header: back.test_unit_ready(lun) });
+        back.cmd_sn = back.cmd_sn.wrapping_add(1);
+        back.active += 1;
+    }
+
+    /// A unit has answered.
+    pub(super) fn probed(&mut self, number: u8, ready: bool, actions: &mut Vec<Action>) {
+        let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
+        back.active = back.active.saturating_sub(1);
+        match back.probes.first_mut() {
+            Some(_) if ready => drop(back.probes.remove(0)),
+            Some((_, left)) => *left -= 1,
+            None => {}
+        }
+        self.probe(number, actions);
     }
 
     /// [`Output::Recall`](crate::iscsi::target::Output::Recall): the host, or another one, ends a task.
@@ -196,6 +233,7 @@ impl Forward {
         entry.r2ts.clear();
         self.stop_parts(now, tag, actions);
         self.settle(tag, switch);
+        self.pump(actions);
     }
 
     /// The connection to a back end is gone, and with it all its commands.
@@ -220,6 +258,7 @@ impl Forward {
                 self.settle(tag, switch);
             }
         }
+        self.pump(actions);
     }
 
     /// The host's connection is gone: nothing is under way any more for both sides. Connections to back ends are to be closed.

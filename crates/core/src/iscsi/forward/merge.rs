@@ -13,12 +13,13 @@ use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 const MAX_AGAIN: u8 = 8;
 
 impl Forward {
-    /// Sends the command for a part without data, or lets it wait for the window.
-    pub(super) fn ask(&mut self, tag: IoTag, part: usize, actions: &mut Vec<Action>) {
-        let Some(entry) = self.entry(tag) else { return };
+    /// Sends the command for a part without data, or lets it wait for the window: then false. Parts behind a part that waits are not asked
+    /// for: what has a place in a window must be able to go on.
+    pub(super) fn ask(&mut self, tag: IoTag, part: usize, actions: &mut Vec<Action>) -> bool {
+        let Some(entry) = self.entry(tag) else { return false };
         let of = &mut entry.parts[part];
         let number = of.back;
-        let Some(back) = self.backs.get_mut(usize::from(number)).and_then(Option::as_mut) else { return };
+        let Some(back) = self.backs.get_mut(usize::from(number)).and_then(Option::as_mut) else { return false };
         if back.room() == 0 {
             if let Some(entry) = self.entry(tag) {
                 entry.parts[part].stage = Stage::Queued;
@@ -26,11 +27,12 @@ impl Forward {
             if let Some(Some(back)) = self.backs.get_mut(usize::from(number)) {
                 back.queue.push_back((tag, part as u8));
             }
-            return;
+            return false;
         }
         if let Some(header) = self.number(tag, part, 0, false) {
             actions.push(Action::Send { to: Conn::Back(number), header });
         }
+        true
     }
 
     /// Gives the command for a part its number: it leaves now, with so much of its data, and with more behind it.
@@ -53,19 +55,31 @@ impl Forward {
         Some(entry.command(part, immediate_bytes, more, back))
     }
 
-    /// Sends what waited for the window of a back end.
-    pub(super) fn pump(&mut self, number: u8, actions: &mut Vec<Action>) {
-        loop {
-            let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
-            if back.window() <= back.reserved {
-                return;
-            }
-            let Some((tag, part)) = back.queue.pop_front() else { return };
-            let part = usize::from(part);
-            if self.entry(tag).is_some_and(|entry| entry.parts[part].stage == Stage::Queued)
-                && let Some(header) = self.number(tag, part, 0, false)
+    /// Sends what waited for the windows of back ends.
+    pub(super) fn pump(&mut self, actions: &mut Vec<Action>) {
+        for number in 0..self.backs.len() {
+            while let Some(Some(back)) = self.backs.get_mut(number)
+                && back.window() > back.reserved
+                && let Some((tag, part)) = back.queue.pop_front()
             {
-                actions.push(Action::Send { to: Conn::Back(number), header });
+                let part = usize::from(part);
+                // It may have been stopped meanwhile.
+                if self.entry(tag).is_some_and(|entry| entry.parts[part].stage == Stage::Queued)
+                    && let Some(header) = self.number(tag, part, 0, false)
+                {
+                    actions.push(Action::Send { to: Conn::Back(number as u8), header });
+                    self.ask_next(tag, part, actions);
+                }
+            }
+        }
+    }
+
+    /// A part of a write has its place: those behind it are asked for.
+    fn ask_next(&mut self, tag: IoTag, part: usize, actions: &mut Vec<Action>) {
+        let Some(entry) = self.entry(tag).filter(|entry| !entry.is_read()) else { return };
+        for next in part + 1..entry.parts.len() {
+            if !self.ask(tag, next, actions) {
+                return;
             }
         }
     }
@@ -126,7 +140,6 @@ impl Forward {
     /// Ends all parts of a task that have not: those that were sent by ABORT TASK.
     pub(super) fn stop_parts(&mut self, now: Instant, tag: IoTag, actions: &mut Vec<Action>) {
         let Some(entry) = self.entries.get_mut(usize::from(tag.0 as u16)).and_then(Option::as_mut) else { return };
-        let is_read = entry.is_read();
         for number in 0..entry.parts.len() {
             let of = &mut entry.parts[number];
             let back = self.backs.get_mut(usize::from(of.back)).and_then(Option::as_mut);
@@ -139,11 +152,10 @@ impl Forward {
                     let to = Conn::Back(of.back);
                     actions.push(Action::Send { to, header: entry.abort(number, back) });
                 }
-                (Stage::Sent, None) | (Stage::Queued, _) => of.stage = Stage::Over,
-                (Stage::Unsent, back) => {
+                (Stage::Sent, None) | (Stage::Queued | Stage::Unsent, _) => of.stage = Stage::Over,
+                (Stage::Kept, back) => {
                     of.stage = Stage::Over;
-                    // Of a write whose unasked data are under way, a place was kept.
-                    if let (Some(back), false) = (back, is_read) {
+                    if let Some(back) = back {
                         back.reserved = back.reserved.saturating_sub(1);
                     }
                 }
@@ -192,19 +204,22 @@ impl Forward {
     /// have not passed; if they have, the host is asked to send the command again.
     pub(super) fn again(&mut self, tag: IoTag, part: usize, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
         let asked = switch.session.awaits_data(tag);
-        let Some(entry) = self.entry(tag) else { return };
+        let Some(entry) = self.entries.get_mut(usize::from(tag.0 as u16)).and_then(Option::as_mut) else { return };
         let of = &mut entry.parts[part];
-        if of.moved > 0 || asked || of.again >= MAX_AGAIN {
+        let place = self.backs.get(usize::from(of.back)).and_then(Option::as_ref);
+        let place = place.is_some_and(|back| back.window() > back.reserved);
+        if of.moved > 0 || asked || !place || of.again >= MAX_AGAIN {
             let answer = self.unsplit(tag, Response::status(status::BUSY));
             return self.part_failed(tag, part, answer, switch, actions);
         }
         of.again += 1;
-        of.stage = Stage::Unsent;
         let number = of.back;
         entry.r2ts.retain(|r2t| usize::from(r2t.part) != part);
         self.counters.again += 1;
         self.forget_active(number);
-        self.ask(tag, part, actions);
+        if let Some(header) = self.number(tag, part, 0, false) {
+            actions.push(Action::Send { to: Conn::Back(number), header });
+        }
     }
 
     /// A status that says "not now" is no answer for a command of which another part has changed the medium.

@@ -14,6 +14,8 @@ pub const MAX_PARTS: usize = 32;
 pub(super) enum Stage {
     /// Not asked for yet.
     Unsent,
+    /// So is it, but its place in the window is kept: unasked data for it may come.
+    Kept,
     /// The window of its back end is closed.
     Queued,
     Sent,
