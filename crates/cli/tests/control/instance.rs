@@ -133,6 +133,11 @@ impl Instance {
         child
     }
 
+    /// The process that runs the lab.
+    pub fn id(&self) -> u32 {
+        self.up.as_ref().unwrap().id()
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }

@@ -7,6 +7,8 @@ mod instance;
 mod monitoring;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
+#[path = "../../../../tests/process.rs"]
+mod process;
 mod replay;
 mod store;
 mod zones;

@@ -70,6 +70,7 @@ fn fio_verifies_over_streams() {
         "--verify=crc32c",
         "--do_verify=1",
         "--verify_fatal=1",
+        "--verify_state_save=0",
         "--randseed=1",
         "--output-format=terse",
     ];

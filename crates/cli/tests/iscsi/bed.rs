@@ -79,6 +79,11 @@ impl Bed {
         assert_eq!(line, "ready\n", "{}", self.log());
     }
 
+    /// The process that runs the lab.
+    pub fn id(&self) -> u32 {
+        self.up.as_ref().unwrap().id()
+    }
+
     pub fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }

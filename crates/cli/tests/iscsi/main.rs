@@ -1,8 +1,11 @@
 //! sanloom's iSCSI targets, with the initiators of others (libiscsi's tools and tests, QEMU's own), and its initiator.
 
 mod bed;
+mod crowd;
 mod initiator;
 mod peer;
+#[path = "../../../../tests/process.rs"]
+mod process;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
 mod relay;
@@ -136,6 +139,12 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
     bed.stop();
     let log = bed.log();
     assert!(!log.contains("sixteen"), "{log}");
+    // Secrets that can be guessed, or prove nothing.
+    for (server, why) in [("eleven byte", "96 bits"), ("another sixteen.", "the same one")] {
+        std::fs::write(bed.path("server.secret"), server).unwrap();
+        let refused = said(env!("CARGO_BIN_EXE_sanloom"), &["up", &bed.path("lab.toml")]);
+        assert!(refused.contains(why) && refused.contains(".secret"), "{refused}");
+    }
 }
 
 #[test]

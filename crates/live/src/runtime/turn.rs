@@ -208,7 +208,7 @@ impl Runtime {
                     tracing::warn!(%error, "cannot wait for initiators");
                 }
             }
-            self.keep_zones_again();
+            self.keep_again(now);
         }
     }
 

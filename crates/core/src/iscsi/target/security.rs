@@ -1,7 +1,7 @@
 //! The security stage of a login, seen from the target: [`Security`] (RFC 7143, section 12).
 
 use super::config::Authentication;
-use crate::iscsi::chap::{Algorithm, Challenge};
+use crate::iscsi::chap::{Algorithm, Challenge, Credentials};
 use sanloom_wire::iscsi::{LoginStatus, text};
 
 /// Where the proof stands.
@@ -76,10 +76,9 @@ impl Security {
             let State::Challenged(challenge) = &self.state else { return Err(LoginStatus::INITIATOR_ERROR) };
             let name = value("CHAP_N").ok_or(LoginStatus::MISSING_PARAMETER)?;
             let response = text::binary(response).ok_or(LoginStatus::INITIATOR_ERROR)?;
-            let known = self.expected.initiators.iter().find(|one| one.name == name);
-            // An unknown name takes as long as a wrong secret.
-            let secret = known.map_or(&[][..], |one| &one.secret);
-            if !challenge.accepts(secret, &response) || known.is_none() {
+            // Several may have one name where several targets are behind it. An unknown name takes as long as a wrong secret.
+            let fits = |one: &Credentials| challenge.accepts(&one.secret, &response) & (one.name == name);
+            if !self.expected.initiators.iter().fold(false, |known, one| known | fits(one)) {
                 return Err(LoginStatus::AUTHENTICATION_FAILURE);
             }
             let theirs = match (value("CHAP_I"), value("CHAP_C")) {

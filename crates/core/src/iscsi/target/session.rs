@@ -177,6 +177,24 @@ pub struct Counters {
     pub aborted: u64,
 }
 
+impl Counters {
+    /// What another session has counted comes on top.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters { commands, responses, check_conditions, read_bytes, written_bytes, .. } = *other;
+        let Counters { rejects, outside_window, digest_errors, unknown_data, aborted, .. } = *other;
+        self.commands += commands;
+        self.responses += responses;
+        self.check_conditions += check_conditions;
+        self.read_bytes += read_bytes;
+        self.written_bytes += written_bytes;
+        self.rejects += rejects;
+        self.outside_window += outside_window;
+        self.digest_errors += digest_errors;
+        self.unknown_data += unknown_data;
+        self.aborted += aborted;
+    }
+}
+
 /// What the data segment under way belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Segment {
