@@ -149,11 +149,30 @@ mod tests {
     #[test]
     fn only_a_status_takes_a_number() {
         let (exp_cmd_sn, max_cmd_sn, stat_sn) = (1, 2, UNNUMBERED);
-        let r2t = R2t { lun: [0; 8], initiator_tag: 1, target_tag: 1, stat_sn, exp_cmd_sn, max_cmd_sn, r2t_sn: 0, offset: 0, desired_bytes: 1 };
+        let r2t = R2t {
+            lun: [0; 8],
+            initiator_tag: 1,
+            target_tag: 1,
+            stat_sn,
+            exp_cmd_sn,
+            max_cmd_sn,
+            r2t_sn: 0,
+            offset: 0,
+            desired_bytes: 1,
+        };
         let nop = |initiator_tag| NopIn { lun: [0; 8], initiator_tag, target_tag: 1, stat_sn, exp_cmd_sn, max_cmd_sn };
         let data = |flags| DataIn {
-            flags, status: 0, lun: [0; 8], initiator_tag: 1, target_tag: NO_TAG, stat_sn, exp_cmd_sn, max_cmd_sn,
-            data_sn: 0, offset: 0, residual: 0,
+            flags,
+            status: 0,
+            lun: [0; 8],
+            initiator_tag: 1,
+            target_tag: NO_TAG,
+            stat_sn,
+            exp_cmd_sn,
+            max_cmd_sn,
+            data_sn: 0,
+            offset: 0,
+            residual: 0,
         };
         let mut statuses = Statuses::new(u32::MAX);
         let mut number = |header: Header| {

@@ -17,7 +17,7 @@ use sanloom_wire::iscsi::{
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 
 /// Two LUNs of 16 blocks, one behind the other.
-fn shapes() -> Shapes {
+pub fn shapes() -> Shapes {
     let both = Parameters { initial_r2t: false, ..Parameters::default() };
     Shapes {
         luns: 2,
@@ -248,7 +248,17 @@ fn a_target_that_breaks_the_protocol_is_left() {
         |initiator_tag| {
             let (lun, stat_sn, exp_cmd_sn, max_cmd_sn) = ([0; 8], 2, 3, 6);
             let (target_tag, r2t_sn, offset, desired_bytes) = (1, 0, 0, 512);
-            Head::new(R2t { lun, initiator_tag, target_tag, stat_sn, exp_cmd_sn, max_cmd_sn, r2t_sn, offset, desired_bytes })
+            Head::new(R2t {
+                lun,
+                initiator_tag,
+                target_tag,
+                stat_sn,
+                exp_cmd_sn,
+                max_cmd_sn,
+                r2t_sn,
+                offset,
+                desired_bytes,
+            })
         },
     ];
     for lie in lies {

@@ -5,4 +5,6 @@ mod bed;
 mod cases;
 mod check;
 mod disk;
+mod noise;
 mod script;
+mod served;

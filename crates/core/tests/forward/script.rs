@@ -99,7 +99,8 @@ fn shapes(chance: &mut SplitMix64) -> Shapes {
         0 => Shape::Linear,
         _ => {
             let width = 2 + chance.below(u64::from(luns) - 1) as u16;
-            let stripes: Vec<u32> = (1..=extent_blocks as u32).filter(|n| extent_blocks.is_multiple_of((*n).into())).collect();
+            let stripes: Vec<u32> =
+                (1..=extent_blocks as u32).filter(|n| extent_blocks.is_multiple_of((*n).into())).collect();
             Shape::Striped { width, stripe_blocks: stripes[chance.index(stripes.len())] }
         }
     };
@@ -107,7 +108,17 @@ fn shapes(chance: &mut SplitMix64) -> Shapes {
     let front = if chance.chance(70) { matched(front, &back) } else { front };
     let blocks = 40 + chance.below(160);
     let bad = if chance.chance(30) { (0..4).map(|_| chance.below(blocks)).collect() } else { Vec::new() };
-    Shapes { luns, extent_blocks, shape, blocks, front, back, depth: 1 + chance.below(12) as u16, bad, settings: patient() }
+    Shapes {
+        luns,
+        extent_blocks,
+        shape,
+        blocks,
+        front,
+        back,
+        depth: 1 + chance.below(12) as u16,
+        bad,
+        settings: patient(),
+    }
 }
 
 /// Time passes only for hosts that give up.
@@ -203,7 +214,7 @@ fn submit(bed: &mut Bed, id: u64, op: &Op, model: &Model) {
         What::ReadShort => {
             (DataDirection::Read, Cdb::Read { lba, blocks: blocks + 1, fua: false }, room(blocks as usize * BLOCK))
         }
-        What::Write => (DataDirection::Write, Cdb::Write { lba, blocks, fua: op.fill % 2 == 0 }, op.data()),
+        What::Write => (DataDirection::Write, Cdb::Write { lba, blocks, fua: op.fill.is_multiple_of(2) }, op.data()),
         What::WriteShort => {
             let data = op.data()[..(blocks as usize).div_ceil(2) * BLOCK].to_vec();
             (DataDirection::Write, Cdb::Write { lba, blocks, fua: false }, data)
@@ -218,9 +229,7 @@ fn submit(bed: &mut Bed, id: u64, op: &Op, model: &Model) {
             let both = there.chain(op.data()).collect();
             (DataDirection::Write, Cdb::CompareAndWrite { lba, blocks: blocks as u8, fua: false }, both)
         }
-        What::Flush => {
-            (DataDirection::None, Cdb::SynchronizeCache { lba: 0, blocks: 0, immediate: false }, Vec::new())
-        }
+        What::Flush => (DataDirection::None, Cdb::SynchronizeCache { lba: 0, blocks: 0, immediate: false }, Vec::new()),
     };
     bed.submit(id, cdb, direction, buffer);
 }
@@ -242,7 +251,7 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
     let mut bed = Bed::new(way, shapes, seed);
     let mut ran = Ran::default();
     let mut model: Model = vec![Some(0); shapes.blocks as usize * BLOCK];
-    let (mut id, mut aside) = (0, 1 << 32);
+    let (mut id, mut aside) = (0_u64, 1 << 32);
     quieten(&mut bed, &mut aside);
     for (ops, disturbance) in script {
         let first = id;
@@ -252,7 +261,7 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
             _ => *op,
         };
         let ops: Vec<Op> = ops.iter().map(possible).collect();
-        if seed % 2 == 0 && first % 5 == 0 {
+        if seed.is_multiple_of(2) && first.is_multiple_of(5) {
             bed.attend();
         }
         for op in &ops {
@@ -415,7 +424,13 @@ fn all_ways_give_the_same_bytes_and_the_same_answers() {
         for (number, ended) in &ways[0].0.ended {
             for (way, (other, _)) in [Way::Conventional, Way::Forwarding].iter().zip(&ways[1..]) {
                 let other = &other.ended[number];
-                assert!(other == ended, "{way:?}: command {number}: {} but {}: {}", other.short(), ended.short(), case());
+                assert!(
+                    other == ended,
+                    "{way:?}: command {number}: {} but {}: {}",
+                    other.short(),
+                    ended.short(),
+                    case()
+                );
             }
         }
         assert!(ways[0].0.content == ways[1].0.content, "conventional: {}", case());

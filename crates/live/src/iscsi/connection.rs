@@ -350,6 +350,8 @@ impl Connection {
                     self.parked.retain(|io| io.tag != tag);
                     self.slots.release(tag, &mut shared.buffers);
                 }
+                // Only where something is forwarded.
+                Output::Recall(_) => {}
                 Output::Ends(ends) => {
                     if let Some(behind) = self.behind {
                         shared.ends.push((behind, ConnectionId(self.id), ends));

@@ -1,10 +1,12 @@
 //! `sanloom bench`: how fast sanloom is.
 
 mod fabric;
+mod io;
 mod login;
 mod names;
 mod ns3;
 mod offloads;
+mod pdu_copy;
 mod rate;
 mod switch;
 mod work;
@@ -35,6 +37,11 @@ pub enum What {
     Fabric(fabric::Args),
     /// What the offloads of document 002 are worth in software: CRC, placement, segmentation, threads
     Offloads(offloads::Args),
+    /// Requests to iSCSI targets of anybody: throughput, latency and processor time of one path, or of several in turn
+    Io(io::Args),
+    /// A forwarder that copies PDUs and does nothing else: the ceiling for switches in user space
+    #[command(hide = true)]
+    PduCopy(pdu_copy::Args),
 }
 
 /// Measures.
@@ -49,5 +56,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Names(args) => names::run(args),
         What::Fabric(args) => fabric::run(args),
         What::Offloads(args) => offloads::run(args),
+        What::Io(args) => io::run(args),
+        What::PduCopy(args) => pdu_copy::run(args),
     }
 }

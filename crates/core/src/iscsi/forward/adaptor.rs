@@ -5,8 +5,8 @@ use super::machine::{BackEnd, PROBE_TAG};
 use super::table::{BackR2t, BackTag, Entry, Part};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::iscsi::code::{attribute, flag, function};
-use sanloom_wire::lun::LunBytes;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs, DataOut, Head, NO_TAG, NopIn, NopOut, ScsiCommand, TaskRequest, at};
+use sanloom_wire::lun::LunBytes;
 
 impl Entry {
     /// The SCSI Command for a part, with so much of its data.

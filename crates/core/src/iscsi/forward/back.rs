@@ -9,9 +9,7 @@ use crate::scsi::{IoTag, Response};
 use crate::time::Instant;
 use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::code::{flag, response};
-use sanloom_wire::iscsi::{
-    AsyncEvent, Bhs, DataIn, Head, Header, NO_TAG, R2t, ScsiResponse, SenseSegment,
-};
+use sanloom_wire::iscsi::{AsyncEvent, Bhs, DataIn, Head, Header, NO_TAG, R2t, ScsiResponse, SenseSegment};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 
 /// A back end that answers what cannot be: too few data with status GOOD, a response code that means nothing.
@@ -59,6 +57,10 @@ impl Forward {
         }
         if let Some(stat_sn) = status_number(&head.header) {
             back.count_status(stat_sn);
+        }
+        if bytes > 0 && matches!(head.header, Header::R2t(_) | Header::TaskResponse(_)) {
+            // They have no data.
+            actions.push(Action::Discard { bytes });
         }
         match head.header {
             Header::DataIn(data) => self.on_data_in(number, &head, &data, bhs, switch, actions),
@@ -155,8 +157,7 @@ impl Forward {
             let next = (full && number_of_part + 1 < entry.parts.len()).then_some(number_of_part + 1);
             // The status of all of it, with the last data.
             let others = entry.parts.iter().enumerate().all(|(n, p)| n == number_of_part || p.stage == Stage::Over);
-            let collapses =
-                has_status && data.status == status::GOOD && !residual && full && next.is_none() && others;
+            let collapses = has_status && data.status == status::GOOD && !residual && full && next.is_none() && others;
             if collapses {
                 entry.parts[number_of_part].stage = Stage::Over;
                 switch.session.collapse_forwarded(tag);
@@ -316,13 +317,7 @@ impl Forward {
         self.end_part(tag, usize::from(of.part), switch);
     }
 
-    fn on_reject(
-        &mut self,
-        number: u8,
-        header: &[u8],
-        switch: &mut Switch<'_>,
-        actions: &mut Vec<Action>,
-    ) {
+    fn on_reject(&mut self, number: u8, header: &[u8], switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
         let found = Head::parse(header).ok().and_then(|head| match head.header {
             Header::ScsiCommand(command) => self.find(number, command.initiator_tag),
             _ => None,

@@ -31,7 +31,7 @@ impl Gate {
         self.forwarded = self.forwarded.saturating_sub(1);
     }
 
-    /// Block I/O of the conventional path wants to begin. False: it waits, and comes out of [`next`](Self::next). If true,
+    /// Block I/O of the conventional path wants to begin. False: it waits, and comes out of [`admit`](Self::admit). If true,
     /// [`leave`](Self::leave) is to be called when it has ended.
     pub fn enter(&mut self, connection: ConnectionId, io: Io) -> bool {
         if self.forwarded > 0 || !self.waiting.is_empty() {
@@ -48,7 +48,7 @@ impl Gate {
     }
 
     /// The next block I/O that need not wait any longer: it has entered.
-    pub fn next(&mut self) -> Option<(ConnectionId, Io)> {
+    pub fn admit(&mut self) -> Option<(ConnectionId, Io)> {
         let next = if self.forwarded == 0 { self.waiting.pop_front() } else { None };
         self.conventional += u32::from(next.is_some());
         next

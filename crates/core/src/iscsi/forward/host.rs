@@ -10,13 +10,7 @@ use sanloom_wire::iscsi::code::flag;
 use sanloom_wire::iscsi::{Bhs, DataOut, Head, Header, NO_TAG, Opcode, ScsiCommand};
 
 impl Forward {
-    pub(super) fn on_host(
-        &mut self,
-        now: Instant,
-        bhs: &mut Bhs,
-        switch: &mut Switch<'_>,
-        actions: &mut Vec<Action>,
-    ) {
+    pub(super) fn on_host(&mut self, now: Instant, bhs: &mut Bhs, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
         let conventional = match bhs.opcode() {
             Opcode::SCSI_COMMAND | Opcode::DATA_OUT => Head::parse(&bhs.0).ok(),
             _ => None,
@@ -187,10 +181,9 @@ impl Forward {
                 self.use_place(tag, part, true, actions);
             }
             let number = usize::from(of.back);
-            let (Some(back), Some(entry)) = (
-                self.backs.get(number).and_then(Option::as_ref),
-                self.entries[usize::from(tag.0 as u16)].as_mut(),
-            ) else {
+            let (Some(back), Some(entry)) =
+                (self.backs.get(number).and_then(Option::as_ref), self.entries[usize::from(tag.0 as u16)].as_mut())
+            else {
                 break;
             };
             let r2t = entry.r2ts.iter().position(|r2t| solicited && (r2t.from..r2t.end).contains(&at));

@@ -25,12 +25,7 @@ pub(in crate::iscsi) enum DataOutcome {
 
 impl Session {
     /// What a command would do, if session and device let it begin at once and nothing about it is unusual. Nothing changes.
-    pub(in crate::iscsi) fn forwardable(
-        &self,
-        head: &Head,
-        command: &ScsiCommand,
-        device: &Device,
-    ) -> Option<BlockIo> {
+    pub(in crate::iscsi) fn forwardable(&self, head: &Head, command: &ScsiCommand, device: &Device) -> Option<BlockIo> {
         let ordinary = matches!(command.flags & flag::ATTRIBUTE, attribute::UNTAGGED | attribute::SIMPLE);
         let next = !self.is_over() && self.held.is_empty() && self.seq.order(command.cmd_sn) == Order::Next;
         if head.immediate || !ordinary || !next || self.objection(head, command).is_some() {
@@ -66,8 +61,7 @@ impl Session {
         task.counted = true;
         task.unit = device.unit(nexus, command.lun);
         let unit = task.unit;
-        let step =
-            device.begin(&Command { nexus, tag, unit, cdb: command.cdb, attribute: task.attribute() });
+        let step = device.begin(&Command { nexus, tag, unit, cdb: command.cdb, attribute: task.attribute() });
         let Step::Io(io) = step else {
             self.free(slot);
             return None;

@@ -35,6 +35,6 @@ mod task;
 
 pub use config::{Access, Authentication, Node, Portal, Redirect, Target};
 pub use directory::{ConnectionId, Directory, Replaced, SessionKey};
-pub use login::{Established, Login};
 pub(in crate::iscsi) use forwarded::DataOutcome;
+pub use login::{Established, Login};
 pub use session::{CloseReason, Counters, Input, Limits, Output, Place, Session};
