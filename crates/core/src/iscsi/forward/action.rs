@@ -64,6 +64,9 @@ pub enum CloseReason {
     /// The back end does not answer.
     #[error("the target does not answer")]
     Silent,
+    /// A command was to be aborted, and the back end did not.
+    #[error("the target refuses to abort a command")]
+    Unaborted,
     /// The back end asked for it.
     #[error("the target asked for a logout")]
     Asked,

@@ -84,7 +84,11 @@ impl Session {
             NO_TAG => self.tasks.find(data.initiator_tag),
             tag => Some(tag as u16),
         };
-        let of = |task: &Task| task.state == State::Forwarded && task.command.initiator_tag == data.initiator_tag;
+        // Data that nobody awaits are nobody's.
+        let of = |task: &Task| {
+            let same = task.command.initiator_tag == data.initiator_tag;
+            task.state == State::Forwarded && same && task.is_open()
+        };
         let Some(slot) = slot.filter(|slot| self.tasks.get(*slot).is_some_and(of)) else { return DataOutcome::Other };
         self.heard(now);
         let tag = self.tasks.at(slot).tag(slot);

@@ -27,7 +27,7 @@ pub(super) enum State {
     Io,
     /// The forwarding path has it: data pass between the host and back ends.
     Forwarded,
-    /// It was aborted while the medium wrote: nobody hears that it is over before it is.
+    /// It was aborted while the medium wrote: task management of its session is answered when that is over.
     Dying,
     /// Its end is known; what the initiator still sends for it is to come first.
     Ending(Response),
