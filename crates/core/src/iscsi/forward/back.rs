@@ -8,8 +8,10 @@ use crate::iscsi::sequence::before;
 use crate::scsi::{IoTag, Response};
 use crate::time::Instant;
 use sanloom_wire::cdb::status;
-use sanloom_wire::iscsi::code::{flag, response};
-use sanloom_wire::iscsi::{AsyncEvent, Bhs, DataIn, Head, Header, NO_TAG, R2t, ScsiResponse, SenseSegment};
+use sanloom_wire::iscsi::code::{flag, response, task_response};
+use sanloom_wire::iscsi::{
+    AsyncEvent, Bhs, DataIn, Head, Header, NO_TAG, R2t, ScsiResponse, SenseSegment, TaskResponse,
+};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 
 /// A back end that answers what cannot be: too few data with status GOOD, a response code that means nothing.
@@ -67,7 +69,7 @@ impl Forward {
             Header::R2t(r2t) => self.on_r2t(number, &r2t, switch, actions),
             Header::ScsiResponse(answer) if bytes == 0 => self.on_response(number, &answer, &[], switch, actions),
             Header::ScsiResponse(_) | Header::Reject(_) if bytes > 0 => actions.push(Action::Collect),
-            Header::TaskResponse(answer) => self.on_task_response(number, answer.initiator_tag, switch),
+            Header::TaskResponse(answer) => self.on_task_response(number, &answer, switch, actions),
             Header::NopIn(nop) => {
                 actions.push(Action::Discard { bytes });
                 if nop.target_tag != NO_TAG {
@@ -308,13 +310,22 @@ impl Forward {
         }
     }
 
-    fn on_task_response(&mut self, number: u8, initiator_tag: u32, switch: &mut Switch<'_>) {
-        let Some((tag, of)) = self.find(number, initiator_tag).filter(|(_, of)| of.abort) else {
+    fn on_task_response(
+        &mut self,
+        number: u8,
+        answer: &TaskResponse,
+        switch: &mut Switch<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some((tag, of)) = self.find(number, answer.initiator_tag).filter(|(_, of)| of.abort) else {
             // Of a part whose response came before.
             return;
         };
-        // Whatever it says: the task is not at work there any more.
-        self.end_part(tag, usize::from(of.part), switch);
+        match answer.response {
+            task_response::COMPLETE | task_response::NO_TASK => self.end_part(tag, usize::from(of.part), switch),
+            // It may still be at work: only the end of the session ends it for certain.
+            _ => actions.push(Action::Close { conn: Conn::Back(number), reason: CloseReason::Unaborted }),
+        }
     }
 
     fn on_reject(&mut self, number: u8, header: &[u8], switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
