@@ -204,7 +204,21 @@ impl Clients {
 /// # Errors
 /// When nobody listens at the path, or what comes back is no answer.
 pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
-    let mut connection = UnixStream::connect(path)?;
+    exchange(UnixStream::connect(path)?, request)
+}
+
+/// Asks an instance that may hang.
+///
+/// # Errors
+/// As [`ask`], and when it says nothing for `patience`.
+pub fn ask_within(patience: Duration, path: &Path, request: &Request) -> io::Result<Answer> {
+    let connection = UnixStream::connect(path)?;
+    connection.set_read_timeout(Some(patience))?;
+    connection.set_write_timeout(Some(patience))?;
+    exchange(connection, request)
+}
+
+fn exchange(mut connection: UnixStream, request: &Request) -> io::Result<Answer> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     connection.write_all(&line)?;

@@ -10,5 +10,7 @@ mod peer;
 #[path = "../../../../tests/process.rs"]
 mod process;
 mod replay;
+#[path = "../../../../tests/started.rs"]
+mod started;
 mod store;
 mod zones;

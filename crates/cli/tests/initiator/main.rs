@@ -6,6 +6,8 @@ mod namespace;
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
+#[path = "../../../../tests/started.rs"]
+mod started;
 mod tools;
 
 use bed::Bed;

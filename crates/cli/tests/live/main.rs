@@ -15,6 +15,8 @@ mod qemu_io;
 mod recovery;
 mod relay;
 mod scsi_commands;
+#[path = "../../../../tests/started.rs"]
+mod started;
 mod tools;
 mod virtual_ports;
 mod vn2vn;

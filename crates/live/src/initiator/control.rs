@@ -52,7 +52,7 @@ impl Initiator {
         let now = self.clock.now();
         Some(match request {
             FcoeRequest::Describe => Answer::Fcoe(FcoeAnswer::Instance(Box::new(self.describe(now)))),
-            FcoeRequest::Reset { .. } => {
+            FcoeRequest::Reset => {
                 tracing::info!("reset by an operator");
                 self.tell(now, Told::LinkDown);
                 if self.begun && self.tag.is_some() {

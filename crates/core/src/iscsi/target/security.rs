@@ -4,15 +4,6 @@ use super::config::Authentication;
 use crate::iscsi::chap::{Algorithm, Challenge, Credentials};
 use sanloom_wire::iscsi::{LoginStatus, text};
 
-/// Where the proof stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    /// More has to come.
-    Open,
-    /// Enough.
-    Satisfied,
-}
-
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum State {
     /// No method is agreed on.
@@ -55,7 +46,7 @@ impl Security {
     }
 
     /// Answers what the initiator says about itself.
-    pub(super) fn answer(&mut self, pairs: &[text::Pair<'_>], out: &mut Vec<u8>) -> Result<Verdict, LoginStatus> {
+    pub(super) fn answer(&mut self, pairs: &[text::Pair<'_>], out: &mut Vec<u8>) -> Result<(), LoginStatus> {
         let value = |key| pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
         if let Some(methods) = value("AuthMethod") {
             self.choose_method(methods, out)?;
@@ -100,7 +91,7 @@ impl Security {
             }
             self.state = State::Satisfied;
         }
-        Ok(if self.is_satisfied() { Verdict::Satisfied } else { Verdict::Open })
+        Ok(())
     }
 
     fn choose_method(&mut self, methods: &str, out: &mut Vec<u8>) -> Result<(), LoginStatus> {
