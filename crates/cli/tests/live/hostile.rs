@@ -51,19 +51,19 @@ const PAUSE: Duration = Duration::from_millis(10);
 const SCRIPT: &str = r#"
 fcoe-initiator 1 || exit 1
 dmesg -c >/dev/null
-dd if=/dev/urandom of=/tmp/data bs=64k count=2 2>/dev/null
+dd if=/dev/urandom of=/tmp/data bs=64k count=1 2>/dev/null
 pass=0
 slow=0
 while [ $(cut -d. -f1 /proc/uptime) -lt 50 ]; do
     begun=$(cut -d. -f1 /proc/uptime)
     seek=$((pass % 60))
-    dd if=/tmp/data of=/dev/sda bs=128k seek=$seek oflag=direct 2>/dev/null || exit 3
-    dd if=/dev/sda of=/tmp/back bs=128k skip=$seek count=1 iflag=direct 2>/dev/null || exit 4
+    dd if=/tmp/data of=/dev/sda bs=64k seek=$seek oflag=direct 2>/dev/null || exit 3
+    dd if=/dev/sda of=/tmp/back bs=64k skip=$seek count=1 iflag=direct 2>/dev/null || exit 4
     cmp /tmp/data /tmp/back || exit 5
     [ $(($(cut -d. -f1 /proc/uptime) - begun)) -gt 3 ] && slow=$((slow + 1))
     pass=$((pass + 1))
     echo "pass $pass"
-    usleep 150000
+    usleep 300000
 done
 cd /sys/class/fc_host/host*
 echo "passes $pass, slow $slow, $(cat port_state), link failures $(printf %d $(cat statistics/link_failure_count))"
@@ -146,7 +146,7 @@ fn campaign(seed: u64) {
     bed.start_initiator("attacker", &initiator);
     bed.stop_others();
     bed.stop();
-    check_capture(&bed.capture("server1-sw1"), 3 * 2 * 64);
+    check_capture(&bed.capture("server1-sw1"), 3 * 2 * 32);
 }
 
 /// Sends mutated frames, and between them those of the session as they were, so that the switch knows the sender. Gives back how

@@ -75,7 +75,7 @@ fn data_is_whole_after_a_pulled_cable_a_killed_switch_and_a_disabled_port() {
 fn data_is_whole_after_lost_keep_alives_and_cleared_virtual_links() {
     let Some(mut bed) = Bed::start("keep-alives", LAB, &["server1-sw1"]) else { return };
     let relay = Relay::start(&bed, "server1-sw1");
-    let mut running = bed.guest_with_sockets("server1-sw1", GUEST_SOCKETS, 1, &script(50, 300_000));
+    let mut running = bed.guest_with_sockets("server1-sw1", GUEST_SOCKETS, 1, &script(50, 1_000_000));
     running.hear("pass 5");
     let cleared = relay.clears();
     relay.lose(Lost::KeepAlives);
