@@ -45,7 +45,7 @@ pub struct MergedZones {
 
 impl PartialEq for Zones {
     fn eq(&self, other: &Zones) -> bool {
-        Arc::ptr_eq(&self.wire, &other.wire) || self.database() == other.database()
+        Arc::ptr_eq(&self.decoded, &other.decoded) || self.database() == other.database()
     }
 }
 
