@@ -4,15 +4,15 @@
 //! ```text
 //!                                 descriptor queue = the driver's order of headers
 //!   host  -> Header Extractor --> Dispatcher --------------------------------> conventional path: target::Session, scsi::Device
-//!            (the driver)         rule.rs | READ, WRITE
+//!            (mover.rs)           rule.rs | READ, WRITE
 //!                                         v
 //!                                 Address Translator (core::map) -> PDU Duplicating Handler (host.rs, back.rs)
 //!                                                                       |  Dynamic Session Mapping Table (table.rs)
 //!                                                                       v
-//!   back ends <- Data Mover (the driver) <- Action <----------- Header Adaptor (adaptor.rs)
+//!   back ends <- Data Mover (mover.rs) <---- Action <----------- Header Adaptor (adaptor.rs)
 //! ```
 //!
-//! [`Forward`] is all of this but for what moves bytes: one for each host session, with one back-end session for each back end, so that
+//! [`Mover`] finds the headers in the bytes of a connection and says which bytes go where. [`Forward`] is all of the rest: one for each host session, with one back-end session for each back end, so that
 //! what is cut through can break nothing but this host's own tasks. It is told of every header of these connections
 //! ([`Forward::on_header`]) and says what becomes of the PDU ([`Action`]).
 //!
@@ -60,6 +60,7 @@ mod gate;
 mod host;
 mod machine;
 mod merge;
+pub mod mover;
 mod rule;
 mod table;
 
@@ -67,5 +68,6 @@ pub use action::{Action, CloseReason, Conn};
 pub use fit::{Unfit, back_wishes, fits, front_wishes};
 pub use gate::Gate;
 pub use machine::{Counters, Forward, Settings, Switch, VirtualDisk};
+pub use mover::Mover;
 pub use rule::Kept;
 pub use table::MAX_PARTS;
