@@ -46,11 +46,12 @@
 //!
 //! # What the driver does
 //!
-//! 1. A header is complete, with its additional headers: [`Forward::on_header`]. Actions in their order; then the outputs of the host's
-//!    session, as always. Nothing of another PDU enters a connection before the PDU under way is complete.
-//! 2. A connection is lost: [`Forward::lost`]. If a data segment from there was half moved, the connection that it went to is closed
-//!    first: what has left cannot be taken back.
+//! 1. Bytes have come: [`Mover::run`]. It writes the pieces, in their order, and does what the [`Stop`](mover::Stop) says; outputs of the host's
+//!    session are carried while no PDU is half sent to the host, with numbers of [`Mover::statuses`].
+//! 2. A connection to a back end is lost: [`Mover::lost`], then [`Forward::lost`]. If a PDU from there was half sent, the host's connection is
+//!    closed: what has left cannot be taken back. If the host is lost, so are its connections to back ends.
 //! 3. [`Output::Recall`](super::target::Output::Recall) of the session: [`Forward::recall`].
+//! 4. Block I/O of the conventional path passes the [`Gate`] of its unit.
 
 mod action;
 mod adaptor;
