@@ -5,10 +5,12 @@ mod ethernet;
 mod fabric;
 mod fdisc;
 mod forward;
+mod io;
 mod login;
 mod names;
 mod ns3;
 mod offloads;
+mod pdu_copy;
 mod rate;
 mod switch;
 mod work;
@@ -45,6 +47,11 @@ pub enum What {
     Fabric(fabric::Args),
     /// What the offloads of document 002 are worth in software: CRC, placement, segmentation, threads
     Offloads(offloads::Args),
+    /// Requests to iSCSI targets of anybody: throughput, latency and processor time of one path, or of several in turn
+    Io(io::Args),
+    /// A forwarder that copies PDUs and does nothing else: the ceiling for switches in user space
+    #[command(hide = true)]
+    PduCopy(pdu_copy::Args),
 }
 
 /// Measures.
@@ -62,5 +69,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Chain(args) => chain::run(args),
         What::Fabric(args) => fabric::run(args),
         What::Offloads(args) => offloads::run(args),
+        What::Io(args) => io::run(args),
+        What::PduCopy(args) => pdu_copy::run(args),
     }
 }

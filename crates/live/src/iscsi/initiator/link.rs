@@ -2,11 +2,11 @@
 
 use crate::iscsi::buffers::Spare;
 use crate::iscsi::output::Egress;
-use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
 use sanloom_core::iscsi::initiator::{
     Broken, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session, SessionConfig, login,
 };
+use sanloom_core::iscsi::{Framer, Parameters};
 use sanloom_core::time::Instant;
 use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
 use std::io::{self, Read};
@@ -80,6 +80,14 @@ impl Link {
     /// What has happened since the last call.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
+    }
+
+    /// What was agreed, once a login is over.
+    pub(super) fn parameters(&self) -> Option<Parameters> {
+        match &self.machine {
+            Machine::Login(_) => None,
+            Machine::Full(session) => Some(*session.parameters()),
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {

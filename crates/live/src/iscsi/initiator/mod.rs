@@ -8,6 +8,7 @@
 
 mod disks;
 mod link;
+pub mod load;
 
 use crate::clock::{Clock, until};
 use crate::exports::{Asked, DiskWork, disk_work, export_of};
