@@ -19,6 +19,5 @@ mod scsi_commands;
 mod started;
 mod tools;
 mod virtual_ports;
-mod vlans;
 mod vn2vn;
 mod zoning;
