@@ -50,19 +50,25 @@ impl Runtime {
     }
 }
 
+/// A name and its secret, where there are both.
+pub(super) fn credentials(
+    places: &Places,
+    name: &Option<String>,
+    file: &Option<String>,
+) -> Result<Option<Credentials>, UpError> {
+    let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
+    let path = places.folder().join(file);
+    let secret = fs::read(&path).map_err(|error| UpError::Secret { path: path.clone(), error })?;
+    // What an editor puts behind the last line is none of the secret.
+    let secret = secret.trim_ascii_end().to_vec();
+    Ok(Some(Credentials { name: name.clone(), secret }))
+}
+
 fn target(iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
-    let credentials = |name: &Option<String>, file: &Option<String>| -> Result<Option<Credentials>, UpError> {
-        let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
-        let path = places.folder().join(file);
-        let secret = fs::read(&path).map_err(|error| UpError::Secret { path: path.clone(), error })?;
-        // What an editor puts behind the last line is none of the secret.
-        let secret = secret.trim_ascii_end().to_vec();
-        Ok(Some(Credentials { name: name.clone(), secret }))
-    };
     let chap = &iscsi.chap;
     let authentication = Authentication {
-        initiators: credentials(&chap.name, &chap.secret_file)?.into_iter().collect(),
-        own: credentials(&chap.own_name, &chap.own_secret_file)?,
+        initiators: credentials(places, &chap.name, &chap.secret_file)?.into_iter().collect(),
+        own: credentials(places, &chap.own_name, &chap.own_secret_file)?,
     };
     let portal = |address: &std::net::SocketAddr| Portal { address: address.to_string(), group: PORTAL_GROUP };
     let access = match &iscsi.initiators[..] {
