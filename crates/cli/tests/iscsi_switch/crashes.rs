@@ -16,8 +16,9 @@ fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHand
         while !stop.load(Ordering::Relaxed) || round < 2 {
             let pattern = 1 + round % 250;
             // Every 7 MiB, over 300 KiB, at blocks that are not those of the round before.
-            let places: Vec<String> =
-                (0..13).map(|n| format!("-P {} {} 300k", pattern + n % 5, (n * 7 << 20) + (round % 64) * 512)).collect();
+            let places: Vec<String> = (0..13)
+                .map(|n| format!("-P {} {} 300k", pattern + n % 5, (n * 7 << 20) + (round % 64) * 512))
+                .collect();
             let mut commands: Vec<String> =
                 places.iter().flat_map(|place| [format!("write {place}"), format!("read {place}")]).collect();
             commands.extend(places.iter().map(|place| format!("read {place}")));
@@ -32,7 +33,8 @@ fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHand
     })
 }
 
-const VOLUME: &str = "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n";
+const VOLUME: &str =
+    "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n";
 
 #[test]
 fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
@@ -97,7 +99,10 @@ fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged
     second.kill();
     // One session: what lies on the other back end is there, and the disk comes back.
     let began = Instant::now();
-    let (_, said) = try_run(qemu_io, &["-f", "raw", "-c", "read 80M 4k", "-c", "write -P 0x11 1M 1M", "-c", "read -P 0x11 1M 1M", &url]);
+    let (_, said) = try_run(
+        qemu_io,
+        &["-f", "raw", "-c", "read 80M 4k", "-c", "write -P 0x11 1M 1M", "-c", "read -P 0x11 1M 1M", &url],
+    );
     assert!(said.contains("read failed") && began.elapsed() < Duration::from_secs(25), "{said}");
     assert!(said.contains("wrote 1048576/1048576") && !said.contains("verification failed"), "{said}");
     second = bed::storage(&bed, "second", &portals[1]);
@@ -127,9 +132,10 @@ fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged() {
     let url = switch.url(0);
     let Some(qemu_io) = find_qemu(&url) else { return };
     for round in 0..5_u64 {
-        // Each round writes as far as it comes; the switch is killed in the middle of it.
+        // Each round writes on while the switch is killed; the host logs in again and repeats what was not answered.
+        let place = |n: u64| ((n % 75) << 20) + n / 75 * (128 << 10) + round * 4096;
         let places: Vec<String> =
-            (0..60).map(|n| format!("-P {} {} 128k", 1 + (round * 60 + n) % 250, (n << 20) + round * 4096)).collect();
+            (0..500).map(|n| format!("-P {} {} 128k", 1 + (round * 60 + n) % 250, place(n))).collect();
         let mut arguments = vec!["-f".to_owned(), "raw".to_owned()];
         arguments.extend(places.iter().flat_map(|place| ["-c".to_owned(), format!("write {place}")]));
         arguments.push(url.clone());
@@ -137,13 +143,14 @@ fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged() {
             let all: Vec<&str> = arguments.iter().map(String::as_str).collect();
             try_run(qemu_io, &all).1
         });
-        thread::sleep(Duration::from_millis(60 + 70 * round));
+        thread::sleep(Duration::from_millis(150 + 100 * round));
         switch.kill();
         thread::sleep(Duration::from_millis(200));
         switch.restart();
         let said = host.join().unwrap();
         let acknowledged = said.matches("wrote 131072/131072").count();
         println!("round {round}: {acknowledged} writes acknowledged");
+        assert_eq!(acknowledged, places.len(), "{said}");
         let mut reads = vec!["-f".to_owned(), "raw".to_owned()];
         reads.extend(places.iter().take(acknowledged).flat_map(|place| ["-c".to_owned(), format!("read {place}")]));
         reads.push(url.clone());

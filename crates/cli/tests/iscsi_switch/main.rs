@@ -52,14 +52,14 @@ fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed()
     let (Some(program), Some(_)) = (find("iscsi-test-cu"), find("tgtadm")) else { return };
     let bed = Bed::new("conformance");
     let targets = tgt::start(&bed, &[50 << 20, 80 << 20]);
-    // One crosses from one back end to the other in the middle, at an odd block; of the other one every second block is elsewhere.
+    // One crosses from one back end to the other in the middle, at an odd block; of the other one every other seven blocks are elsewhere.
     let mut switch = Switch::start(
         &bed,
         &format!(
             "[pool.disks]\nextent = \"3584B\"\n{}{}{}",
             targets.back_ends("disks"),
-            "[volume.linear]\npool = \"disks\"\nsize = \"60MiB\"\nstorage = \"switch\"\nlun = 0\n",
-            "[volume.striped]\npool = \"disks\"\nsize = \"32MiB\"\nwidth = 2\nstripe = \"512B\"\nstorage = \"switch\"\nlun = 1\n"
+            "[volume.striped]\npool = \"disks\"\nsize = \"16MiB\"\nwidth = 2\nstripe = \"3584B\"\nstorage = \"switch\"\nlun = 1\n",
+            "[volume.linear]\npool = \"disks\"\nsize = \"60MiB\"\nstorage = \"switch\"\nlun = 0\n"
         ),
     );
     switch.wait_for(&["linear", "striped"]);
@@ -94,7 +94,8 @@ fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
     // Where the second back end begins.
     let shown = run(bed::SANLOOM, &["volume", "show", &bed.path("switch.toml"), "--name", "linear", "--json"]);
     let boundary = shown.split("\"at_bytes\":").nth(2).unwrap();
-    let boundary: u64 = boundary.trim_start().chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
+    let boundary: u64 =
+        boundary.trim_start().chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
     assert!(boundary % 3584 == 0 && boundary < 50 << 20 && boundary > 49 << 20, "{shown}");
     let before = boundary - 1536;
     let commands = [
@@ -125,7 +126,8 @@ fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
 fn tshark_finds_nothing_malformed_on_either_side() {
     let (Some(_), Some(_)) = (find("tshark"), find("tgtadm")) else { return };
     let bed = Bed::new("capture");
-    let mut targets = tgt::start(&bed, &[50 << 20, 80 << 20]);
+    let digests = ["--name HeaderDigest --value CRC32C", "--name DataDigest --value CRC32C"];
+    let mut targets = tgt::start_with(&bed, &[50 << 20, 80 << 20], &digests);
     let (behind, back_capture) = relay::start(&targets.portal);
     targets.portal = behind;
     let mut switch = Switch::start(
@@ -142,7 +144,19 @@ fn tshark_finds_nothing_malformed_on_either_side() {
     let Some(qemu_io) = find_qemu(&url) else { return };
     run(
         qemu_io,
-        &["-f", "raw", "-c", "write -P 0x11 3k 100k", "-c", "read -P 0x11 3k 100k", "-c", "write -z 64k 8k", "-c", "flush", &url],
+        &[
+            "-f",
+            "raw",
+            "-c",
+            "write -P 0x11 3k 600k",
+            "-c",
+            "read -P 0x11 3k 600k",
+            "-c",
+            "write -z 64k 8k",
+            "-c",
+            "flush",
+            &url,
+        ],
     );
     switch.stop();
     for (side, capture) in [("front", front_capture), ("back", back_capture)] {

@@ -40,7 +40,20 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
         switch.volume(&["extend", "v", "--size", size]);
         thread::sleep(Duration::from_millis(100));
     }
-    switch.volume(&["create", "w", "--pool", "disks", "--size", "16MiB", "--width", "1", "--storage", "switch", "--lun", "5"]);
+    switch.volume(&[
+        "create",
+        "w",
+        "--pool",
+        "disks",
+        "--size",
+        "16MiB",
+        "--width",
+        "1",
+        "--storage",
+        "switch",
+        "--lun",
+        "5",
+    ]);
     run(qemu_io, &["-f", "raw", "-c", "write -P 9 0 16M", "-c", "read -P 9 0 16M", &switch.url(5)]);
     switch.volume(&["unmap", "w"]);
     assert!(!try_run("qemu-img", &["info", "-f", "raw", &switch.url(5)]).0);
@@ -48,6 +61,10 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     run(qemu_io, &["-f", "raw", "-c", "read -P 9 0 16M", &switch.url(2)]);
     switch.volume(&["delete", "w"]);
     assert!(!try_run("qemu-img", &["info", "-f", "raw", &switch.url(2)]).0);
+    let lab = bed.path("switch.toml");
+    while !run(bed::SANLOOM, &["show", "sessions", &lab, "--live"]).contains("example.sanloom:switch") {
+        assert!(!host.is_finished(), "no session of the host is shown");
+    }
     host.join().unwrap();
     let info = run("qemu-img", &["info", "-f", "raw", &url]);
     assert!(info.contains("63 MiB"), "{info}");
@@ -63,15 +80,16 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
         let (good, said) = try_run(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(!good && said.contains(expected), "{said}");
     }
-    let (sessions, volumes) = (["show", "sessions"], ["show", "volumes"]);
-    for what in [sessions, volumes, ["show", "paths"], ["show", "stats"]] {
+    for what in [["show", "volumes"], ["show", "paths"], ["show", "stats"]] {
         let shown = run(bed::SANLOOM, &[&what[..], &[&bed.path("switch.toml"), "--live"]].concat());
         assert!(shown.lines().count() > 2, "{shown}");
     }
     if let Some(curl) = find("curl") {
         let socket = bed.path("switch/control.sock");
         let told = run(curl, &["-s", "--unix-socket", &socket, "http://localhost/metrics"]);
-        for name in ["sanloom_volume_jobs_total", "sanloom_back_end_up{back_end=\"first\"} 1", "sanloom_pool_used_extents"] {
+        for name in
+            ["sanloom_volume_jobs_total", "sanloom_back_end_up{back_end=\"first\"} 1", "sanloom_pool_used_extents"]
+        {
             assert!(told.contains(name), "{told}");
         }
     }
@@ -108,9 +126,8 @@ fn a_kill_at_any_moment_leaves_the_old_map_or_the_new_one() {
             true => switch.volume_arguments(&["delete", "w"]),
         };
         let operator = thread::spawn(move || {
-            [extend, other].map(|arguments| {
-                try_run(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>()).0
-            })
+            [extend, other]
+                .map(|arguments| try_run(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>()).0)
         });
         thread::sleep(Duration::from_millis(3 + 2 * round));
         switch.kill();

@@ -17,6 +17,11 @@ pub struct Tgt {
 
 /// Starts tgt with LUNs in files, from LUN 1 on.
 pub fn start(bed: &Bed, sizes: &[u64]) -> Tgt {
+    start_with(bed, sizes, &[])
+}
+
+/// The same, with more to be set of the target.
+pub fn start_with(bed: &Bed, sizes: &[u64], more: &[&str]) -> Tgt {
     let (portal, socket) = (free_port(), bed.path("tgtd"));
     let mut command = Command::new("tgtd");
     command.args(["-f", "--iscsi", &format!("portal={portal}")]).env("TGT_IPC_SOCKET", &socket);
@@ -28,6 +33,7 @@ pub fn start(bed: &Bed, sizes: &[u64]) -> Tgt {
         steps.push(format!("--op new --mode logicalunit --tid 1 --lun {lun} -b {file}"));
     }
     steps.push("--op bind --mode target --tid 1 -I ALL".to_owned());
+    steps.extend(more.iter().map(|step| format!("--op update --mode target --tid 1 {step}")));
     let until = Instant::now() + Duration::from_secs(10);
     for step in steps {
         loop {

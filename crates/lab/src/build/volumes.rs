@@ -59,7 +59,7 @@ fn pool(element: &Element<'_>, sink: &mut Sink) -> Pool {
         let help = "write one, such as \"512B\" or \"4KiB\"";
         sink.error(CONFLICT, &element.origin("block_size"), "it is not a power of two", help);
     }
-    if !extent_bytes.is_multiple_of(block_bytes.max(1)) {
+    if block_bytes.is_power_of_two() && !extent_bytes.is_multiple_of(block_bytes) {
         let reason = format!("it is not a multiple of the {block_bytes} bytes of a block");
         sink.error(CONFLICT, &element.origin("extent"), reason, "write one, such as \"4MiB\"");
     }

@@ -161,6 +161,7 @@ impl IscsiServer {
         for token in std::mem::take(&mut self.ready) {
             if token < CONNECTIONS {
                 self.accept(now, (token - LISTENERS) as usize);
+                more |= !self.ready.is_empty();
                 continue;
             }
             let id = token - CONNECTIONS;

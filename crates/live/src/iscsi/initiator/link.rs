@@ -167,11 +167,10 @@ impl Link {
                     let piece = &rest[..rest.len().min(left as usize)];
                     match self.place() {
                         Place::Text => self.text.extend_from_slice(piece),
-                        Place::Buffer { id, at } => {
-                            if let Some(room) = buffers.room(id, (at + self.got) as usize, piece.len()) {
-                                room.copy_from_slice(piece);
-                            }
-                        }
+                        Place::Buffer { id, at } => match buffers.room(id, (at + self.got) as usize, piece.len()) {
+                            Some(room) => room.copy_from_slice(piece),
+                            None => self.lost(id),
+                        },
                         Place::Skip => {}
                     }
                     used += piece.len();
@@ -204,6 +203,12 @@ impl Link {
             Taken::Segment { intact } => self.on_segment(now, intact, buffers),
         }
         true
+    }
+
+    /// Data have nowhere to be: better no session than a command that has not done what it says.
+    fn lost(&mut self, command: u64) {
+        tracing::error!(command, "a command without its buffer");
+        self.events.push(Event::Broken(Broken::Protocol));
     }
 
     fn place(&self) -> Place {
@@ -257,11 +262,10 @@ impl Link {
                 Machine::Full(session) => match session.poll_output() {
                     None => return,
                     Some(Output::Send { head, data }) => self.output.push(&head, data),
+                    Some(Output::Data { head, .. }) if head.data_bytes == 0 => self.output.push(&head, Box::default()),
                     Some(Output::Data { id, head, at }) => match buffers.data(id) {
-                        Some((data, begin)) if head.data_bytes > 0 => {
-                            self.output.push_data(&head, data, begin + at);
-                        }
-                        _ => self.output.push(&head, Box::default()),
+                        Some((data, begin)) => self.output.push_data(&head, data, begin + at),
+                        None => self.lost(id),
                     },
                     Some(Output::Done { id, outcome }) => self.events.push(Event::Done(id, outcome)),
                     Some(Output::Broken(why)) => self.events.push(Event::Broken(why)),
