@@ -2,7 +2,7 @@
 //! [`control`](crate::control).
 //!
 //! An instance is a host on an Ethernet port (`sanloom initiator`) and has a control socket. `fcoemon` has one, too, and takes
-//! [`FcoeRequest::Create`], [`FcoeRequest::Destroy`] and [`FcoeRequest::Reset`].
+//! [`FcoeRequest::Create`] and [`FcoeRequest::Destroy`].
 //!
 //! Names of ports and nodes, addresses and FC-IDs are numbers here; how they are spelled is a matter of the tool.
 
@@ -14,12 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum FcoeRequest {
     /// Of an instance: everything about it. Answered with [`FcoeAnswer::Instance`].
     Describe,
-    /// Of an instance: its link goes down and up again. Of the monitor: that of this interface.
-    Reset {
-        /// The interface; an instance takes no notice.
-        #[serde(default)]
-        interface: String,
-    },
+    /// Of an instance: its link goes down and up again.
+    Reset,
     /// Of an instance: ask every target for its units again.
     Scan,
     /// Of an instance: ask the name server. Answered with [`FcoeAnswer::Named`], or with nothing found.

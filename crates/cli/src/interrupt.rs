@@ -2,6 +2,7 @@
 
 use crate::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
@@ -12,6 +13,20 @@ pub fn listen() {
             std::process::exit(i32::from(exit::INTERRUPTED));
         }
     });
+}
+
+/// Waits, unless Ctrl-C is pressed; whether all the time has passed.
+pub fn pause(time: Duration) -> bool {
+    const LOOK: Duration = Duration::from_millis(50);
+    let begun = Instant::now();
+    while !requested() {
+        let left = time.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+    false
 }
 
 /// Whether Ctrl-C was pressed.

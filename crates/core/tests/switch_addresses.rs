@@ -8,6 +8,7 @@ use sanloom_core::switch::{
     Addressing, DuplicateNames, Input, LoginLimits, NameLookup, Output, PeerUpdate, Policy, PortKind, SwitchConfig,
     port_name,
 };
+use sanloom_core::time::Span;
 use sanloom_wire::els::{Els, Logo, LsAcc, LsRjt, LsRjtExplanation as Why, LsRjtReason as Reason};
 use sanloom_wire::{FcId, Message, Payload, Wwpn};
 use switch_util::*;
@@ -114,6 +115,22 @@ fn persistent_addresses_are_given_to_their_names_and_learned_ones_reported() {
     assert_eq!(again.fdisc(3, 0x99), Ok(id(3, 3)), "everything below is kept");
     assert_eq!(again.fdisc(3, 0x35), Ok(id(3, 4)));
     assert_eq!(again.persisted, []);
+}
+
+#[test]
+fn a_port_that_comes_back_is_not_taken_for_the_one_that_went() {
+    let mut rig = rig(Policy::default());
+    rig.flogi(2, 0x20);
+    assert_eq!(rig.fdisc(2, 0x21), Ok(id(2, 1)));
+    let elsewhere = || Input::Peer(PeerUpdate::Superseded { port_id: id(2, 1) });
+    rig.handle(elsewhere());
+    assert_eq!(rig.fdisc(2, 0x21), Ok(id(2, 2)));
+    // The other switch did not hear our answer and says it again.
+    rig.handle(elsewhere());
+    assert!(rig.switch.logins().any(|(id, _)| id == self::id(2, 2)));
+    assert_eq!(rig.fdisc(2, 0x22), Ok(id(2, 3)));
+    rig.now += Span::from_secs(10);
+    assert_eq!(rig.fdisc(2, 0x23), Ok(id(2, 1)), "R_A_TOV is over");
 }
 
 #[test]

@@ -95,6 +95,7 @@ fn random_fabric(seed: u64) {
         }
     }
     (bed.loss, bed.lag) = (dice.bits() % 15, dice.bits() % 20);
+    bed.reorders = !seed.is_multiple_of(2);
     let mut down: Option<usize> = None;
     for _ in 0..6 {
         match dice.index(3) {

@@ -74,26 +74,32 @@ impl Budget {
             return Some(names.clone());
         }
         match pattern::expand(text) {
-            Ok(names) if names.len() <= self.left => {
-                self.left -= names.len();
+            Ok(names) => {
+                self.spend(names.len(), origin, sink)?;
                 let names = Rc::new(names);
                 self.known.insert(text.to_owned(), names.clone());
                 Some(names)
-            }
-            Ok(_) => {
-                sink.error(
-                    pattern::TOO_MANY,
-                    origin,
-                    format!("the ranges of this file stand for more than {NAME_BUDGET} names"),
-                    "use fewer or smaller ranges",
-                );
-                None
             }
             Err(bad) => {
                 sink.error(bad.code, origin, bad.reason, bad.remedy);
                 None
             }
         }
+    }
+
+    /// Takes names out of the budget; none, and a diagnosis, if there are not as many.
+    pub fn spend(&mut self, names: usize, origin: &Origin, sink: &mut Sink) -> Option<()> {
+        let left = self.left.checked_sub(names);
+        if left.is_none() {
+            sink.error(
+                pattern::TOO_MANY,
+                origin,
+                format!("the ranges of this file stand for more than {NAME_BUDGET} names"),
+                "use fewer or smaller ranges",
+            );
+        }
+        self.left = left?;
+        Some(())
     }
 }
 

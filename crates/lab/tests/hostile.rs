@@ -188,6 +188,7 @@ fn files_that_ask_for_too_much_are_diagnosed_quickly() {
         format!("[workload.w]\nhosts = [{}]", many("\"h\",", 200_000)),
     ];
     texts.push("[switch.\"sw{1..65535}\"]\n[host.\"h{1..65535}\"]\nhbas = 256\n[storage.\"d{1..65535}\"]\nluns = 16384\nports = 256\n[[link]]\nfrom = \"h{1..65535}\"\nto = \"sw{1..65535}\"\ncount = 4096\n".to_owned());
+    texts.push("[storage.\"d{1..30000}\"]\niscsi = { portals = \"127.0.0.1:3260\", initiators = \"iqn.2026-11.net.example:h{1..60000}\" }\n".to_owned());
     for text in texts {
         let began = Instant::now();
         let diagnostics = sanloom_lab::load("lab.toml", &text, &[]).unwrap_err();

@@ -13,13 +13,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// A longer request is none.
 const MAX_REQUEST_BYTES: u64 = 4 << 20;
+/// Clients that are served at once, at the control socket and at the address for metrics each.
+const MAX_CLIENTS: usize = 64;
+/// How long nobody is served after the system had no descriptor or thread for a client.
+const OUT_OF_BREATH: Duration = Duration::from_millis(500);
 /// A client that reads metrics over a network says what it wants in this time.
 const SCRAPER_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -53,26 +57,24 @@ impl Control {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
         let bell = Arc::new(bell.map_err(failed)?);
         let (sender, asked) = channel();
-        let clients = Clients { asked: sender, bell: bell.clone() };
+        let clients = Clients { asked: sender, bell: bell.clone(), room: Arc::default() };
         if let Some(address) = metrics {
             let failed = |error| PortError::Address { address, error };
             let listener = TcpListener::bind(address).map_err(failed)?;
             tracing::info!(address = %listener.local_addr().map_err(failed)?, "metrics");
-            let clients = clients.clone();
-            let accept = move || {
-                for connection in listener.incoming().flatten() {
-                    clients.spawn(move |clients| clients.scraper(&connection));
-                }
-            };
+            let clients = Clients { room: Arc::default(), ..clients.clone() };
+            let accept =
+                move || clients.accept(|| listener.accept(), |clients, connection| clients.scraper(connection));
             thread::Builder::new().name("metrics".to_owned()).spawn(accept).map_err(failed)?;
         }
-        let accept = move || {
-            for connection in listener.incoming().flatten() {
-                clients.spawn(move |clients| clients.serve(&connection));
-            }
-        };
+        let accept = move || clients.accept(|| listener.accept(), |clients, connection| clients.serve(connection));
         thread::Builder::new().name("control".to_owned()).spawn(accept).map_err(failed)?;
         Ok(Control { path: path.to_owned(), bell, asked })
+    }
+
+    /// Somebody listens at a path.
+    pub fn answers(path: &Path) -> bool {
+        UnixStream::connect(path).is_ok()
     }
 
     /// Readable when there is a request.
@@ -98,18 +100,54 @@ impl Drop for Control {
 struct Clients {
     asked: Sender<Asked>,
     bell: Arc<OwnedFd>,
+    room: Arc<Room>,
+}
+
+/// How many clients are served, and a bell for when one has ended.
+#[derive(Default)]
+struct Room {
+    served: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl Room {
+    /// Waits until a client more can be served.
+    fn enter(&self) {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = self.ended.wait_while(served, |served| *served >= MAX_CLIENTS);
+        *served.unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    fn leave(&self) {
+        *self.served.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.ended.notify_one();
+    }
 }
 
 impl Clients {
-    /// Serves a client in a thread of its own.
-    fn spawn(&self, serve: impl FnOnce(&Clients) -> io::Result<()> + Send + 'static) {
-        let clients = self.clone();
-        let body = move || {
-            // A client that goes away in the middle is nobody's loss.
-            let _ = serve(&clients);
-        };
-        if let Err(error) = thread::Builder::new().name("control-client".to_owned()).spawn(body) {
-            tracing::error!(%error, "no thread for a client of the control socket");
+    /// Serves each client in a thread of its own. Those that are too many wait in the kernel.
+    fn accept<S: Send + 'static, A>(
+        &self,
+        next: impl Fn() -> io::Result<(S, A)>,
+        serve: fn(&Clients, &S) -> io::Result<()>,
+    ) {
+        loop {
+            self.room.enter();
+            let clients = self.clone();
+            let spawned = next().and_then(|(connection, _)| {
+                let body = move || {
+                    // A client that goes away in the middle is nobody's loss.
+                    let _ = serve(&clients, &connection);
+                    clients.room.leave();
+                };
+                thread::Builder::new().name("control-client".to_owned()).spawn(body)
+            });
+            if let Err(error) = spawned {
+                self.room.leave();
+                // A lack of descriptors or threads does not go away by asking again at once.
+                tracing::error!(%error, "cannot serve a client of the control socket");
+                thread::sleep(OUT_OF_BREATH);
+            }
         }
     }
 
@@ -166,7 +204,21 @@ impl Clients {
 /// # Errors
 /// When nobody listens at the path, or what comes back is no answer.
 pub fn ask(path: &Path, request: &Request) -> io::Result<Answer> {
-    let mut connection = UnixStream::connect(path)?;
+    exchange(UnixStream::connect(path)?, request)
+}
+
+/// Asks an instance that may hang.
+///
+/// # Errors
+/// As [`ask`], and when it says nothing for `patience`.
+pub fn ask_within(patience: Duration, path: &Path, request: &Request) -> io::Result<Answer> {
+    let connection = UnixStream::connect(path)?;
+    connection.set_read_timeout(Some(patience))?;
+    connection.set_write_timeout(Some(patience))?;
+    exchange(connection, request)
+}
+
+fn exchange(mut connection: UnixStream, request: &Request) -> io::Result<Answer> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     connection.write_all(&line)?;

@@ -4,6 +4,8 @@ use sanloom_core::time::{Instant, Span};
 use sanloom_wire::{FCtl, FcId, FcType, Frame, Header, Payload};
 use std::collections::BTreeMap;
 
+/// Largest data field of a message between services: what every port takes.
+pub(crate) const MESSAGE_FRAME_BYTES: usize = 2_048;
 /// Longest message of a peer that is put together, in bytes: a name server's answer about every address of a domain.
 const MAX_MESSAGE_BYTES: usize = 2 << 20;
 /// Messages that are being put together at once.

@@ -6,6 +6,7 @@ use sanloom_live::state::{KeptZones, StateError, StateStore, differences, merge}
 use sanloom_wire::{FcId, Wwpn};
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("sanloom-state-{}-{name}", std::process::id()));
@@ -97,6 +98,38 @@ fn a_store_that_cannot_be_used_says_why() {
     assert!(matches!(&damaged, Err(StateError::Damaged { switch, .. }) if switch == "sw1"), "{damaged:?}");
     raw.pragma_update(None, "user_version", 7).unwrap();
     assert!(matches!(StateStore::open(&path), Err(StateError::Newer { version: 7, .. })));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_store_that_another_process_holds_is_an_error_soon() {
+    let folder = folder("busy");
+    let path = folder.join("state.sqlite");
+    let store = StateStore::open(&path).unwrap();
+    store.hurry().unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begun = Instant::now();
+    let kept = store.keep_address("sw1", Wwpn(1), FcId::new(0x01_0000));
+    assert!(matches!(kept, Err(StateError::Sqlite { .. })), "{kept:?}");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    other.execute_batch("ROLLBACK").unwrap();
+    store.keep_address("sw1", Wwpn(1), FcId::new(0x01_0000)).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_record_that_is_gone_keeps_nothing() {
+    let folder = folder("gone");
+    let path = folder.join("state.sqlite");
+    let store = StateStore::open(&path).unwrap();
+    let zones = KeptZones { lab: day(), committed: day(), previous: None };
+    store.agree("sw1", &zones).unwrap();
+    store.prepare("sw1", &day()).unwrap();
+    rusqlite::Connection::open(&path).unwrap().execute("DELETE FROM zoning", []).unwrap();
+    for kept in [store.prepare("sw1", &day()), store.commit("sw1", &day(), None)] {
+        assert!(matches!(&kept, Err(StateError::Missing { switch, .. }) if switch == "sw1"), "{kept:?}");
+    }
     fs::remove_dir_all(folder).unwrap();
 }
 

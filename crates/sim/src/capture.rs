@@ -149,12 +149,12 @@ fn packet(world: &World, item: &Observed) -> Option<(u64, bool, Vec<u8>)> {
 }
 
 /// Header of one part of a control message: SEQ_CNT counts the parts, and only the last one ends the sequence.
-pub(crate) fn part_header(header: &Header, part: u8, parts: u8, len_bytes: usize) -> Header {
+pub(crate) fn part_header(header: &Header, part: u16, parts: u16, len_bytes: usize) -> Header {
     let mut f_ctl = header.f_ctl.bits();
     if part + 1 < parts {
         f_ctl &= !(FCtl::END_SEQUENCE | FCtl::TRANSFER_INITIATIVE);
     }
-    Header { seq_cnt: u16::from(part), f_ctl: FCtl::new(f_ctl).with_fill_for(len_bytes), ..*header }
+    Header { seq_cnt: part, f_ctl: FCtl::new(f_ctl).with_fill_for(len_bytes), ..*header }
 }
 
 /// Where the bytes of a data frame belong within their exchange.

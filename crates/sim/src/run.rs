@@ -88,6 +88,9 @@ pub struct Finished {
 }
 
 /// Simulates a lab, which must have passed `Lab::validate`, from the first login to the end.
+///
+/// # Panics
+/// When frames or credits are not conserved: then no number of the run can be trusted.
 pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) -> Finished {
     let mut world = World::new(lab.clone());
     for &link in &options.watch {
@@ -126,6 +129,9 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
     let mut results = results::of(&world, stopped);
     results.engine.frame_hops = world.net.fate.frame_hops - start_hops;
     results.engine.events = world.net.events() - start_events;
+    if let Err(broken) = world.check() {
+        panic!("the books of the simulation do not balance: {broken}");
+    }
     Finished { results, world }
 }
 

@@ -111,6 +111,20 @@ impl Trace {
                     length: Length::Word,
                     text: "R_RDY".to_owned(),
                 },
+                ObservedKind::Reset { at_ps, answered_ps, restart_ps } => {
+                    let word = |start_ps: u64, number: u64, backward: bool, text: String| Line {
+                        start_ps,
+                        number,
+                        backward,
+                        length: Length::Word,
+                        text,
+                    };
+                    self.pending.push(Reverse(word(*at_ps, self.next, backward, "LR".to_owned())));
+                    self.next += 1;
+                    let since = format!("{}.{:03}", restart_ps / 1_000, restart_ps % 1_000);
+                    let text = format!("LRR  credits {} since {since}", item.credits);
+                    word(*answered_ps, self.next, !backward, text)
+                }
                 ObservedKind::Light { at_ps, up } => Line {
                     start_ps: *at_ps,
                     number: self.next,
@@ -162,7 +176,7 @@ impl Trace {
         world: &World,
         backward: bool,
         frame: &FrameRef,
-        message: Option<(&Header, &[u8], u8)>,
+        message: Option<(&Header, &[u8], u16)>,
         credits: u32,
     ) -> String {
         let what = match message {
@@ -195,7 +209,7 @@ impl Trace {
         }
     }
 
-    fn message_text(&mut self, backward: bool, frame: &FrameRef, header: &Header, bytes: &[u8], parts: u8) -> String {
+    fn message_text(&mut self, backward: bool, frame: &FrameRef, header: &Header, bytes: &[u8], parts: u16) -> String {
         if parts > 1 {
             let header = part_header(header, frame.part(), parts, bytes.len());
             return format!("{} / {}, part {}/{parts}", header.r_ctl, header.fc_type, frame.part() + 1);

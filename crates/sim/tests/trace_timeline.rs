@@ -96,3 +96,34 @@ fn a_dark_link_carries_no_idle() {
         assert!(since.is_none_or(|since| since >= time(lines[up])), "{next}");
     }
 }
+
+#[test]
+fn a_link_that_lost_its_credits_is_reset_with_two_words_and_begins_anew() {
+    let fault = "[[fault]]\nat = \"1ms\"\nfor = \"9ms\"\nkind = \"lost-r-rdy\"\nlink = \"server-edge\"\nend = \"server\"\nprobability = 1.0";
+    let sets = [
+        "run.duration=300ms",
+        "host.server.command_timeout=30ms",
+        "timers.e_d_tov=20ms",
+        "timers.r_a_tov=50ms",
+        "timers.hold_time=10ms",
+    ];
+    let text = trace(&lab_with(TINY, fault, &sets), "server-edge");
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let lr: Vec<_> = lines.iter().filter(|line| line.get(3) == Some(&"LR")).collect();
+    let lrr: Vec<_> = lines.iter().filter(|line| line.get(3) == Some(&"LRR")).collect();
+    assert!(!lr.is_empty() && lr.len() == lrr.len(), "{} LR, {} LRR", lr.len(), lrr.len());
+    for (asked, answered) in lr.iter().zip(&lrr) {
+        assert_ne!(asked[1], answered[1], "LRR travels against LR");
+        let [at, then, since] = [asked[0], answered[0], answered[7]].map(|time| time.parse::<f64>().expect("a time"));
+        assert!(at < then && (since - at - 2.0 * (then - at)).abs() < 0.01, "{asked:?} {answered:?}");
+        // What the sender says next counts from the new credits.
+        let credits: u32 = answered[5].parse().expect("a number");
+        let next = lines.iter().find(|line| {
+            line.get(1) == Some(&asked[1])
+                && line.contains(&"credits")
+                && line[0].parse().is_ok_and(|at: f64| at >= since)
+        });
+        let next = next.expect("a frame after the reset");
+        assert_eq!(next[next.len() - 1].parse::<u32>().ok(), credits.checked_sub(1), "{next:?} after {answered:?}");
+    }
+}

@@ -14,29 +14,52 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+/// Options of `sanloom initiator` that mean nothing to a host over TCP. Each of ours that names `--iscsi` as required names them,
+/// too: clap asks for nothing that contradicts what is there.
+const FIBRE_CHANNEL: [&str; 18] = [
+    "lab",
+    "host",
+    "hba",
+    "port",
+    "capture",
+    "mac",
+    "wwpn",
+    "wwnn",
+    "vn2vn",
+    "dcbx",
+    "virtual_port",
+    "vlan",
+    "name",
+    "control",
+    "crc",
+    "placement",
+    "no_segmentation",
+    "receive_threads",
+];
+
 /// Options of a host over TCP.
 #[derive(clap::Args, Debug)]
 pub struct OverTcp {
     /// iSCSI target instead of a Fibre Channel port, such as 127.0.0.1:3260/iqn.2026-11.net.example:disk
-    #[arg(long, value_name = "ADDRESS:PORT/NAME", value_parser = parse_target, conflicts_with_all = ["lab", "port", "capture"])]
+    #[arg(long, value_name = "ADDRESS:PORT/NAME", value_parser = parse_target, conflicts_with_all = FIBRE_CHANNEL)]
     pub iscsi: Option<(SocketAddr, String)>,
     /// iSCSI name of this initiator
-    #[arg(long, value_name = "NAME", value_parser = parse_name, requires = "iscsi", default_value = "iqn.2026-11.example.sanloom:initiator")]
+    #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with_all = FIBRE_CHANNEL, default_value = "iqn.2026-11.example.sanloom:initiator")]
     iscsi_name: String,
     /// Name that is proved to the target (CHAP)
-    #[arg(long, value_name = "NAME", requires = "chap_secret_file")]
+    #[arg(long, value_name = "NAME", requires_all = ["iscsi", "chap_secret_file"], conflicts_with_all = FIBRE_CHANNEL)]
     chap_name: Option<String>,
     /// File with the secret of --chap-name
     #[arg(long, value_name = "FILE", requires = "chap_name")]
     chap_secret_file: Option<PathBuf>,
     /// Name that the target has to prove (mutual CHAP)
-    #[arg(long, value_name = "NAME", requires = "target_secret_file", requires = "chap_name")]
+    #[arg(long, value_name = "NAME", requires_all = ["target_secret_file", "chap_name"])]
     target_chap_name: Option<String>,
     /// File with the secret of --target-chap-name
     #[arg(long, value_name = "FILE", requires = "target_chap_name")]
     target_secret_file: Option<PathBuf>,
     /// CRC-32C behind headers and data
-    #[arg(long, requires = "iscsi")]
+    #[arg(long, requires = "iscsi", conflicts_with_all = FIBRE_CHANNEL)]
     digests: bool,
 }
 

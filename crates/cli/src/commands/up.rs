@@ -7,6 +7,7 @@ use crate::output;
 use sanloom_core::config::{Carrier, Lab, Node};
 use sanloom_lab::Override;
 use sanloom_live::control::Control;
+use sanloom_live::ports::PortError;
 use sanloom_live::record::Source;
 use sanloom_live::runtime::plan::{Options, Places};
 use sanloom_live::runtime::{Runtime, UpError};
@@ -80,12 +81,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let set = args.set.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
     let source = Source { label: args.file.label(), text, set };
     let record = args.record.clone().map(|path| (path, source));
+    // Before anything is opened or written: whoever runs this lab already answers here.
+    let control = listen(&lab, args.switch.as_deref()).map_err(failure)?;
     let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone(), agreement, record }).map_err(failure)?;
     for (link, file) in &args.capture {
         runtime.capture(link, file).map_err(failure)?;
     }
-    let path = Places::of(&runtime.lab).control(args.switch.as_deref());
-    let control = Control::listen(&path, runtime.lab.live.metrics).map_err(|error| failure(error.into()))?;
     if let Some(number) = args.ready_fd {
         say_ready(number)?;
     }
@@ -101,6 +102,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     runtime.shut_down();
     tracing::info!("down");
     outcome.map_err(failure)
+}
+
+/// The control socket, unless this lab, or a part of it that is to run here, runs already.
+fn listen(lab: &Lab, switch: Option<&str>) -> Result<Control, UpError> {
+    let places = Places::of(lab);
+    places.make()?;
+    let alone = lab.switches.iter().map(|switch| Some(&*switch.name)).filter(|_| switch.is_none());
+    let whole = [None].into_iter().filter(|_| switch.is_some());
+    for other in alone.chain(whole) {
+        let path = places.control(other);
+        if Control::answers(&path) {
+            return Err(PortError::InUse { path }.into());
+        }
+    }
+    Ok(Control::listen(&places.control(switch), lab.live.metrics)?)
 }
 
 fn failure(error: UpError) -> Failure {

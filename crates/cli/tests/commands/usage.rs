@@ -38,6 +38,11 @@ fn wrong_usage_ends_with_code_2_and_says_what_is_right() {
             "reproduce gupfs",
             "bench sim --nodes 17",
             "completions tcsh",
+            "fcping -h eth0 -F 010203 -i nan",
+            "fcping -h eth0 -F 010203 -s 30",
+            "initiator --nbd s --iscsi 127.0.0.1:3260/iqn.2026-11.net.example:disk --wwpn 20:00:00:00:00:00:00:01 --vn2vn",
+            "initiator --nbd s --iscsi 127.0.0.1:3260/iqn.2026-11.net.example:disk --chap-name server",
+            "initiator --nbd s --port eth0 --chap-name server --chap-secret-file secret",
         ]
     ));
 }

@@ -121,3 +121,32 @@ fn what_cannot_change_live_refuses_the_whole_with_reasons() {
     assert!(idle.contains("no effect") && idle.contains("workloads"), "{idle}");
     instance.stop();
 }
+
+/// Two fabrics that begin with equal zones.
+const TWO_FABRICS: &str = r#"
+[switch."sw{1..2}"]
+
+[storage."disk{1..2}"]
+lun_size = "1MiB"
+ports = 2
+
+[[link]]
+from = "disk{1..2}"
+to = "sw1"
+
+[[link]]
+from = "disk{1..2}"
+to = "sw2"
+"#;
+
+#[test]
+fn zones_of_every_fabric_change_even_where_they_are_equal() {
+    let mut instance = Instance::start("apply-fabrics", TWO_FABRICS);
+    let zones = "[zoning]\ndefault = \"closed\"\n[[zone]]\nname = \"z1\"\nmembers = [\"disk1\", \"disk2\"]\n";
+    instance.write_lab(&format!("{TWO_FABRICS}{zones}"));
+    let said = instance.run("apply LAB").good();
+    for switch in ["sw1", "sw2"] {
+        assert_eq!(instance.zones(switch).state.zones, ["z1"], "{switch}: {said}");
+    }
+    instance.stop();
+}

@@ -1,11 +1,12 @@
 //! A running `sanloom up` without any Ethernet: [`Instance`].
 
+use crate::started::started;
 use sanloom_api::control::{Answer, Request, ZoneAction};
 use sanloom_api::zoning::ZoneStatus;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// Whatever is waited for comes in this time, or never.
@@ -123,14 +124,13 @@ impl Instance {
         self.ready(command)
     }
 
-    fn ready(&self, mut command: Command) -> Child {
-        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
-        command.args(["--ready-fd", "1"]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{}", self.log());
-        child
+    fn ready(&self, command: Command) -> Child {
+        started(command, &self.folder.join("log"))
+    }
+
+    /// The process that runs the lab.
+    pub fn id(&self) -> u32 {
+        self.up.as_ref().unwrap().id()
     }
 
     pub fn log(&self) -> String {

@@ -7,6 +7,10 @@ mod instance;
 mod monitoring;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
+#[path = "../../../../tests/process.rs"]
+mod process;
 mod replay;
+#[path = "../../../../tests/started.rs"]
+mod started;
 mod store;
 mod zones;

@@ -2,9 +2,11 @@
 
 use crate::instance::Instance;
 use crate::peer::{fail, find, run};
+use crate::process;
 use sanloom_api::view::{Table, View};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 const LAB: &str = r#"metrics = "127.0.0.1:0"
 
@@ -36,6 +38,13 @@ hosts = "server1"
 targets = "ram:lun1"
 "#;
 
+/// Where metrics are read.
+fn metrics_address(instance: &Instance) -> String {
+    let log = instance.log();
+    let address = log.lines().find_map(|line| line.split_once("metrics address=")).map(|(_, rest)| rest);
+    address.and_then(|rest| rest.split_whitespace().next()).unwrap_or_else(|| panic!("{log}")).to_owned()
+}
+
 fn get(address: &str, path: &str) -> String {
     let mut connection = TcpStream::connect(address).unwrap();
     write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
@@ -48,9 +57,7 @@ fn get(address: &str, path: &str) -> String {
 fn metrics_are_read_over_tcp_and_the_control_socket() {
     let mut instance = Instance::start("metrics", LAB);
     instance.wait("two logins", |instance| instance.zones("sw1").ports.len() == 2);
-    let log = instance.log();
-    let address = log.lines().find_map(|line| line.split_once("metrics address=")).map(|(_, rest)| rest);
-    let address = address.and_then(|rest| rest.split_whitespace().next()).unwrap_or_else(|| panic!("{log}"));
+    let address = &metrics_address(&instance);
     let said = get(address, "/metrics");
     assert!(said.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0"), "{said}");
     let (_, body) = said.split_once("\r\n\r\n").unwrap();
@@ -106,5 +113,27 @@ fn luns_are_shown_with_who_sees_them() {
     let text = instance.run("show luns LAB --live").good();
     assert!(text.contains("nobody") && text.contains("write-back") && text.contains("1,048,576"), "{text}");
     instance.run("show luns LAB").refused("--live");
+    instance.stop();
+}
+
+/// Neither does it spin, nor are there threads without a limit, and afterwards it answers again.
+#[test]
+fn too_many_clients_and_too_few_descriptors_do_no_harm() {
+    let mut instance = Instance::start("crowd", LAB);
+    let address = metrics_address(&instance);
+    let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    let threads = process::entries(instance.id(), "task").len();
+    assert!((60..90).contains(&threads), "{threads} threads for {} clients", silent.len());
+    drop(silent);
+    assert!(get(&address, "/metrics").ends_with("# EOF\n"));
+
+    let limit = process::hold_descriptors(instance.id());
+    let waiting = TcpStream::connect(&address).unwrap();
+    let busy = process::busy(instance.id(), Duration::from_secs(1));
+    assert!(busy < Duration::from_millis(300), "{busy:?} of processor time in a second");
+    limit.lift();
+    drop(waiting);
+    assert!(get(&address, "/metrics").ends_with("# EOF\n"));
     instance.stop();
 }

@@ -3,8 +3,9 @@
 use crate::instance::Instance;
 use sanloom_api::control::{Answer, Request, ZoneAction};
 use sanloom_api::zone_database::Edit;
+use sanloom_live::state::StateStore;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LAB: &str = r#"
 [switch.sw1]
@@ -260,5 +261,47 @@ fn a_change_that_cannot_be_kept_is_refused() {
     let edits = vec![Edit::Delete { kind: sanloom_api::zone_database::Kind::Alias, name: "a0".to_owned() }];
     assert!(matches!(instance.ask(&zone(ZoneAction::Edit { edits })).unwrap(), Answer::Zones(_)));
     assert!(matches!(instance.ask(&zone(ZoneAction::Commit)).unwrap(), Answer::Zones(_)));
+    instance.stop();
+}
+
+/// A second start of a lab that runs changes nothing of it, not even its store.
+#[test]
+fn a_lab_that_runs_keeps_its_store_when_it_is_started_again() {
+    let mut instance = Instance::start("twice", LAB);
+    let edits = vec![Edit::CreateAlias { name: "of-store".to_owned(), members: vec!["1,7".to_owned()] }];
+    for action in [ZoneAction::Edit { edits }, ZoneAction::Commit] {
+        assert!(matches!(instance.ask(&zone(action)).unwrap(), Answer::Zones(_)));
+    }
+    for line in ["up LAB --reset", "up LAB --apply", "up LAB --reset --switch sw1"] {
+        let second = instance.run(line);
+        assert!(second.code != 0 && second.stderr.contains("in use by another process"), "{second:?}");
+    }
+    instance.kill();
+    instance.up(&[]);
+    assert!(instance.zones("sw1").committed.aliases.contains_key("of-store"));
+    instance.stop();
+}
+
+/// While another process holds the store, the switch goes on, and an address that it gives away is kept afterwards.
+#[test]
+fn an_address_is_kept_when_the_store_is_free_again() {
+    let host = "[host.server1]\nwwpn = \"20:00:52:54:00:00:00:01\"\n";
+    let link = "[[link]]\nfrom = \"server1\"\nto = \"sw1\"\nethernet = { carrier = \"dgram\" }\n";
+    let lab = format!("{LAB}{host}{link}").replace("\"disk2\"]", "\"disk2\", \"server1\"]");
+    let mut instance = Instance::start("held", &lab);
+    let path = instance.folder.join("state.sqlite");
+    let kept = |name: &str| {
+        let store = StateStore::open(&path).unwrap();
+        store.addresses("sw1").unwrap().keys().any(|port| port.to_string() == name)
+    };
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    instance.start_initiator("server1");
+    assert!(instance.log().contains("address not kept"), "{}", instance.log());
+    let asked = Instant::now();
+    assert_eq!(instance.zones("sw1").ports.len(), 3);
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    other.execute_batch("ROLLBACK").unwrap();
+    instance.wait("the address in the store", |_| kept("20:00:52:54:00:00:00:01"));
     instance.stop();
 }

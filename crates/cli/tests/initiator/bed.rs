@@ -1,9 +1,10 @@
 //! `sanloom up` and `sanloom initiator` as processes of their own, in a folder of the test.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use crate::started::started;
+use std::fs;
+
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 /// One switch, a host on a unix socket, and storage in memory and in files.
 const LAB: &str = r#"
@@ -87,14 +88,9 @@ impl Bed {
 
     /// Starts sanloom, and waits until it says that it is ready.
     fn spawn(&self, arguments: &[&str]) -> Child {
-        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.args(arguments).args(["--ready-fd", "1"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{arguments:?}:\n{}", self.log());
-        child
+        command.args(arguments);
+        started(command, &self.folder.join("log"))
     }
 
     pub fn path(&self, name: &str) -> String {

@@ -6,6 +6,8 @@ mod namespace;
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
+#[path = "../../../../tests/started.rs"]
+mod started;
 mod tools;
 
 use bed::Bed;
@@ -70,6 +72,7 @@ fn fio_verifies_over_streams() {
         "--verify=crc32c",
         "--do_verify=1",
         "--verify_fatal=1",
+        "--verify_state_save=0",
         "--randseed=1",
         "--output-format=terse",
     ];

@@ -2,8 +2,9 @@
 
 use crate::bed::Bed;
 use crate::peer::{fail, find, run};
+use crate::started::started;
 use std::fs;
-use std::io::{BufRead, BufReader};
+
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,15 +20,9 @@ struct Monitor {
 impl Monitor {
     fn start(bed: &Bed) -> Monitor {
         fs::create_dir_all(bed.path("etc")).unwrap();
-        let log = fs::File::options().create(true).append(true).open(bed.path("log")).unwrap();
         let mut command = Command::new(TOOL);
         command.args(["fcoemon", "-f", "--config-folder", &bed.path("etc"), "--run-folder", &bed.path("run")]);
-        command.args(["--ready-fd", "1"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{}", bed.log());
-        Monitor { folder: bed.folder.clone(), child }
+        Monitor { folder: bed.folder.clone(), child: started(command, &bed.folder.join("log")) }
     }
 
     fn path(&self, name: &str) -> String {
@@ -111,6 +106,19 @@ fn fcoemon_keeps_an_instance_through_files_links_and_fcoeadm() {
         assert_eq!(shown.matches("Symbolic Name").count(), 1, "{shown}");
         assert!(bed.log().contains("file cannot be used interface=\"eth1\""), "{}", bed.log());
         look_at(&monitor);
+
+        // Its port is none: it fails again and again until it is ended.
+        for name in ["", "fcoemon", "dgram:/a,/b"] {
+            assert!(monitor.complaint(&["fcoeadm", "-c", name]).contains("is no name of an interface"), "{name}");
+        }
+        monitor.tool(&["fcoeadm", "-c", "nowhere"]);
+        let begun = Instant::now();
+        while !bed.log().contains("instance ended interface=\"nowhere\"") {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{}", bed.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        monitor.tool(&["fcoeadm", "-d", "nowhere"]);
+        assert!(monitor.complaint(&["fcoeadm", "-d", "nowhere"]).contains("no connection created"));
 
         // An operator ends it and begins it again.
         assert!(monitor.complaint(&["fcoeadm", "-c", "eth0"]).contains("already created"));

@@ -1,10 +1,11 @@
 //! `sanloom up` with iSCSI targets as a process of its own, in a folder of the test.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use crate::started::started;
+use std::fs;
+
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 /// Targets in memory and in files; one with CHAP in both directions, one for a single initiator.
 const LAB: &str = r#"
@@ -69,14 +70,14 @@ impl Bed {
     }
 
     pub fn start_target(&mut self) {
-        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.args(["up", &self.path("lab.toml"), "--ready-fd", "1"]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        self.up = Some(child);
-        assert_eq!(line, "ready\n", "{}", self.log());
+        command.args(["up", &self.path("lab.toml")]);
+        self.up = Some(started(command, &self.folder.join("log")));
+    }
+
+    /// The process that runs the lab.
+    pub fn id(&self) -> u32 {
+        self.up.as_ref().unwrap().id()
     }
 
     pub fn path(&self, name: &str) -> String {

@@ -1,10 +1,11 @@
 //! sanloom's own initiator: with sanloom's target and with tgt, and programs of others at its NBD socket.
 
 use crate::bed::{Bed, free_port};
-use crate::peer::{find, run};
+use crate::peer::{find, run, uri};
 use crate::qemu_io::write_and_verify;
+use crate::started::started;
 use std::fs;
-use std::io::{BufRead, BufReader};
+
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,19 +22,13 @@ impl Drop for Process {
 
 /// Starts an initiator, and waits until its disks can be used.
 fn start(bed: &Bed, target: &str, more: &[&str]) -> Process {
-    let log = fs::File::options().create(true).append(true).open(bed.path("log")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-    command.args(["initiator", "--iscsi", target, "--nbd", &bed.path("nbd.sock"), "--ready-fd", "1"]).args(more);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let process = Process(child);
-    assert_eq!(line, "ready\n", "{}", bed.log());
-    process
+    command.args(["initiator", "--iscsi", target, "--nbd", &bed.path("nbd.sock")]).args(more);
+    Process(started(command, &bed.folder.join("log")))
 }
 
 fn export(bed: &Bed, target: &str, lun: u16) -> String {
-    format!("nbd+unix:///{target}-lun-{lun}?socket={}", bed.path("nbd.sock"))
+    uri(&bed.folder.join("nbd.sock"), &format!("{target}-lun-{lun}"))
 }
 
 /// Ends as an administrator ends it.

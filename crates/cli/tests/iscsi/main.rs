@@ -1,30 +1,42 @@
 //! sanloom's iSCSI targets, with the initiators of others (libiscsi's tools and tests, QEMU's own), and its initiator.
 
 mod bed;
+mod crowd;
 mod initiator;
+#[path = "../../../../tests/peer.rs"]
 mod peer;
+#[path = "../../../../tests/process.rs"]
+mod process;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
 mod relay;
+#[path = "../../../../tests/started.rs"]
+mod started;
 
 use bed::Bed;
-use peer::{find, run, skip, try_run};
+use peer::{fail, find, run, skip, try_run};
 use qemu_io::write_and_verify;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
 fn find_qemu(bed: &Bed) -> Option<&'static str> {
-    let (good, said) = try_run(find("qemu-img")?, &["info", "-f", "raw", &bed.url("ram", 0)]);
-    if said.contains("Unknown protocol") {
+    let (good, _, err) = try_run(find("qemu-img")?, &["info", "-f", "raw", &bed.url("ram", 0)]);
+    if err.contains("Unknown protocol") {
         return skip("QEMU has no iSCSI (qemu-block-extra)");
     }
-    assert!(good, "{said}");
+    assert!(good, "{err}");
     find("qemu-io")
 }
 
 /// What a program writes, whether it works or not.
 fn said(program: &str, arguments: &[&str]) -> String {
-    try_run(program, arguments).1
+    let (_, out, err) = try_run(program, arguments);
+    out + &err
+}
+
+/// The lines of a list, without its head.
+fn lines_of(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().filter(|line| !line.starts_with('#'))
 }
 
 #[test]
@@ -39,10 +51,19 @@ fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
         Some(format!("{suite}.{test}"))
     });
     let failed: BTreeSet<String> = failed.collect();
-    let listed = include_str!("expected_failures.txt").lines().filter(|line| !line.starts_with('#'));
-    let listed: BTreeSet<String> =
-        listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    let listed: BTreeSet<String> = lines_of(include_str!("expected_failures.txt"))
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
     assert_eq!(failed, listed, "{text}");
+    // A test that finds a command missing counts as passed: what is missing is a list too.
+    let mut skips = BTreeMap::<&str, usize>::new();
+    for why in text.lines().filter_map(|line| Some(line.split_once("[SKIPPED] ")?.1.trim())) {
+        *skips.entry(why).or_default() += 1;
+    }
+    let skips: Vec<String> = skips.iter().map(|(why, count)| format!("{count:2} {why}")).collect();
+    let expected: Vec<&str> = lines_of(include_str!("expected_skips.txt")).collect();
+    assert_eq!(skips, expected, "{text}");
     // Version 1.19 has 230 tests, and every one that is there ran.
     let summary = text.lines().find(|line| line.trim().starts_with("tests ")).unwrap_or_default();
     let numbers: Vec<u32> = summary.split_whitespace().filter_map(|word| word.parse().ok()).collect();
@@ -110,7 +131,7 @@ fn qemu_writes_and_verifies_with_every_way_of_moving_data() {
     bed.start_target();
     run(qemu_io, &["-f", "raw", "-c", "read -P 0x5a 3M 1M", "-c", "read -P 0x22 16M 4M", &bed.url("files", 0)]);
     // A login that is sent elsewhere arrives, unless it is sent back again: this one is.
-    let moved = said("qemu-img", &["info", "-f", "raw", &bed.url("moved", 0)]);
+    let moved = fail("qemu-img", &["info", "-f", "raw", &bed.url("moved", 0)]);
     assert!(!moved.contains("virtual size"), "{moved}");
     bed.stop();
 }
@@ -136,6 +157,12 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
     bed.stop();
     let log = bed.log();
     assert!(!log.contains("sixteen"), "{log}");
+    // Secrets that can be guessed, or prove nothing.
+    for (server, why) in [("eleven byte", "96 bits"), ("another sixteen.", "the same one")] {
+        std::fs::write(bed.path("server.secret"), server).unwrap();
+        let refused = said(env!("CARGO_BIN_EXE_sanloom"), &["up", &bed.path("lab.toml")]);
+        assert!(refused.contains(why) && refused.contains(".secret"), "{refused}");
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A folder of a test, and `sanloom up` as a switch and as storage behind it, in processes of their own.
 
 use crate::peer::run;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use crate::started::started;
+use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,14 +34,17 @@ impl Bed {
 
     /// Starts the lab of a file, and waits until hosts can log in.
     pub fn up(&self, file: &str) -> Process {
-        let log = File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
         let mut command = Command::new(SANLOOM);
-        command.args(["up", &self.path(file), "--ready-fd", "1"]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{}", self.log());
-        Process(Some(child))
+        command.args(["up", &self.path(file)]);
+        Process(Some(started(command, &self.folder.join("log"))))
+    }
+
+    /// Our own initiator at a portal of a switch, with the socket `nbd.sock`.
+    pub fn initiator(&self, portal: &str) -> Process {
+        let mut command = Command::new(SANLOOM);
+        let target = format!("{portal}/iqn.2026-11.example.sanloom:switch");
+        command.args(["initiator", "--iscsi", &target, "--nbd", &self.path("nbd.sock")]);
+        Process(Some(started(command, &self.folder.join("log"))))
     }
 }
 

@@ -17,7 +17,7 @@ fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHand
             let pattern = 1 + round % 250;
             // Every 7 MiB, over 300 KiB, at blocks that are not those of the round before.
             let places: Vec<String> = (0..13)
-                .map(|n| format!("-P {} {} 300k", pattern + n % 5, (n * 7 << 20) + (round % 64) * 512))
+                .map(|n| format!("-P {} {} 300k", pattern + n % 5, ((n * 7) << 20) + (round % 64) * 512))
                 .collect();
             let mut commands: Vec<String> =
                 places.iter().flat_map(|place| [format!("write {place}"), format!("read {place}")]).collect();
@@ -99,10 +99,11 @@ fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged
     second.kill();
     // One session: what lies on the other back end is there, and the disk comes back.
     let began = Instant::now();
-    let (_, said) = try_run(
+    let (_, out, err) = try_run(
         qemu_io,
         &["-f", "raw", "-c", "read 80M 4k", "-c", "write -P 0x11 1M 1M", "-c", "read -P 0x11 1M 1M", &url],
     );
+    let said = out + &err;
     assert!(said.contains("read failed") && began.elapsed() < Duration::from_secs(25), "{said}");
     assert!(said.contains("wrote 1048576/1048576") && !said.contains("verification failed"), "{said}");
     second = bed::storage(&bed, "second", &portals[1]);

@@ -4,34 +4,37 @@ mod bed;
 mod crashes;
 mod gate;
 mod operators;
-#[path = "../iscsi/peer.rs"]
+#[path = "../../../../tests/peer.rs"]
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
 #[path = "../iscsi/relay.rs"]
 mod relay;
+#[path = "../../../../tests/started.rs"]
+mod started;
 mod tgt;
 
 use bed::{Bed, Switch};
-use peer::{find, run, skip, try_run};
+use peer::{find, run, skip, try_run, uri};
 use qemu_io::write_and_verify;
 use std::collections::BTreeSet;
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
 fn find_qemu(url: &str) -> Option<&'static str> {
-    let (good, said) = try_run(find("qemu-img")?, &["info", "-f", "raw", url]);
-    if said.contains("Unknown protocol") {
+    let (good, _, err) = try_run(find("qemu-img")?, &["info", "-f", "raw", url]);
+    if err.contains("Unknown protocol") {
         return skip("QEMU has no iSCSI (qemu-block-extra)");
     }
-    assert!(good, "{said}");
+    assert!(good, "{err}");
     find("qemu-io")
 }
 
 /// The tests of libiscsi that fail on a volume, and their number.
-fn failures(program: &str, switch: &Switch, lun: u16) -> BTreeSet<String> {
+fn failures(program: &str, switch: &Switch<'_>, lun: u16) -> BTreeSet<String> {
     let urls = switch.portals.each_ref().map(|portal| switch.url_at(portal, lun));
     let arguments = ["--dataloss", "--allow-sanitize", "--normal", "-t", "ALL", &urls[0], &urls[1]];
-    let (_, text) = try_run(program, &arguments);
+    let (_, out, err) = try_run(program, &arguments);
+    let text = out + &err;
     let failed = text.lines().filter_map(|line| {
         let (suite, test) =
             line.trim().strip_prefix("Suite ")?.strip_suffix(" had failures:")?.split_once(", Test ")?;
@@ -96,7 +99,7 @@ fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
     let boundary = shown.split("\"at_bytes\":").nth(2).unwrap();
     let boundary: u64 =
         boundary.trim_start().chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
-    assert!(boundary % 3584 == 0 && boundary < 50 << 20 && boundary > 49 << 20, "{shown}");
+    assert!(boundary.is_multiple_of(3584) && boundary < 50 << 20 && boundary > 49 << 20, "{shown}");
     let before = boundary - 1536;
     let commands = [
         format!("write -P 0x5c {before} 3k"),
@@ -114,6 +117,12 @@ fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
     arguments.push(&url);
     let said = run(qemu_io, &arguments);
     assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+    // The same through our own initiator.
+    let initiator = bed.initiator(&switch.portals[1]);
+    let export = uri(&bed.folder.join("nbd.sock"), "iqn.2026-11.example.sanloom:switch-lun-0");
+    run(qemu_io, &["-f", "raw", "-c", &format!("read -P 0x77 {} 1536", boundary + 1536), &export]);
+    write_and_verify(qemu_io, &export);
+    drop(initiator);
     // The other volume has none of it.
     run(qemu_io, &["-f", "raw", "-c", "read -P 0 0 8M", &switch.url(1)]);
     let stats = run(bed::SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]);

@@ -1,7 +1,7 @@
 //! Operators create, extend, map and delete volumes while hosts use them, and the switch is killed meanwhile.
 
 use crate::bed::{self, Bed, Switch, free_port};
-use crate::peer::{run, try_run};
+use crate::peer::{fail, run, try_run};
 use crate::{find, find_qemu};
 use std::thread;
 use std::time::Duration;
@@ -56,11 +56,11 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     ]);
     run(qemu_io, &["-f", "raw", "-c", "write -P 9 0 16M", "-c", "read -P 9 0 16M", &switch.url(5)]);
     switch.volume(&["unmap", "w"]);
-    assert!(!try_run("qemu-img", &["info", "-f", "raw", &switch.url(5)]).0);
+    fail("qemu-img", &["info", "-f", "raw", &switch.url(5)]);
     switch.volume(&["map", "w", "--storage", "switch", "--lun", "2"]);
     run(qemu_io, &["-f", "raw", "-c", "read -P 9 0 16M", &switch.url(2)]);
     switch.volume(&["delete", "w"]);
-    assert!(!try_run("qemu-img", &["info", "-f", "raw", &switch.url(2)]).0);
+    fail("qemu-img", &["info", "-f", "raw", &switch.url(2)]);
     let lab = bed.path("switch.toml");
     while !run(bed::SANLOOM, &["show", "sessions", &lab, "--live"]).contains("example.sanloom:switch") {
         assert!(!host.is_finished(), "no session of the host is shown");
@@ -77,8 +77,8 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
         (vec!["map", "v", "--storage", "switch"], "`sanloom volume unmap` it first"),
     ] {
         let arguments = switch.volume_arguments(&arguments);
-        let (good, said) = try_run(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(!good && said.contains(expected), "{said}");
+        let said = fail(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(said.contains(expected), "{said}");
     }
     for what in [["show", "volumes"], ["show", "paths"], ["show", "stats"]] {
         let shown = run(bed::SANLOOM, &[&what[..], &[&bed.path("switch.toml"), "--live"]].concat());

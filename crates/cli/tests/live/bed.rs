@@ -3,8 +3,9 @@
 //! Guests are hosts of the lab: `server1` at the link `server1-sw1`, with a port name of 20:00 and the address
 //! 52:54:00:00:00:01, and so on.
 
+use crate::started::started;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,8 +14,6 @@ use std::time::{Duration, Instant};
 
 /// A guest, all of it, takes no longer; a busy machine is three or four times slower than a quiet one.
 const GUEST_SECONDS: u32 = 150;
-/// `sanloom up` is ready after this time, or never.
-const READY: Duration = Duration::from_secs(30);
 
 /// What every lab here has: one host, whose link to the first switch ends in a guest.
 const COMMON: &str = r#"
@@ -133,19 +132,8 @@ impl Bed {
     }
 
     /// Starts a process of ours, and waits until it says that it is ready.
-    fn ready(&self, mut command: Command) -> Child {
-        let log = fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
-        command.args(["--ready-fd", "1"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child = command.spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let begun = Instant::now();
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        if line != "ready\n" || begun.elapsed() > READY {
-            let _ = child.kill();
-            panic!("not ready after {:?}: {command:?}\n{}", begun.elapsed(), self.log());
-        }
-        child
+    fn ready(&self, command: Command) -> Child {
+        started(command, &self.folder.join("log"))
     }
 
     /// Starts a guest at the link from `name` to the first switch. Its port name ends in `number`.

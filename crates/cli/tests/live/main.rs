@@ -12,6 +12,8 @@ mod peer;
 mod qemu_io;
 mod recovery;
 mod scsi_commands;
+#[path = "../../../../tests/started.rs"]
+mod started;
 mod tools;
 mod virtual_ports;
 mod vn2vn;

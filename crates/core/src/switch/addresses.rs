@@ -1,8 +1,10 @@
 //! Which addresses of a domain are free, and who gets which: [`AddressPool`].
 
 use super::policy::{Addressing, Policy};
+use super::rscn::pop_if;
+use crate::time::Instant;
 use sanloom_wire::{FcId, Wwpn};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 /// The addresses of a domain. Finding the lowest free one takes a few words, however many are taken.
@@ -19,6 +21,8 @@ pub(super) struct AddressPool {
     /// Port name by persistent address.
     kept: BTreeMap<FcId, Wwpn>,
     learn: bool,
+    /// Addresses whose ports have gone to another switch, and until when they are kept for nobody else.
+    held: VecDeque<(Instant, FcId)>,
 }
 
 /// What a port asks an address for.
@@ -49,6 +53,7 @@ impl AddressPool {
             kept_for: BTreeMap::new(),
             kept: BTreeMap::new(),
             learn: policy.learn_addresses,
+            held: VecDeque::new(),
         };
         for (&name, &id) in &policy.persistent {
             pool.keep(id, name);
@@ -60,6 +65,7 @@ impl AddressPool {
     pub(super) fn set_domain(&mut self, domain: Option<u8>) {
         self.domain = domain;
         (self.free, self.open) = (IdSet::full(), IdSet::full());
+        self.held.clear();
         for id in self.kept.keys().filter(|id| Some(id.domain()) == domain) {
             self.open.remove(low(*id));
         }
@@ -67,7 +73,19 @@ impl AddressPool {
 
     /// An address for a port: the one that is kept for its name, else the preferred one, else the lowest that is kept for
     /// nobody, else the lowest.
-    pub(super) fn take(&mut self, port: u16, wanted: Wanted, name: Wwpn, preferred: Option<FcId>) -> Option<Taken> {
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        port: u16,
+        wanted: Wanted,
+        name: Wwpn,
+        preferred: Option<FcId>,
+    ) -> Option<Taken> {
+        while let Some((_, id)) = pop_if(&mut self.held, |(until, _)| *until <= now) {
+            if self.free.contains(low(id)) && !self.kept.contains_key(&id) {
+                self.open.insert(low(id));
+            }
+        }
         let domain = self.domain?;
         let range = self.range(port, wanted)?;
         let usable = |id: &FcId| id.domain() == domain && range.contains(&low(*id)) && self.free.contains(low(*id));
@@ -91,6 +109,17 @@ impl AddressPool {
             if !self.kept.contains_key(&id) {
                 self.open.insert(low(id));
             }
+        }
+    }
+
+    /// Nobody gets the address before then if there is another one, though it is free.
+    ///
+    /// Who says that the port of an address is elsewhere now names the address and the port, and may say it again: it would
+    /// end the next login, should the port have come back to the same address.
+    pub(super) fn hold(&mut self, id: FcId, until: Instant) {
+        if Some(id.domain()) == self.domain {
+            self.open.remove(low(id));
+            self.held.push_back((until, id));
         }
     }
 
@@ -238,7 +267,7 @@ mod tests {
     }
 
     fn take(pool: &mut AddressPool, name: u64) -> Option<u32> {
-        pool.take(300, Wanted::Virtual, Wwpn(name), None).map(|taken| taken.id.to_u32())
+        pool.take(Instant::ZERO, 300, Wanted::Virtual, Wwpn(name), None).map(|taken| taken.id.to_u32())
     }
 
     #[test]
@@ -255,13 +284,34 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_is_held_goes_to_others_later_or_when_nothing_else_is_free() {
+        let mut pool = flat(&[], false);
+        let until = Instant::from_ns(10);
+        for name in 0..2 {
+            take(&mut pool, name);
+        }
+        for id in [0x01_0000, 0x01_0001] {
+            pool.release(FcId::new(id));
+            pool.hold(FcId::new(id), until);
+        }
+        assert_eq!(take(&mut pool, 1), Some(0x01_0002));
+        let all: Vec<_> = std::iter::from_fn(|| take(&mut pool, 1)).collect();
+        assert_eq!((all.len(), &all[0xfffc..]), (0xffff, &[0x01_ffff, 0x01_0000, 0x01_0001][..]));
+        // One that was given all the same is not free when its time is over.
+        assert_eq!(pool.take(until, 300, Wanted::Virtual, Wwpn(1), None), None);
+        pool.release(FcId::new(0x01_0001));
+        let again = pool.take(until, 300, Wanted::Virtual, Wwpn(1), None);
+        assert_eq!(again.map(|taken| taken.id), Some(FcId::new(0x01_0001)));
+    }
+
+    #[test]
     fn a_learned_address_comes_again_and_an_emptied_pool_is_as_it_was() {
         let mut pool = flat(&[], true);
-        let first = pool.take(0, Wanted::Base, Wwpn(5), None).unwrap();
+        let first = pool.take(Instant::ZERO, 0, Wanted::Base, Wwpn(5), None).unwrap();
         assert!(first.learned);
         pool.release(first.id);
         assert_eq!(take(&mut pool, 6), Some(0x01_0001));
-        assert_eq!(pool.take(0, Wanted::Base, Wwpn(5), None), Some(Taken { learned: false, ..first }));
+        assert_eq!(pool.take(Instant::ZERO, 0, Wanted::Base, Wwpn(5), None), Some(Taken { learned: false, ..first }));
         let names: Vec<_> = pool.persistent().iter().map(|(name, id)| (name.0, id.to_u32())).collect();
         assert_eq!(names, [(5, 0x01_0000), (6, 0x01_0001)]);
 

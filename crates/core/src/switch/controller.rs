@@ -102,6 +102,7 @@ impl Switch {
         let logged_in = self.logins.contains_key(&id);
         if logged_in {
             self.evict(now, id);
+            self.addresses.hold(id, now + self.config.r_a_tov);
         }
         logged_in
     }

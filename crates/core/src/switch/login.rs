@@ -130,10 +130,10 @@ impl Switch {
         let port_full = self.ports[usize::from(port)].ids.len() >= limits.per_port as usize;
         let switch_full = self.logins.len() - usize::from(makes_room) >= limits.per_switch as usize;
         let full = port_full || switch_full;
-        let mut taken = if full { None } else { self.addresses.take(port, wanted, name, preferred) };
+        let mut taken = if full { None } else { self.addresses.take(now, port, wanted, name, preferred) };
         if taken.is_none() && !full && makes_room && self.config.policy.addressing == Addressing::Flat {
             self.evict_all(now, name);
-            taken = self.addresses.take(port, wanted, name, preferred);
+            taken = self.addresses.take(now, port, wanted, name, preferred);
         }
         let Some(Taken { id, learned }) = taken else {
             self.counters.login_limits += 1;

@@ -4,9 +4,10 @@ use crate::bed::*;
 use proptest::prelude::*;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::target::{Input, Limits, Output};
+use sanloom_core::scsi::{Ends, NexusId, Notice};
 use sanloom_wire::cdb::Cdb;
-use sanloom_wire::iscsi::code::flag;
-use sanloom_wire::iscsi::{Head, Header};
+use sanloom_wire::iscsi::code::{flag, function};
+use sanloom_wire::iscsi::{Head, Header, TaskRequest};
 
 fn pattern(seed: u32, bytes: u32) -> Vec<u8> {
     (0..bytes).map(|n| (n.wrapping_add(seed).wrapping_mul(0x9e37_79b9) >> 24) as u8).collect()
@@ -65,6 +66,20 @@ fn cases() -> impl Strategy<Value = (Parameters, u32, bool, u32, u64)> {
     )
 }
 
+/// ABORT TASK of a task.
+fn abort(tag: u32, cmd_sn: u32) -> Head {
+    Head::new(TaskRequest {
+        function: function::ABORT_TASK,
+        lun: [0; 8],
+        initiator_tag: tag,
+        referenced_tag: tag,
+        cmd_sn,
+        exp_stat_sn: 1,
+        ref_cmd_sn: cmd_sn,
+        exp_data_sn: 0,
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -101,17 +116,30 @@ proptest! {
     /// Any PDU in any order is answered or ignored: nothing panics, and no more tasks live than the window has.
     #[test]
     fn any_pdus_leave_the_session_whole(
-        pdus in proptest::collection::vec((proptest::array::uniform16(any::<u8>()), 0_u8..8, 0_u32..6, 0_u32..8, 0_u32..3), 1..60),
+        pdus in proptest::collection::vec((proptest::array::uniform16(any::<u8>()), 0_u8..11, 0_u32..6, 0_u32..8, 0_u32..3), 1..60),
+        prompt in any::<bool>(),
     ) {
         let limits = Limits { depth: 4, max_immediate: 2, max_bytes: 4096 };
-        let mut bed = Bed::with_limits(parameters(), limits);
+        let mut bed = Bed { prompt, ..Bed::with_limits(parameters(), limits) };
         for (noise, kind, tag, ahead, len) in pdus {
             let data = vec![9; (len * 512) as usize];
+            match kind {
+                8 => {
+                    bed.work();
+                    continue;
+                }
+                9 => {
+                    bed.notice(Notice::End(Ends { unit: Some(0), nexus: None, by: NexusId(9) }));
+                    continue;
+                }
+                _ => {}
+            }
             let mut head = match kind {
                 0 => command(tag, bed.cmd_sn + ahead, noise[0], Cdb::Read { lba: 0, blocks: 2, fua: false }, 1024),
                 1 => command(tag, bed.cmd_sn + ahead, noise[0], write_cdb(0, 4), 2048),
                 2 => data_out(tag, UNSOLICITED, ahead / 4, ahead * 512, noise[0] & 1 == 0),
                 3 => data_out(tag, u32::from(noise[1] & 3) << 16 | ahead, 0, ahead * 512, noise[0] & 1 == 0),
+                10 => abort(tag, bed.cmd_sn + ahead),
                 _ => {
                     let bytes: Vec<u8> = noise.iter().cycle().take(48).copied().collect();
                     Head::parse(&bytes).expect("48 bytes")
@@ -127,6 +155,12 @@ proptest! {
                 break;
             }
             prop_assert!(bed.session.tasks() <= 4 + 2, "{}", bed.session.tasks());
+        }
+        // When the medium is done, task management is answered.
+        if bed.session.poll_timeout().is_some() {
+            bed.work();
+            let answer = bed.pdu(Head { immediate: true, ..abort(77, 0) }, &[]);
+            prop_assert!(lines(&answer).contains("Task Response to 77"), "{:?}", answer);
         }
         let Bed { mut session, mut device, .. } = bed;
         session.close(Some(&mut device));

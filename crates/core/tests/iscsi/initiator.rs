@@ -223,6 +223,94 @@ fn a_command_that_takes_too_long_is_aborted() {
 }
 
 #[test]
+fn an_abort_that_is_refused_ends_the_session() {
+    let mut pair = Pair::new(Parameters::default());
+    pair.bed.prompt = false;
+    pair.write(1, 0, &[1; 512]);
+    pair.session.handle(Instant::ZERO + Span::from_secs(30), Input::Timeout);
+    let abort = std::iter::from_fn(|| pair.session.poll_output()).find_map(|output| match output {
+        Output::Send { head: Head { header: Header::TaskRequest(request), .. }, .. } => Some(request.initiator_tag),
+        _ => None,
+    });
+    let initiator_tag = abort.expect("an abort");
+    let response = code::task_response::NOT_SUPPORTED;
+    let refusal = TaskResponse { response, initiator_tag, stat_sn: 1, exp_cmd_sn: 2, max_cmd_sn: 9 };
+    pair.hear(Head::new(refusal), &[], true);
+    pair.settle();
+    // The write may still be at work, so it is not reported as aborted.
+    assert_eq!((pair.broken, &pair.done[..]), (Some(Broken::Unaborted), &[][..]));
+}
+
+#[test]
+fn data_that_come_twice_and_data_that_are_asked_for_twice_end_the_session() {
+    let data_in = |offset| DataIn {
+        flags: 0,
+        status: 0,
+        lun: [0; 8],
+        initiator_tag: 1,
+        target_tag: NO_TAG,
+        stat_sn: 0,
+        exp_cmd_sn: 2,
+        max_cmd_sn: 9,
+        data_sn: 0,
+        offset,
+        residual: 0,
+    };
+    for (second, broken) in [(512, None), (0, Some(Broken::Protocol)), (1024, Some(Broken::Protocol))] {
+        let mut pair = Pair::new(Parameters::default());
+        pair.bed.prompt = false;
+        pair.read(1, 0, 4);
+        for offset in [0, second] {
+            pair.hear(Head::with_data(data_in(offset), 512), &[1; 512], true);
+        }
+        pair.settle();
+        assert_eq!(pair.broken, broken, "{second}");
+    }
+    let r2t = |offset| R2t {
+        lun: [0; 8],
+        initiator_tag: 1,
+        target_tag: 1,
+        stat_sn: 1,
+        exp_cmd_sn: 2,
+        max_cmd_sn: 9,
+        r2t_sn: 0,
+        offset,
+        desired_bytes: 512,
+    };
+    for (offsets, broken) in [([512, 1024], None), ([512, 512], Some(Broken::Protocol))] {
+        let mut pair = Pair::new(Parameters { immediate_data: true, first_burst_bytes: 512, ..Parameters::default() });
+        let data = Command {
+            id: 1,
+            lun: [0; 8],
+            cdb: Cdb::Write { lba: 0, blocks: 4, fua: false }.to_bytes(),
+            direction: DataDirection::Write,
+            bytes: 2048,
+        };
+        pair.session.handle(Instant::ZERO, Input::Submit(data));
+        for offset in offsets {
+            pair.session.handle(Instant::ZERO, Input::Header(Head::new(r2t(offset))));
+        }
+        let ended = std::iter::from_fn(|| pair.session.poll_output()).find_map(|output| match output {
+            Output::Broken(why) => Some(why),
+            _ => None,
+        });
+        assert_eq!(ended, broken, "{offsets:?}");
+    }
+}
+
+/// A deadline of a command that has ended wakes nobody.
+#[test]
+fn ended_commands_leave_no_deadline() {
+    let mut pair = Pair::new(Parameters::default());
+    pair.bed.now += Span::from_secs(9);
+    for id in 0..100 {
+        pair.read(id, 0, 1);
+    }
+    assert_eq!(pair.done.len(), 100);
+    assert_eq!(pair.session.poll_timeout(), Some(pair.bed.now + SessionConfig::default().ping));
+}
+
+#[test]
 fn a_target_that_says_nothing_is_given_up() {
     let mut pair = Pair::new(Parameters::default());
     let mut said = 0;

@@ -15,7 +15,7 @@ const OTHER: u32 = 8;
 /// What a state is called, how a task gets into it, and what the initiator still sends for it.
 type State = (&'static str, fn(&mut Bed), Option<fn(&mut Bed) -> Vec<Output>>);
 
-const STATES: [State; 8] = [
+const STATES: [State; 9] = [
     (
         "held: a command before it is missing",
         |bed| {
@@ -33,6 +33,14 @@ const STATES: [State; 8] = [
             bed.read(TASK, 0, 1);
         },
         None,
+    ),
+    (
+        "its immediate data half moved",
+        |bed| {
+            let head = bed.command(TASK, WRITE, write_cdb(0, 4), 4 * BLOCK);
+            bed.input(Input::Header(Head { data_bytes: 512, ..head }));
+        },
+        Some(|bed| bed.segment(&[1; 512], true)),
     ),
     (
         "unsolicited data to come",
@@ -110,6 +118,16 @@ fn request(bed: &Bed, function: u8, referenced_tag: u32) -> Head {
     Head { immediate: true, ..Head::new(request) }
 }
 
+/// Another initiator clears the task set.
+fn cleared() -> Notice {
+    Notice::End(Ends { unit: Some(0), nexus: None, by: NexusId(9) })
+}
+
+/// Nothing else comes through a connection in the middle of a PDU.
+fn functions(state: &str) -> &'static [u8] {
+    if state.contains("half moved") { &[] } else { &FUNCTIONS }
+}
+
 fn bed() -> Bed {
     Bed { prompt: false, ..Bed::new(parameters()) }
 }
@@ -134,9 +152,7 @@ fn every_function_meets_a_task_in_every_state() {
     let mut text = String::new();
     for (state, enter, rest) in STATES {
         text += &format!("{state}\n");
-        // Nothing else comes through a connection in the middle of a PDU.
-        let own = if state.contains("half moved") { &[][..] } else { &FUNCTIONS };
-        for function in own.iter().copied() {
+        for function in functions(state).iter().copied() {
             let mut bed = bed();
             enter(&mut bed);
             let name = sanloom_wire::iscsi::code::function::name(function).unwrap_or("?");
@@ -148,8 +164,7 @@ fn every_function_meets_a_task_in_every_state() {
         text += "    CLEAR TASK SET of another initiator\n";
         let mut bed = bed();
         enter(&mut bed);
-        let ends = Ends { unit: Some(0), nexus: None, by: NexusId(9) };
-        text += &lines(&bed.notice(Notice::End(ends)));
+        text += &lines(&bed.notice(cleared()));
         text += &aftermath(&mut bed, rest);
     }
     insta::assert_snapshot!(text);
@@ -158,12 +173,15 @@ fn every_function_meets_a_task_in_every_state() {
 /// Whatever was aborted, the session goes on: the next command is answered, and the window is as wide as before.
 #[test]
 fn after_every_function_the_session_goes_on() {
-    for (state, enter, rest) in STATES.into_iter().filter(|(state, ..)| !state.contains("half moved")) {
-        for function in FUNCTIONS.into_iter().filter(|function| *function != function::COLD_RESET) {
+    for (state, enter, rest) in STATES {
+        let own = functions(state).iter().filter(|function| **function != function::COLD_RESET);
+        for function in own.map(|function| Some(*function)).chain([None]) {
             let mut bed = bed();
             enter(&mut bed);
-            let request = request(&bed, function, TASK);
-            bed.pdu(request, &[]);
+            match function {
+                Some(function) => bed.pdu(request(&bed, function, TASK), &[]),
+                None => bed.notice(cleared()),
+            };
             aftermath(&mut bed, rest);
             bed.prompt = true;
             // What is missing comes, so that everything that is held has its turn.
@@ -171,15 +189,15 @@ fn after_every_function_the_session_goes_on() {
             bed.pdu(missing, &[]);
             bed.work();
             let outputs = bed.read(51, 2, 1);
-            assert_eq!(status(&outputs), Some((51, 0)), "{state}, {function}: {outputs:?}");
-            assert_eq!(bed.session.tasks(), 0, "{state}, {function}");
+            assert_eq!(status(&outputs), Some((51, 0)), "{state}, {function:?}: {outputs:?}");
+            assert_eq!(bed.session.tasks(), 0, "{state}, {function:?}");
             let window = outputs.iter().find_map(|output| match output {
                 Output::Send { head: Head { header: Header::DataIn(data), .. }, .. } => {
                     Some(data.max_cmd_sn.wrapping_sub(data.exp_cmd_sn) + 1)
                 }
                 _ => None,
             });
-            assert_eq!(window, Some(128), "{state}, {function}");
+            assert_eq!(window, Some(128), "{state}, {function:?}");
         }
     }
 }

@@ -106,7 +106,10 @@ fn what_a_target_does_not_take_is_rejected_with_its_header() {
         assert_eq!(reject.reason, reason);
         assert_eq!(bytes[..], Head { data_bytes: data.len() as u32, ..head }.to_bytes());
     }
-    assert_eq!(status(&bed.read(6, 0, 1)), Some((6, 0)));
+    // The number of a command that was rejected is still to come (section 7.3): what is behind it waits.
+    assert_eq!(status(&bed.read(6, 0, 1)), None);
+    let gap = command(7, bed.cmd_sn - 2, READ, Cdb::Read { lba: 0, blocks: 1, fua: false }, BLOCK);
+    assert_eq!(status(&bed.pdu(gap, &[])), Some((6, 0)));
     let outputs = bed.pdu(
         Head::new(LoginRequest {
             flags: 0,
@@ -170,8 +173,8 @@ fn a_target_that_goes_away_asks_for_a_logout() {
     assert_eq!(bed.input(Input::Timeout), [Output::Close(CloseReason::Shutdown)]);
 }
 
-/// A discovery session of a node with this many targets, and what it answers to one request.
-fn discover(targets: usize, initiator: &str, own: Option<u16>, value: &str, send_bytes: u32) -> Vec<u8> {
+/// A session without a device: of discovery, unless it has a target of its own.
+fn discovery(targets: usize, initiator: &str, own: Option<u16>, send_bytes: u32) -> Session {
     let target = |number: usize| {
         let mut target = Target::new(&format!("iqn.2026-11.net.example:disk{number}"));
         target.portals.push(Portal { address: "192.0.2.1:3260".into(), group: 1 });
@@ -184,7 +187,12 @@ fn discover(targets: usize, initiator: &str, own: Option<u16>, value: &str, send
     let mut established = established(1, Parameters { send_bytes, ..Parameters::default() });
     established.key.target = own;
     established.key.initiator = initiator.into();
-    let mut session = Session::new(Instant::ZERO, established, node, Limits::default(), None);
+    Session::new(Instant::ZERO, established, node, Limits::default(), None)
+}
+
+/// What a node with this many targets answers to one request.
+fn discover(targets: usize, initiator: &str, own: Option<u16>, value: &str, send_bytes: u32) -> Vec<u8> {
+    let mut session = discovery(targets, initiator, own, send_bytes);
     let mut text = Vec::new();
     text::emit("SendTargets", value, &mut text);
     let (mut all, mut target_tag) = (Vec::new(), NO_TAG);
@@ -209,6 +217,32 @@ fn discover(targets: usize, initiator: &str, own: Option<u16>, value: &str, send
         }
     }
     all
+}
+
+#[test]
+fn a_question_that_is_asked_twice_at_once_is_rejected() {
+    let mut session = discovery(3, INITIATOR, None, 8192);
+    let mut text = Vec::new();
+    text::emit("SendTargets", "All", &mut text);
+    text::emit("SendTargets", "All", &mut text);
+    let (initiator_tag, target_tag, cmd_sn, exp_stat_sn) = (1, NO_TAG, 1, 1);
+    let request = TextRequest { flags: flag::FINAL, lun: [0; 8], initiator_tag, target_tag, cmd_sn, exp_stat_sn };
+    session.handle(Instant::ZERO, Input::Header(Head::with_data(request, text.len() as u32)), None);
+    session.handle(Instant::ZERO, Input::Text { data: text.into(), intact: true }, None);
+    let outputs: Vec<Output> = std::iter::from_fn(|| session.poll_output()).collect();
+    let [(Header::Reject(reject), _)] = &sent(&outputs)[..] else { panic!("{outputs:?}") };
+    assert_eq!(reject.reason, RejectReason::PROTOCOL_ERROR);
+}
+
+#[test]
+fn a_silent_discovery_session_is_given_up() {
+    let mut session = discovery(1, INITIATOR, None, 8192);
+    for seconds in [30, 60] {
+        assert_eq!(session.poll_timeout(), Some(Instant::ZERO + Span::from_secs(seconds)));
+        session.handle(Instant::ZERO + Span::from_secs(seconds), Input::Timeout, None);
+    }
+    let last = std::iter::from_fn(|| session.poll_output()).last();
+    assert_eq!(last, Some(Output::Close(CloseReason::Silent)));
 }
 
 #[test]

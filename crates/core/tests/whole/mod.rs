@@ -6,7 +6,7 @@ mod reveal;
 
 use sanloom_core::config::{IslChoice, Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::domain::DomainConfig;
-use sanloom_core::fabric::{Decision, Egress, Fib, ZoneSet};
+use sanloom_core::fabric::{Decision, Egress, Fib, PortIdentity, ZoneSet};
 use sanloom_core::fabric_switch::{Event, FabricSwitch, FabricSwitchConfig, Input, IslConfig, IslState, Output};
 use sanloom_core::fspf::FspfConfig;
 use sanloom_core::fspf::cost::CostRule;
@@ -115,11 +115,13 @@ pub struct Bed {
     /// Percent of frames between switches that get lost, and that take much longer.
     pub loss: u64,
     pub lag: u64,
+    /// A frame that takes longer is overtaken by later ones.
+    pub reorders: bool,
     /// Frames on links, by time of arrival and number.
     flight: BinaryHeap<Reverse<(Instant, u64)>>,
     frames: BTreeMap<u64, (usize, u16, Frame)>,
     sent: u64,
-    /// Arrival of the last frame by switch and port that it is sent to: links do not reorder.
+    /// Arrival of the last frame by switch and port that it is sent to.
     last: BTreeMap<(usize, u16), Instant>,
     dice: SplitMix64,
 }
@@ -141,6 +143,7 @@ impl Bed {
             events: Vec::new(),
             loss: 0,
             lag: 0,
+            reorders: false,
             flight: BinaryHeap::new(),
             frames: BTreeMap::new(),
             sent: 0,
@@ -277,7 +280,8 @@ impl Bed {
         }
         let lag = if self.dice.chance(self.lag) { Span::from_us(self.dice.bits() % 50_000) } else { Span::ZERO };
         let last = self.last.entry((to, inward)).or_default();
-        let at = (self.now + DELAY + lag).max(*last);
+        let arrival = self.now + DELAY + lag;
+        let at = if self.reorders { arrival } else { arrival.max(*last) };
         *last = at;
         self.flight.push(Reverse((at, self.sent)));
         self.frames.insert(self.sent, (to, inward, through_bytes(frame)));
@@ -295,6 +299,24 @@ impl Bed {
             }
         }
         assert_eq!(&self.nodes[node].kept, self.nodes[node].machine.zone_database(), "switch {node}");
+        self.assert_permissions(node);
+    }
+
+    /// The forwarding table permits nothing that the zones in force do not, to ports that the name server knows.
+    fn assert_permissions(&self, node: usize) {
+        let Node { machine, fib, .. } = &self.nodes[node];
+        let zoning = machine.zone_database().zoning();
+        if zoning.default == ZoneDefault::Open {
+            return;
+        }
+        assert_eq!(fib.default_zone(), [], "{:?}: switch {node}", self.now);
+        let known: BTreeMap<FcId, PortIdentity> =
+            machine.services().name_server().map(|entry| (entry.port_id, entry.identity())).collect();
+        for (from, to) in fib.permitted_pairs() {
+            let pair = known.get(&from).zip(known.get(&to));
+            let permitted = pair.is_some_and(|(from, to)| in_one_zone(&zoning, from, to));
+            assert!(permitted, "{:?}: switch {node} lets {from} talk to {to}: {pair:?}", self.now);
+        }
     }
 
     fn cable(&self, node: usize, port: u16) -> Option<&Cable> {
@@ -350,19 +372,34 @@ pub fn line(count: usize) -> Bed {
     bed
 }
 
+/// Some zone has both ports as members.
+pub fn in_one_zone(zoning: &Zoning, one: &PortIdentity, other: &PortIdentity) -> bool {
+    zoning.zones.iter().any(|zone| [one, other].iter().all(|port| zone.members.iter().any(|m| port.keys().contains(m))))
+}
+
+/// The switches of a group know each other, and have one principal switch and one zone database.
+pub fn assert_one_fabric(bed: &Bed, group: &[usize], context: &str) {
+    let mut domains: Vec<u8> = group.iter().filter_map(|n| bed.nodes[*n].machine.domain()).collect();
+    domains.sort_unstable();
+    assert_eq!(domains.len(), group.len(), "{context}: domains of {group:?}");
+    let first = &bed.nodes[group[0]].machine;
+    for &node in group {
+        let machine = &bed.nodes[node].machine;
+        let members: Vec<u8> = machine.members().iter().map(|(domain, _)| *domain).collect();
+        assert_eq!(members, domains, "{context}: domains that switch {node} knows");
+        assert_eq!(machine.principal(), first.principal(), "{context}: principal");
+        assert_eq!(machine.zone_database(), first.zone_database(), "{context}: zones of switch {node}");
+    }
+}
+
 /// Every switch of a group knows every port of the group, and reaches it.
 pub fn assert_agree(bed: &Bed, ports: &[(usize, u16, FcId, u64)], context: &str) {
     for group in bed.groups() {
         let mut expected: Vec<(FcId, u64)> =
             ports.iter().filter(|(node, ..)| group.contains(node)).map(|(_, _, id, name)| (*id, *name)).collect();
         expected.sort_unstable();
-        let mut domains: Vec<u8> = group.iter().filter_map(|n| bed.nodes[*n].machine.domain()).collect();
-        domains.sort_unstable();
+        assert_one_fabric(bed, &group, context);
         for &node in &group {
-            let machine = &bed.nodes[node].machine;
-            let members: Vec<u8> = machine.members().iter().map(|(domain, _)| *domain).collect();
-            assert_eq!(members, domains, "{context}: domains that switch {node} knows");
-            assert_eq!(machine.principal(), bed.nodes[group[0]].machine.principal(), "{context}: principal");
             let known: Vec<(FcId, u64)> = bed.names_known(node).iter().map(|(id, name, _)| (*id, name.0)).collect();
             assert_eq!(known, expected, "{context}: names that switch {node} knows");
             for (id, name, fcp) in bed.names_known(node) {

@@ -12,7 +12,7 @@ use crate::schema;
 use crate::value;
 use sanloom_core::config::{Chap, Iscsi, Lab};
 use sanloom_wire::iscsi::name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Code of an iSCSI name that is none, or that two targets have.
@@ -23,14 +23,14 @@ const GRAIN: u64 = 512;
 /// All targets, by index of their storage system.
 pub(super) fn build(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<u16, Iscsi> {
     let mut targets = BTreeMap::new();
+    let mut names = BTreeSet::new();
     for (number, (place, config)) in (0..).zip(storage.iter().zip(&lab.storage)) {
         let element = &place.element;
         if !nodes::has_table(element, "iscsi") {
             continue;
         }
         let target = target(element, &config.name, budget, sink);
-        let taken = targets.values().any(|other: &Iscsi| other.name == target.name);
-        if taken {
+        if !names.insert(target.name.clone()) {
             let reason = format!("`{}` is the name of another target", value::cut(&target.name));
             sink.error(BAD_ISCSI_NAME, &element.origin("iscsi.name"), reason, "give each target a name of its own");
         }
@@ -96,6 +96,10 @@ pub(super) fn expanded(
     let mut all = Vec::new();
     for (text, origin) in element.patterns(key) {
         let names = budget.expand(text, origin, sink).unwrap_or_default();
+        // A range of targets has the list once for each of them.
+        if budget.spend(names.len(), origin, sink).is_none() {
+            break;
+        }
         all.extend(names.iter().map(|name| (name.clone(), origin.clone())));
     }
     all

@@ -232,7 +232,7 @@ pub(super) fn hosts<'d>(document: &'d Document, budget: &mut Budget, sink: &mut 
                     max_outstanding: e.integer("queue_depth").unwrap_or(32),
                     max_waiting: e.integer("max_waiting"),
                     scheduler: e.choice("scheduler", schema::SCHEDULERS).unwrap_or(IoScheduler::Fifo),
-                    merge_up_to_bytes: e.size("merge_up_to").unwrap_or(0) as u32,
+                    merge_up_to_bytes: e.size("max_io").unwrap_or(0) as u32,
                 },
                 cpu_per_io: e.time("cpu_per_io").unwrap_or_default(),
                 interrupt: has_table(e, "interrupt").then(|| Interrupt {

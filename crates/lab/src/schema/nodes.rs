@@ -92,12 +92,12 @@ pub(super) const HOST: SectionDef = SectionDef {
             also: &["io_scheduler", "queueing"],
         },
         Key {
-            path: "merge_up_to",
+            path: "max_io",
             kind: Kind::Size { min: 0, max: 33_553_920 },
             fallback: Fallback::Value("\"0B\""),
             meaning: "Waiting requests that touch each other and go the same way are merged up to this size. 0B: never.",
             example: "\"128KiB\"",
-            also: &["max_io", "merge"],
+            also: &["merge_up_to", "merge"],
         },
         Key {
             path: "cpu_per_io",

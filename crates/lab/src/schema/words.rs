@@ -73,7 +73,7 @@ words!(DUPLICATE_NAMES, DUPLICATE_NAMES_CHOICES: DuplicateNames {
 words!(HARD_ZONING, HARD_ZONINGS: HardZoning {
     "zone-mates" => HardZoning::ZoneMates, "only the zone-mates of the port that logs in or out are looked at";
     "standard" => HardZoning::Standard, "all addresses behind its switch port are compared with all behind the others (document 000, section V-IV)";
-    "modified" => HardZoning::Modified, "the new address is compared with all behind the other ports (document 000, section V-V)";
+    "modified" => HardZoning::Modified, "the new address is compared with all behind the other ports (document 000, section V-V), and a logout removes what it gave";
     "off" => HardZoning::Off, "the name server hides ports, but every frame passes";
 });
 

@@ -52,7 +52,7 @@ impl Initiator {
         let now = self.clock.now();
         Some(match request {
             FcoeRequest::Describe => Answer::Fcoe(FcoeAnswer::Instance(Box::new(self.describe(now)))),
-            FcoeRequest::Reset { .. } => {
+            FcoeRequest::Reset => {
                 tracing::info!("reset by an operator");
                 self.tell(now, Told::LinkDown);
                 if self.begun && self.tag.is_some() {
@@ -195,19 +195,22 @@ impl Initiator {
             tx_words: self.port.sent.bytes / 4,
             rx_frames: self.port.received.frames,
             rx_words: self.port.received.bytes / 4,
-            error_frames: self.port.drops.values().sum(),
+            error_frames: self.port.drops.values().sum::<u64>()
+                + self.controller.discards().total()
+                + self.hosts.iter().map(|host| host.unexpected).sum::<u64>(),
             invalid_crcs: self.port.drops.get(super::frames::reason::BAD_CRC).copied().unwrap_or(0),
             link_failures: self.link_failures,
             ..Statistics::default()
         };
-        for host in &self.hosts {
-            let counted = host.counted;
+        let (mut input_bytes, mut output_bytes) = (0, 0);
+        for Host { counted, .. } in &self.hosts {
             sum.control_requests += counted.control_requests;
             sum.input_requests += counted.input_requests;
-            sum.input_megabytes += counted.input_bytes / 1_000_000;
             sum.output_requests += counted.output_requests;
-            sum.output_megabytes += counted.output_bytes / 1_000_000;
+            input_bytes += counted.input_bytes;
+            output_bytes += counted.output_bytes;
         }
+        (sum.input_megabytes, sum.output_megabytes) = (input_bytes / 1_000_000, output_bytes / 1_000_000);
         sum
     }
 }

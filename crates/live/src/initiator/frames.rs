@@ -4,7 +4,7 @@ use super::controller::{Controller, Told, Wanted};
 use super::host::Leaving;
 use super::{BATCHES_IN_TURN, Initiator, Vlan, tag};
 use crate::frame::FrameBuf;
-use crate::sequence::cut;
+use crate::sequence::{MESSAGE_FRAME_BYTES, cut};
 use crate::sys::batch::BATCH;
 use sanloom_core::nport;
 use sanloom_core::time::Instant;
@@ -15,8 +15,6 @@ use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 use std::io;
 
-/// Largest data field of a message: what every port takes.
-const MESSAGE_FRAME_BYTES: usize = 2_048;
 /// Frames of one N_Port before it is the turn of the next.
 const FRAMES_IN_TURN: usize = 32;
 

@@ -15,8 +15,8 @@ use crate::offload::Placement;
 use crate::sequence::Reassembly;
 use ask::Questions;
 use sanloom_core::disk::{
-    Data, Disk, DiskConfig, Done, End, Error, Input as DiskInput, Output as DiskOutput, Properties, Reply, Request,
-    Scan, ScanInput, ScanOutput,
+    Data, Disk, DiskConfig, Done, End, Error, ErrorKind, Input as DiskInput, Output as DiskOutput, Properties, Reply,
+    Request, Scan, ScanInput, ScanOutput,
 };
 use sanloom_core::exchange::{Route, SeqTx, route};
 use sanloom_core::fcp::initiator::{self as fcp, FcpInitiator, FcpInitiatorConfig, Outcome};
@@ -100,6 +100,8 @@ struct Unit {
     number: u64,
     /// It stood in the last list of the target.
     listed: bool,
+    /// It has said that it is none that can be used: a target's controller may have a number too.
+    useless: bool,
 }
 
 /// A request under way.
@@ -207,10 +209,11 @@ impl Host {
         self.targets.iter().map(|(wwpn, target)| (*wwpn, target.remote.as_ref()))
     }
 
-    /// The disks that the targets list, ordered by target and LUN.
+    /// The disks that the targets list, without what is no disk, ordered by target and LUN.
     pub fn disks(&self) -> impl Iterator<Item = DiskView<'_>> {
         self.targets.iter().flat_map(|(&target, entry)| {
-            entry.units.iter().filter(|(_, unit)| unit.listed).map(move |(&lun, Unit { disk, number, .. })| DiskView {
+            let units = entry.units.iter().filter(|(_, unit)| unit.listed && !unit.useless);
+            units.map(move |(&lun, Unit { disk, number, .. })| DiskView {
                 number: *number,
                 target,
                 lun,
@@ -430,10 +433,10 @@ impl Host {
             if target.units.contains_key(&lun) {
                 continue;
             }
-            let mut unit =
-                Unit { disk: Disk::new(now, self.disk_config), number: self.places.len() as u64, listed: true };
-            unit.disk.handle(now, DiskInput::PathUp);
-            target.units.insert(lun, unit);
+            let mut disk = Disk::new(now, self.disk_config);
+            disk.handle(now, DiskInput::PathUp);
+            let number = self.places.len() as u64;
+            target.units.insert(lun, Unit { disk, number, listed: true, useless: false });
             self.places.push((wwpn, lun));
             self.touched.push_back((wwpn, Some(lun)));
         }
@@ -450,7 +453,8 @@ impl Host {
     fn disk_outputs(&mut self, now: Instant, wwpn: Wwpn, lun: LunBytes) {
         loop {
             let unit = self.targets.get_mut(&wwpn).and_then(|target| target.units.get_mut(&lun));
-            let Some(output) = unit.and_then(|unit| unit.disk.poll_output()) else { return };
+            let Some(unit) = unit else { return };
+            let Some(output) = unit.disk.poll_output() else { return };
             match output {
                 DiskOutput::Command(command) => {
                     self.start(now, Active::new(wwpn, Who::Disk, lun, command.id, command.cdb, command.data));
@@ -462,10 +466,12 @@ impl Host {
                 DiskOutput::DropPath => self.start_over = true,
                 DiskOutput::Ready(found) => {
                     tracing::info!(target_port = %wwpn, lun = lun_name(lun), blocks = found.blocks, "disk ready");
+                    unit.useless = false;
                     self.events.push_back(Event::Disks);
                 }
                 DiskOutput::Unusable(error) => {
                     tracing::warn!(target_port = %wwpn, lun = lun_name(lun), %error, "disk unusable");
+                    unit.useless = error.kind == ErrorKind::NotADisk;
                     self.events.push_back(Event::Disks);
                 }
                 DiskOutput::UnitsChanged => {

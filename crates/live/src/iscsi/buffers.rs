@@ -3,23 +3,30 @@
 use sanloom_core::scsi::IoTag;
 use std::sync::Arc;
 
-/// Buffers that are kept for later tasks, and the largest of them.
+/// Buffers that are kept for later tasks, the largest of them, and all together.
 const KEPT: usize = 256;
 const KEPT_BYTES: usize = 4 << 20;
+const ALL_KEPT_BYTES: usize = 64 << 20;
 
 /// Buffers without a task. They keep their length, so that nobody fills them with zeros again.
 #[derive(Debug, Default)]
 pub(super) struct Spare {
     buffers: Vec<Vec<u8>>,
+    /// Bytes of all of them.
+    bytes: usize,
 }
 
 impl Spare {
     pub(super) fn take(&mut self) -> Vec<u8> {
-        self.buffers.pop().unwrap_or_default()
+        let buffer = self.buffers.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer
     }
 
     pub(super) fn keep(&mut self, buffer: Vec<u8>) {
-        if (1..=KEPT_BYTES).contains(&buffer.capacity()) && self.buffers.len() < KEPT {
+        let bytes = buffer.capacity();
+        if (1..=KEPT_BYTES).contains(&bytes) && self.buffers.len() < KEPT && self.bytes + bytes <= ALL_KEPT_BYTES {
+            self.bytes += bytes;
             self.buffers.push(buffer);
         }
     }
@@ -95,5 +102,24 @@ impl Slots {
                 spare.keep(buffer);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spare_buffers_have_a_limit_together_and_come_back() {
+        let mut spare = Spare::default();
+        (0..KEPT).for_each(|_| spare.keep(Vec::with_capacity(KEPT_BYTES)));
+        assert_eq!(spare.buffers.iter().map(Vec::capacity).sum::<usize>(), ALL_KEPT_BYTES);
+        assert_eq!(spare.take().capacity(), KEPT_BYTES);
+        spare.keep(vec![0; 4096]);
+        assert_eq!(spare.take().capacity(), 4096);
+        (0..KEPT).for_each(|_| drop(spare.take()));
+        assert_eq!((spare.bytes, spare.buffers.len()), (0, 0));
+        (0..2 * KEPT).for_each(|_| spare.keep(vec![0; 16]));
+        assert_eq!(spare.buffers.len(), KEPT);
     }
 }

@@ -13,7 +13,7 @@ use sanloom_core::iscsi::target::{
     CloseReason, ConnectionId, Established, Input, Limits, Login, Output, Place, Session, login,
 };
 use sanloom_core::scsi::{Device, Io, IoOp, IoStatus, IoTag, Notice};
-use sanloom_core::time::Instant;
+use sanloom_core::time::{Instant, Span};
 use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut, Read};
@@ -25,6 +25,9 @@ const READS_IN_TURN: usize = 8;
 const DIRECT_BYTES: u32 = 8 << 10;
 /// Nothing more is read from an initiator that has so much to fetch, and no more reads begin.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
+
+/// An initiator fetches what is left for it in this time before its connection is closed.
+const FAREWELL: Span = Span::from_secs(5);
 
 /// Who speaks for the target.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub(super) struct Connection {
     parked: VecDeque<Io>,
     /// Closed once everything has been sent.
     closing: bool,
+    /// Since when it is only left to be sent.
+    leaving: Option<Instant>,
     broken: bool,
 }
 
@@ -79,6 +84,7 @@ impl Connection {
             output: Egress::default(),
             parked: VecDeque::new(),
             closing: false,
+            leaving: None,
             broken: false,
         }
     }
@@ -107,6 +113,15 @@ impl Connection {
     /// Ends when everything has been sent.
     pub(super) fn close_when_sent(&mut self) {
         self.closing = true;
+    }
+
+    /// What was to be sent before the end is not fetched: it is given up. True if so.
+    pub(super) fn lose_patience(&mut self, now: Instant) -> bool {
+        if self.closing && now >= *self.leaving.get_or_insert(now) + FAREWELL {
+            tracing::warn!(connection = self.id, peer = %self.peer, bytes = self.output.bytes, "not fetched, closed");
+            self.broken = true;
+        }
+        self.broken
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -340,6 +355,8 @@ impl Connection {
                 }
                 Output::Reset => shared.resets.extend(self.behind),
                 Output::Close(reason) => {
+                    // Who does not answer fetches nothing either.
+                    self.broken |= reason == CloseReason::Silent;
                     match reason {
                         CloseReason::Protocol | CloseReason::Silent => {
                             tracing::warn!(connection = self.id, peer = %self.peer, ?reason, "session ends");

@@ -18,8 +18,8 @@ mod output;
 use crate::poll::{Interest, Poller};
 use crate::storage::StorageSystem;
 use crate::storage::workers::{Done, Owner};
-use connection::{Connection, Machine};
-use sanloom_core::iscsi::target::{ConnectionId, Directory, Node, Session, login};
+use connection::Connection;
+use sanloom_core::iscsi::target::{ConnectionId, Counters, Directory, Node, Session, login};
 use sanloom_core::scsi::{Ends, Notice};
 use sanloom_core::time::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,11 @@ pub struct IscsiServer {
     next_id: u64,
     /// Listeners and connections with something to read or room to write.
     ready: Vec<u64>,
+    /// The system had no descriptor for a connection: nobody is accepted until the next look.
+    paused: bool,
     shutting_down: bool,
+    /// What sessions have counted that are over, by target.
+    ended: Vec<Counters>,
 }
 
 impl IscsiServer {
@@ -111,6 +115,7 @@ impl IscsiServer {
             listener.set_nonblocking(true).map_err(failed)?;
             listeners.push(Portal { listener, address: plan.address.clone(), group: plan.group });
         }
+        let ended = vec![Counters::default(); node.targets.len()];
         let shared = Shared {
             node: Arc::new(node),
             behind,
@@ -127,7 +132,9 @@ impl IscsiServer {
             connections: BTreeMap::new(),
             next_id: 0,
             ready: Vec::new(),
+            paused: false,
             shutting_down: false,
+            ended,
         })
     }
 
@@ -136,7 +143,7 @@ impl IscsiServer {
     /// # Errors
     /// When a listener cannot be waited for.
     pub fn watch(&self, poller: &mut Poller) -> io::Result<()> {
-        let read = self.connections.len() < MAX_CONNECTIONS && !self.shutting_down;
+        let read = self.connections.len() < MAX_CONNECTIONS && !self.shutting_down && !self.paused;
         for (number, portal) in self.portals.iter().enumerate() {
             let interest = Interest { read, write: false };
             poller.set(LISTENERS + number as u64, Some(portal.listener.as_fd()), interest)?;
@@ -157,24 +164,27 @@ impl IscsiServer {
 
     /// Serves whoever is ready. True if somebody has more.
     pub fn act(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) -> bool {
-        let mut more = false;
-        for token in std::mem::take(&mut self.ready) {
+        // Who has more and was heard of again is served once.
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_unstable();
+        ready.dedup();
+        for token in ready {
             if token < CONNECTIONS {
-                self.accept(now, (token - LISTENERS) as usize);
-                more |= !self.ready.is_empty();
+                if let Err(error) = self.accept(now, (token - LISTENERS) as usize).and_then(|()| self.watch(poller)) {
+                    tracing::warn!(%error, "cannot wait for initiators");
+                }
                 continue;
             }
             let id = token - CONNECTIONS;
             if let Some(connection) = self.connections.get_mut(&id) {
                 if connection.serve(now, &mut self.shared, systems) {
                     self.ready.push(token);
-                    more = true;
                 }
                 self.after(id, poller, systems);
             }
         }
         self.settle(now, poller, systems);
-        more
+        !self.ready.is_empty()
     }
 
     /// I/O of sessions is done.
@@ -296,25 +306,38 @@ impl IscsiServer {
     fn drop_connection(&mut self, id: u64, poller: &mut Poller, systems: &mut [StorageSystem]) {
         let Some(connection) = self.connections.remove(&id) else { return };
         poller.remove(CONNECTIONS + id, connection.stream.as_fd());
+        if let Some(session) = connection.session()
+            && let Some(sum) = session.key().target.and_then(|target| self.ended.get_mut(usize::from(target)))
+        {
+            sum.add(session.counters());
+        }
         connection.end(&mut self.shared, systems);
     }
 
-    fn accept(&mut self, now: Instant, portal: usize) {
+    /// Takes connections of a portal.
+    ///
+    /// # Errors
+    /// The first time that the system has none left for us; then [`watch`](Self::watch) does not wait for any.
+    fn accept(&mut self, now: Instant, portal: usize) -> io::Result<()> {
         /// Connections that one turn accepts.
         const IN_TURN: usize = 64;
-        let Some(portal) = self.portals.get(portal) else { return };
+        let Some(portal) = self.portals.get(portal) else { return Ok(()) };
         for _ in 0..IN_TURN {
             if self.connections.len() >= MAX_CONNECTIONS || self.shutting_down {
-                return;
+                break;
             }
             let (stream, peer) = match portal.listener.accept() {
                 Ok(accepted) => accepted,
-                Err(error) => {
-                    if error.kind() != io::ErrorKind::WouldBlock {
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => break,
+                    // The initiator has given up.
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => continue,
+                    _ => {
+                        self.paused = true;
                         tracing::warn!(portal = portal.address, %error, "accept");
+                        break;
                     }
-                    return;
-                }
+                },
             };
             let mut challenge = [0; 16];
             let random = rustix::rand::getrandom(&mut challenge, rustix::rand::GetRandomFlags::empty());
@@ -337,13 +360,17 @@ impl IscsiServer {
             self.connections.insert(id, Connection::new(now, id, stream, peer, config));
             self.ready.push(CONNECTIONS + id);
         }
+        Ok(())
     }
 
     /// Calls machines whose time has come. To be called from time to time.
     pub fn look(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) {
-        let due = |connection: &Connection| connection.poll_timeout().is_some_and(|at| at <= now);
+        self.paused = false;
+        let due = |connection: &mut Connection| {
+            connection.lose_patience(now) || connection.poll_timeout().is_some_and(|at| at <= now)
+        };
         let all: Vec<u64> =
-            self.connections.iter().filter(|(_, connection)| due(connection)).map(|(id, _)| *id).collect();
+            self.connections.iter_mut().filter_map(|(id, connection)| due(connection).then_some(*id)).collect();
         for id in all {
             if let Some(connection) = self.connections.get_mut(&id) {
                 connection.timeout(now, &mut self.shared, systems);
@@ -374,9 +401,17 @@ impl IscsiServer {
 
     /// Sessions in the full feature phase.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.connections.values().filter_map(|connection| match &connection.machine {
-            Machine::Full(session) => Some(&**session),
-            Machine::Login(_) => None,
+        self.connections.values().filter_map(Connection::session)
+    }
+
+    /// Of each target its name, how many sessions it has, and what all of its sessions have counted so far.
+    pub fn targets(&self) -> impl Iterator<Item = (&str, u32, Counters)> {
+        self.shared.node.targets.iter().zip(0_u16..).map(|(target, number)| {
+            let sessions = self.connections.values().filter_map(Connection::session);
+            let of_it = sessions.filter(|session| session.key().target == Some(number));
+            let mut sum = self.ended[usize::from(number)];
+            let count = of_it.map(|session| sum.add(session.counters())).count();
+            (&*target.name, count as u32, sum)
         })
     }
 }

@@ -92,7 +92,6 @@ impl Runtime {
     /// Of each fabric the change that it needs: where the outcome is what a switch has, there is none.
     fn zone_plans(&self, lab: &Lab) -> Result<Vec<ZonePlan>, String> {
         let mut plans: Vec<ZonePlan> = Vec::new();
-        let mut seen: Vec<(ZoneDatabase, ZoneDatabase)> = Vec::new();
         for (switch, number) in self.lab_switches.iter().enumerate() {
             let live = &self.switches[switch];
             let committed = live.machine.zone_database();
@@ -113,10 +112,14 @@ impl Runtime {
                     problems.join("; ")
                 ));
             }
-            // Switches of one fabric have one database, and change it together.
-            let pair = (committed.clone(), merged.clone());
-            if !seen.contains(&pair) {
-                seen.push(pair);
+            // Switches of one fabric have one database, and change it together. Those of another may have an equal one.
+            let planned = |plan: &ZonePlan| {
+                let other = &self.switches[plan.switch].machine;
+                plan.merged == merged
+                    && other.zone_database() == committed
+                    && live.machine.members().iter().any(|(_, name)| *name == other.name())
+            };
+            if !plans.iter().any(planned) {
                 plans.push(ZonePlan { switch, merged });
             }
         }
@@ -256,11 +259,14 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.metrics == *metrics, "`[live] metrics`", "the address is opened at the start"),
         (now.live.ethernet == *ethernet, "`ethernet` of links", "ports are opened at the start"),
         (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
-        (now.live.iscsi == *iscsi, "`iscsi` of storage", "initiators have negotiated with it"),
         (now.live.pools == *pools, "pools", "volumes are made of their extents"),
         (now.live.back_ends == *back_ends, "back ends", "sessions with them were begun at the start"),
         (now.live.fcoe == *fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
-        (now.live.iscsi == *iscsi, "`iscsi` of storage", "portals are opened at the start"),
+        (
+            now.live.iscsi == *iscsi,
+            "`iscsi` of storage",
+            "portals are opened at the start, and initiators have negotiated",
+        ),
     ];
     for (same, what, why) in fixed {
         if !same {

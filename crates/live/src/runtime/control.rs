@@ -53,11 +53,7 @@ impl Runtime {
                 fabric_switch::Output::Fib(delta) => self.change_fib(now, switch, &delta),
                 fabric_switch::Output::Event(event) => self.switch_event(now, switch, event),
                 fabric_switch::Output::Persist { port_name, port_id } => {
-                    let name = &self.switches[switch].name;
-                    match self.state.keep_address(name, port_name, port_id) {
-                        Ok(()) => tracing::debug!(switch = name, %port_name, %port_id, "address kept"),
-                        Err(error) => tracing::error!(switch = name, %port_name, %port_id, %error, "address not kept"),
-                    }
+                    self.keep_address(now, switch, port_name, port_id);
                 }
                 fabric_switch::Output::Zones(database) => self.keep_zones(switch, database),
             }

@@ -6,7 +6,7 @@
 use super::Runtime;
 use super::switch::Attachment;
 use crate::frame::FrameBuf;
-use crate::sequence;
+use crate::sequence::{self, MESSAGE_FRAME_BYTES};
 use sanloom_api::inject::Direction;
 use sanloom_core::fabric::{Decision, DropReason};
 use sanloom_core::fabric_switch;
@@ -17,9 +17,6 @@ use sanloom_wire::fcoe::{self, Fcoe};
 use sanloom_wire::fip::Fip;
 use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
-
-/// Largest data field of a message between services: what every port takes.
-pub(super) const MESSAGE_FRAME_BYTES: usize = 2_048;
 
 /// Who brought a frame into a switch: whoever is held back when its egress is full.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

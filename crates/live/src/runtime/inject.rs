@@ -8,7 +8,7 @@ use super::forward::{addresses_of, reason};
 use super::switch::Attachment;
 use super::{Runtime, Source};
 use crate::frame::FrameBuf;
-use crate::sequence;
+use crate::sequence::{self, MESSAGE_FRAME_BYTES};
 use sanloom_api::control::Answer;
 use sanloom_api::inject::{Act, Direction, Matcher, RuleRow, RulesView, Seen};
 use sanloom_api::view::build::LiveWhich;
@@ -24,10 +24,10 @@ use sanloom_wire::sw_ils::{SwIls, SwRjt, SwRjtExplanation, SwRjtReason};
 use sanloom_wire::{FcType, Frame, Header, Message, Payload, RCtl};
 use std::collections::BTreeMap;
 
-/// Largest data field of a message between services.
-const MESSAGE_FRAME_BYTES: usize = 2_048;
 /// A CT unit begins with so many bytes; behind them comes what it is about.
 const CT_PREAMBLE_BYTES: usize = 16;
+/// Frames that are delayed at once; more are lost.
+const MAX_DELAYED: usize = 16_384;
 /// Rules at once.
 const MAX_RULES: usize = 256;
 
@@ -164,7 +164,10 @@ impl Runtime {
         })?;
         rule.injected += 1;
         rule.left = rule.left.map(|left| left - 1);
-        let act = rule.act;
+        let act = match rule.act {
+            Act::Delay(_) if self.injector.delayed.len() >= MAX_DELAYED => Act::Drop,
+            act => act,
+        };
         tracing::info!(port = rule.name, rule = rule.id, %act, s_id = %seen.header.s_id, d_id = %seen.header.d_id, "injected");
         self.injector.rearm();
         Some(act)

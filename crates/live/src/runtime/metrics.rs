@@ -8,6 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sanloom_core::fabric::PortMode;
+use sanloom_core::iscsi::target::Counters;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -46,6 +47,7 @@ impl Runtime {
         self.port_metrics(&mut sheet);
         self.switch_metrics(&mut sheet);
         self.storage_metrics(&mut sheet);
+        self.iscsi_metrics(&mut sheet);
         let rules = self.injector.rows().rules;
         let injected = rules.iter().map(|rule| {
             (label([("port", &rule.port), ("rule", &rule.id.to_string()), ("act", &rule.act)]), rule.injected)
@@ -66,8 +68,14 @@ impl Runtime {
                 [row("in", &port.received), row("out", &port.sent)]
             })
         };
-        let up = self.ports.iter().map(|port| (link(&port.ethernet.name), i64::from(port.up)));
-        sheet.gauge("port_up", "The Ethernet port has a peer", up);
+        let light = self.ports.iter().map(|port| (link(&port.ethernet.name), i64::from(port.light)));
+        sheet.gauge("port_up", "The Ethernet port has a peer", light);
+        let begun = self.ports.iter().map(|port| (link(&port.ethernet.name), i64::from(port.up)));
+        sheet.gauge(
+            "port_fcoe",
+            "FCoE has begun at the Ethernet port: it has a peer, and DCBX has agreed if it was asked for",
+            begun,
+        );
         sheet.counter("port_frames", "Frames of the Ethernet port", both(|traffic| traffic.frames));
         sheet.counter("port_bytes", "Bytes of the Ethernet port", both(|traffic| traffic.bytes));
         let drops = ports().flat_map(|port| {
@@ -116,12 +124,28 @@ impl Runtime {
         sheet.gauge("switch_zones_kept", "The zones in force are in the store", state(kept));
     }
 
+    fn iscsi_metrics(&self, sheet: &mut Sheet) {
+        let targets = || self.iscsi.iter().flat_map(|server| server.targets());
+        let of = |value: fn(&Counters) -> u64| {
+            targets().map(move |(target, _, counters)| (label([("target", target)]), value(&counters)))
+        };
+        let sessions = targets().map(|(target, sessions, _)| (label([("target", target)]), sessions.into()));
+        sheet.gauge("iscsi_sessions", "Sessions with the target", sessions);
+        sheet.counter("iscsi_commands", "SCSI commands", of(|counters| counters.commands));
+        sheet.counter("iscsi_read_bytes", "Bytes read from the target", of(|counters| counters.read_bytes));
+        sheet.counter("iscsi_written_bytes", "Bytes written to the target", of(|counters| counters.written_bytes));
+        let refused =
+            of(|counters| counters.rejects + counters.outside_window + counters.digest_errors + counters.unknown_data);
+        sheet.counter("iscsi_refused_pdus", "PDUs that were rejected or not looked at, or were damaged", refused);
+    }
+
     fn storage_metrics(&self, sheet: &mut Sheet) {
         let ports = || self.systems.iter().flat_map(|system| &system.ports);
         let of = |value: fn(&StoragePort) -> u64| ports().map(move |port| (label([("port", &port.name)]), value(port)));
         let exchanges = ports().map(|port| (label([("port", &port.name)]), port.target.exchanges_in_use() as i64));
         sheet.gauge("storage_open_exchanges", "Commands that are under way", exchanges);
-        sheet.counter("storage_unexpected_frames", "Frames that no machine took", of(|port| port.unexpected));
+        let unexpected = of(|port| port.unexpected + port.target.counters().unexpected_frames);
+        sheet.counter("storage_unexpected_frames", "Frames that no machine took", unexpected);
         let luns = self.systems.iter().flat_map(|system| {
             (0..system.media.len() as u16).map(|unit| {
                 let name = label([("storage", &system.name), ("lun", &unit.to_string())]);

@@ -82,6 +82,14 @@ pub enum UpError {
         /// Why.
         error: io::Error,
     },
+    /// A secret that protects nothing.
+    #[error("the secret in {} is of no use: {why}; put another one there", path.display())]
+    WeakSecret {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
     /// An iSCSI portal.
     #[error("cannot listen at {address} for iSCSI: {error}")]
     Portal {
@@ -230,6 +238,8 @@ pub struct Runtime {
     inside: VecDeque<Entering>,
     hold_time: Span,
     next_look: Instant,
+    /// When the store is asked again to keep what it could not.
+    keep_again: Instant,
     /// Zones and addresses that outlive us.
     state: StateStore,
     /// What operators do to frames.

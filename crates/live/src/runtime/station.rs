@@ -1,10 +1,10 @@
 //! A storage port on a segment without a switch (VN2VN): [`Station`].
 
-use super::forward::{MESSAGE_FRAME_BYTES, reason};
+use super::forward::reason;
 use super::segment::FCOE_PRIORITY;
 use super::{Runtime, Source};
 use crate::frame::FrameBuf;
-use crate::sequence;
+use crate::sequence::{self, MESSAGE_FRAME_BYTES};
 use crate::storage::port::Leaving;
 use sanloom_core::fip::vn2vn::{self, Vn2vn, Vn2vnConfig};
 use sanloom_core::nport;

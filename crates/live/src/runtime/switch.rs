@@ -4,6 +4,7 @@ use super::zones::SwitchZones;
 use crate::sequence::Reassembly;
 use sanloom_core::fabric::{Egress, Fib, Leg};
 use sanloom_core::fabric_switch::FabricSwitch;
+use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
 
 /// What is at a port of a switch.
@@ -50,6 +51,8 @@ pub struct LiveSwitch {
     pub bundles: BTreeMap<u16, Vec<u16>>,
     /// What operators do with its zones.
     pub zones: SwitchZones,
+    /// Learned addresses that the store could not keep.
+    pub unkept_addresses: BTreeMap<Wwpn, FcId>,
     /// The next member of a bundle or spray group.
     turn: usize,
 }
@@ -73,6 +76,7 @@ impl LiveSwitch {
             forwarded: 0,
             bundles,
             zones: SwitchZones::default(),
+            unkept_addresses: BTreeMap::new(),
             turn: 0,
         }
     }

@@ -135,6 +135,23 @@ impl Runtime {
             let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
             rows.push(CounterRow { of: port.name.clone(), counters });
         }
+        for (target, sessions, counted) in self.iscsi.iter().flat_map(|server| server.targets()) {
+            let counters = [
+                ("sessions", u64::from(sessions)),
+                ("commands", counted.commands),
+                ("responses", counted.responses),
+                ("check conditions", counted.check_conditions),
+                ("bytes read", counted.read_bytes),
+                ("bytes written", counted.written_bytes),
+                ("rejected PDUs", counted.rejects),
+                ("commands outside of the window", counted.outside_window),
+                ("digest errors", counted.digest_errors),
+                ("data of unknown tasks", counted.unknown_data),
+                ("aborted", counted.aborted),
+            ];
+            let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
+            rows.push(CounterRow { of: target.to_owned(), counters });
+        }
         CountersView { counters: rows }
     }
 }

@@ -66,7 +66,7 @@ impl Runtime {
         for event in self.poller.wait(wait)?.iter().copied() {
             match event.token {
                 WORKERS | BELL => {}
-                token if token >= BACK_ENDS && token < iscsi::LISTENERS => {
+                token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
                     if let Some(engine) = &mut self.volumes {
                         engine.happened((token - BACK_ENDS) as usize, event.readable, event.writable);
                     }
@@ -225,7 +225,7 @@ impl Runtime {
                     tracing::warn!(%error, "cannot wait for initiators");
                 }
             }
-            self.keep_zones_again();
+            self.keep_again(now);
         }
     }
 

@@ -11,11 +11,15 @@ use sanloom_api::zoning::{PortPair, SCHEMA_VERSION, ZonePort, ZonePreview, ZoneS
 use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric::PortIdentity;
 use sanloom_core::fabric_switch::{self, switch_name};
+use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::server::{ChangeFailure, ZoneChange};
 use sanloom_core::zoning::{Preview, Transaction, ZoneDatabase, ZoneEdit};
-use sanloom_wire::Wwpn;
+use sanloom_wire::{FcId, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
+
+/// How long the store is left alone after it could not keep something.
+const KEEP_AGAIN: Span = Span::from_secs(2);
 
 /// What operators do with the zones of a switch.
 #[derive(Debug, Default)]
@@ -184,13 +188,49 @@ impl Runtime {
             tracing::error!(switch = live.name, %error, "zones are in force and not kept");
         }
         zones.unkept = kept.is_err();
+        if zones.unkept {
+            self.keep_again = self.clock.now() + KEEP_AGAIN;
+        }
     }
 
-    /// Tries again to keep what could not be kept.
-    pub(super) fn keep_zones_again(&mut self) {
+    /// Tries again to keep what could not be kept, now and then: each try may wait for the disk, or for another process.
+    pub(super) fn keep_again(&mut self, now: Instant) {
+        if now < self.keep_again {
+            return;
+        }
         for switch in 0..self.switches.len() {
             if self.switches[switch].zones.unkept {
                 self.write_zones(switch);
+            }
+            while now >= self.keep_again
+                && let Some((name, id)) = self.switches[switch].unkept_addresses.pop_first()
+            {
+                self.write_address(switch, name, id);
+            }
+            if now < self.keep_again {
+                return;
+            }
+        }
+    }
+
+    /// An address was learned: it is in the store before this comes back, or is tried again later.
+    pub(super) fn keep_address(&mut self, now: Instant, switch: usize, port_name: Wwpn, port_id: FcId) {
+        // A name has one address, and an address one name: what was to be kept before is out of date.
+        self.switches[switch].unkept_addresses.retain(|name, id| *name != port_name && *id != port_id);
+        match now < self.keep_again {
+            true => _ = self.switches[switch].unkept_addresses.insert(port_name, port_id),
+            false => self.write_address(switch, port_name, port_id),
+        }
+    }
+
+    fn write_address(&mut self, switch: usize, port_name: Wwpn, port_id: FcId) {
+        let live = &mut self.switches[switch];
+        match self.state.keep_address(&live.name, port_name, port_id) {
+            Ok(()) => tracing::debug!(switch = live.name, %port_name, %port_id, "address kept"),
+            Err(error) => {
+                tracing::error!(switch = live.name, %port_name, %port_id, %error, "address not kept, tried again later");
+                live.unkept_addresses.insert(port_name, port_id);
+                self.keep_again = self.clock.now() + KEEP_AGAIN;
             }
         }
     }

@@ -20,8 +20,10 @@ use std::time::Duration;
 
 /// Version of the tables (`PRAGMA user_version`).
 const VERSION: u32 = 2;
-/// How long another process may hold the file.
-const BUSY: Duration = Duration::from_secs(5);
+/// How long another process may hold the file when it is opened.
+const BUSY_AT_START: Duration = Duration::from_secs(5);
+/// And from then on, while frames wait for us.
+const BUSY: Duration = Duration::from_millis(250);
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS zoning (
@@ -30,7 +32,7 @@ const TABLES: &str = "
         lab       TEXT NOT NULL,
         committed TEXT NOT NULL,
         previous  TEXT,
-        -- What is about to be committed; it means nothing after a crash.
+        -- What is about to be committed. Nobody reads it: that it could be written shows that there is room.
         prepared  TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS address (
@@ -60,6 +62,14 @@ pub enum StateError {
         path: PathBuf,
         /// Its version.
         version: u32,
+    },
+    /// Somebody has removed a record.
+    #[error("{} has no record of {switch} any more; end the instance and start it again", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The switch.
+        switch: String,
     },
     /// A record is none.
     #[error("{} holds no zone database for {switch}: {reason}; remove the file, or start with --reset", path.display())]
@@ -108,7 +118,7 @@ impl StateStore {
         let failed = |error| StateError::Sqlite { path: path.to_owned(), error };
         let connection = Connection::open(path).map_err(failed)?;
         let ready = || {
-            connection.busy_timeout(BUSY)?;
+            connection.busy_timeout(BUSY_AT_START)?;
             connection.pragma_update(None, "journal_mode", "wal")?;
             connection.pragma_update(None, "synchronous", "full")?;
             connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
@@ -126,6 +136,14 @@ impl StateStore {
         Ok(store)
     }
 
+    /// The store is used from a loop now that cannot wait for long: a file that another process holds is an error soon.
+    ///
+    /// # Errors
+    /// SQLite says so.
+    pub fn hurry(&self) -> Result<(), StateError> {
+        self.connection.busy_timeout(BUSY).map_err(|error| StateError::Sqlite { path: self.path.clone(), error })
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -133,6 +151,19 @@ impl StateStore {
 
     fn failed(&self, error: rusqlite::Error) -> StateError {
         StateError::Sqlite { path: self.path.clone(), error }
+    }
+
+    /// Changes the record of a switch.
+    fn update(&self, switch: &str, update: &str, values: impl rusqlite::Params) -> Result<(), StateError> {
+        let mut changed = 0;
+        self.write(|transaction| {
+            changed = transaction.execute(update, values)?;
+            Ok(())
+        })?;
+        match changed {
+            0 => Err(StateError::Missing { path: self.path.clone(), switch: switch.to_owned() }),
+            _ => Ok(()),
+        }
     }
 
     /// One transaction, durable when it is over.
@@ -186,11 +217,8 @@ impl StateStore {
     /// # Errors
     /// It could not be kept.
     pub fn prepare(&self, switch: &str, database: &ZoneDatabase) -> Result<(), StateError> {
-        self.write(|transaction| {
-            let update = "UPDATE zoning SET prepared = ?2 WHERE switch = ?1";
-            transaction.execute(update, params![switch, text(database)])?;
-            Ok(())
-        })
+        let update = "UPDATE zoning SET prepared = ?2 WHERE switch = ?1";
+        self.update(switch, update, params![switch, text(database)])
     }
 
     /// A database is committed.
@@ -203,11 +231,8 @@ impl StateStore {
         committed: &ZoneDatabase,
         previous: Option<&ZoneDatabase>,
     ) -> Result<(), StateError> {
-        self.write(|transaction| {
-            let update = "UPDATE zoning SET committed = ?2, previous = ?3, prepared = NULL WHERE switch = ?1";
-            transaction.execute(update, params![switch, text(committed), previous.map(text)])?;
-            Ok(())
-        })
+        let update = "UPDATE zoning SET committed = ?2, previous = ?3, prepared = NULL WHERE switch = ?1";
+        self.update(switch, update, params![switch, text(committed), previous.map(text)])
     }
 
     /// The addresses that a switch has learned. A record that is none is left out.

@@ -219,6 +219,7 @@ fn fio_verifies_what_it_wrote_at_random() {
                 "--verify=crc32c",
                 "--do_verify=1",
                 "--verify_fatal=1",
+                "--verify_state_save=0",
                 "--randseed=1",
                 "--output-format=terse",
             ],

@@ -9,10 +9,10 @@ use sanloom_wire::{FcId, Header};
 /// Two words, because a frame is copied several times for each hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameRef {
-    /// From the lowest bits on: D_ID 24, S_ID 24, flags 8, SEQ_ID of data or part of a control message 8.
+    /// From the lowest bits on: D_ID 24, S_ID 24, flags 8, SEQ_ID of data or low byte of the part of a control message 8.
     ends: u64,
     /// From the lowest bits on, 16 each: bytes of the data field; SEQ_CNT of data or OX_ID of a control message; OX_ID and
-    /// RX_ID of data or the low and the high half of the number of a control message.
+    /// RX_ID of data, or number of a control message 24 and high byte of its part 8.
     place: u64,
 }
 
@@ -52,9 +52,10 @@ impl FrameRef {
     }
 
     /// One part of a control message.
-    pub fn control(header: &Header, message: u32, part: u8, len: u16) -> FrameRef {
-        let place = [len, header.ox_id, message as u16, (message >> 16) as u16];
-        FrameRef::new(header.s_id, header.d_id, 0, part, place)
+    pub fn control(header: &Header, message: u32, part: u16, len: u16) -> FrameRef {
+        let [high, low] = part.to_be_bytes();
+        let place = [len, header.ox_id, message as u16, u16::from(high) << 8 | (message >> 16) as u16];
+        FrameRef::new(header.s_id, header.d_id, 0, low, place)
     }
 
     #[inline]
@@ -128,8 +129,8 @@ impl FrameRef {
     }
     /// Which part of its control message.
     #[inline]
-    pub fn part(&self) -> u8 {
-        (self.ends >> 56) as u8
+    pub fn part(&self) -> u16 {
+        u16::from_be_bytes([(self.place >> 56) as u8, self.seq_id()])
     }
     /// OX_ID of the exchange.
     #[inline]
@@ -144,6 +145,6 @@ impl FrameRef {
     /// Number of the control message.
     #[inline]
     pub fn message(&self) -> Option<u32> {
-        (!self.is_data()).then_some(u32::from(self.high()) << 16 | u32::from(self.low()))
+        (!self.is_data()).then_some((self.place >> 32) as u32 & 0xff_ffff)
     }
 }

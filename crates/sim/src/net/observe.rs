@@ -28,12 +28,22 @@ pub enum ObservedKind {
         /// Last bit leaves the sender.
         end_ps: u64,
         /// Header and bytes of a control message, cut to this part, and the number of its parts.
-        message: Option<Box<(Header, Vec<u8>, u8)>>,
+        message: Option<Box<(Header, Vec<u8>, u16)>>,
     },
     /// An R_RDY for a frame of this lane, which travels against it.
     RRdy {
         /// It leaves the receiver.
         at_ps: u64,
+    },
+    /// The sender had no credit for E_D_TOV and resets the link: LR, which travels with the frames of this lane, and LRR,
+    /// which travels against them.
+    Reset {
+        /// LR leaves the sender.
+        at_ps: u64,
+        /// LRR leaves the receiver.
+        answered_ps: u64,
+        /// LRR has arrived: the credits begin anew.
+        restart_ps: u64,
     },
     /// The light went out or came back.
     Light {
@@ -100,6 +110,15 @@ impl Net {
         let credits = self.lanes[lane as usize].credits_at(sent.start_ps);
         let kind = ObservedKind::Frame { frame, start_ps: sent.start_ps, end_ps: sent.end_ps, message };
         self.observed.push(Observed { lane, credits, kind });
+    }
+
+    pub(super) fn observe_reset(&mut self, lane: u32, credits: u32, restart_ps: u64) {
+        let at_ps = self.now;
+        if self.lanes[lane as usize].watched {
+            let answered_ps = at_ps + (restart_ps - at_ps) / 2;
+            let kind = ObservedKind::Reset { at_ps, answered_ps, restart_ps };
+            self.observed.push(Observed { lane, credits, kind });
+        }
     }
 
     pub(super) fn observe_light(&mut self, lane: u32) {

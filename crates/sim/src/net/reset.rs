@@ -69,8 +69,10 @@ impl Net {
         lane.resets += 1;
         // LR goes out, LRR comes back: two words and twice the way.
         let restart = now + 2 * lane.propagation_ps + lane.time_of(8);
-        lane.restart_credits(lane.bb_credit.saturating_sub(in_flight), Some(restart));
+        let credits = lane.bb_credit.saturating_sub(in_flight);
+        lane.restart_credits(credits, Some(restart));
         lane.wake_at(&mut self.queue, wake, restart);
+        self.observe_reset(number, credits, restart);
         self.incidents.push(Incident::LinkReset { at_ps: now, lane: number });
         NEVER
     }

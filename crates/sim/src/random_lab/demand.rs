@@ -4,6 +4,7 @@ use super::reach;
 use crate::host::PathState;
 use crate::world::{Owner, World};
 use sanloom_core::config::{Fault, FaultKind, Lab, Node, Zoning};
+use sanloom_core::zoning::server::TransactionState;
 
 /// Each path from a host to a storage system that it uses, as host, storage system and path number (HBA * ports + port),
 /// and whether it must be usable when nothing is broken.
@@ -139,8 +140,12 @@ fn exchanges(world: &World) -> Option<String> {
     None
 }
 
-/// All switches of a fabric have one zone database.
+/// All switches of a fabric have one zone database, and no administrator waits for another one.
 fn zones(world: &World) -> Option<String> {
+    let state = |switch: usize| world.switches[switch].machine.zone_server().state();
+    if let Some(switch) = (0..world.switches.len()).find(|&switch| state(switch) != TransactionState::Free) {
+        return Some(format!("switch {switch} has part in a change of the zones: {:?}", state(switch)));
+    }
     let fabrics = world.lab.fabrics();
     let database = |switch: usize| world.switches[switch].machine.zone_database();
     let differs = |&switch: &usize| database(switch) != database(usize::from(fabrics[switch]));

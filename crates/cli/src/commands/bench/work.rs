@@ -64,7 +64,7 @@ impl Nodes {
             "[lab]\nname = \"bench-{}\"\npreset = \"sansim-2004\"\n\n\
              [run]\nduration = \"{duration}\"\nwarmup = \"0s\"\nseed = 1\n\n\
              [switch.\"edge{{1..{edges}}}\"]\n{policy}[switch.core]\n{policy}\n\
-             [host.\"host{{1..{hosts}}}\"]\ndata_frames_in_flight = \"unlimited\"\n\n[storage.\"disk{{1..{hosts}}}\"]\n",
+             [host.\"host{{1..{hosts}}}\"]\ndata_frames_in_flight = \"unlimited\"\n\n[storage.\"disk{{1..{hosts}}}\"]\nsequence_overhead = \"0s\"\n",
             self.count()
         );
         for pair in 0..edges / 2 {

@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(interface) = args.reset.clone() {
         // Instances that the monitor did not begin are reset, too.
         let (path, _) = args.run.instance(&interface)?;
-        return ask(&path, FcoeRequest::Reset { interface }).map(drop);
+        return ask(&path, FcoeRequest::Reset).map(drop);
     }
     if let Some(interface) = &args.scan {
         let (path, _) = args.run.instance(interface)?;
@@ -246,11 +246,8 @@ fn statistics(args: &Args, stats: &[String]) -> Result<(), Failure> {
         if args.count == Some(line) {
             break;
         }
-        for _ in 0..seconds * 10 {
-            if interrupt::requested() {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(100));
+        if !interrupt::pause(Duration::from_secs(seconds)) {
+            break;
         }
     }
     Ok(())

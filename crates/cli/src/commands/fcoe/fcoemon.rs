@@ -11,7 +11,7 @@
 //! takes no other with it.
 
 use super::files::{self, Wanted};
-use super::{MONITOR, RunFolder, ask};
+use super::{MONITOR, RunFolder};
 use crate::commands::up::log_to_stderr;
 use crate::exit::Failure;
 use crate::{interrupt, output};
@@ -19,6 +19,7 @@ use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::FcoeRequest;
 use sanloom_live::control::{Asked, Control};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -110,14 +111,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same command again, in a process group of its own.
+/// The same command again, in a process group of its own. It is over here when that one answers.
 fn into_background() -> Result<(), Failure> {
     let cannot = |error| Failure::environment(format_args!("cannot start in the background: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "fcoemon");
-    command.arg("fcoemon").arg("--foreground").args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-    let child = command.spawn().map_err(cannot)?;
+    // Called by its own name, it has no subcommand to leave out.
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    let _subcommand = arguments.next_if(|first| first == "fcoemon");
+    command.arg("fcoemon").args(["--foreground", "--ready-fd", "1"]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(cannot)?;
+    let mut said = Vec::new();
+    if let Some(mut ready) = child.stdout.take() {
+        ready.read_to_end(&mut said).map_err(cannot)?;
+    }
+    if said != b"ready\n" {
+        let _ = child.wait();
+        return Err(Failure::environment("fcoemon did not start; what it said stands above"));
+    }
     output::note(&format!("fcoemon runs as process {}", child.id()));
     Ok(())
 }
@@ -214,8 +225,8 @@ impl Monitor {
     fn end(&mut self, interface: &str) {
         let Some(mut running) = self.running.remove(interface) else { return };
         tracing::info!(interface, "instance ends");
-        let asked = sanloom_live::control::ask(&self.run.control(interface), &Request::Stop);
         let begun = Instant::now();
+        let asked = sanloom_live::control::ask_within(PATIENCE, &self.run.control(interface), &Request::Stop);
         while asked.is_ok() && begun.elapsed() < PATIENCE {
             if matches!(running.child.try_wait(), Ok(Some(_))) {
                 return;
@@ -229,13 +240,14 @@ impl Monitor {
     fn answer(&mut self, request: Request) -> Answer {
         let failed = |reason: String| Answer::Failed { reason };
         match request {
+            // The name is that of its sockets.
             Request::Fcoe(FcoeRequest::Create { interface, .. })
-                if interface.contains('/') && !interface.contains(':') =>
+                if interface.is_empty() || interface == MONITOR || interface.contains('/') =>
             {
                 failed(format!("`{interface}` is no name of an interface"))
             }
             Request::Fcoe(FcoeRequest::Create { interface, vn2vn }) => {
-                if self.running.contains_key(&interface) {
+                if self.wanted().contains_key(&interface) {
                     return failed(format!("connection already created on interface {interface}"));
                 }
                 self.ended.remove(&interface);
@@ -251,20 +263,15 @@ impl Monitor {
                 }
             }
             Request::Fcoe(FcoeRequest::Destroy { interface }) => {
-                if !self.running.contains_key(&interface) {
+                // One that fails again and again may just not be running.
+                if !self.running.contains_key(&interface) && !self.wanted().contains_key(&interface) {
                     return failed(format!("no connection created on interface {interface}"));
                 }
                 self.made.remove(&interface);
                 self.ended.insert(interface);
                 Answer::Done
             }
-            Request::Fcoe(FcoeRequest::Reset { interface }) => {
-                match ask(&self.run.control(&interface), FcoeRequest::Reset { interface }) {
-                    Ok(_) => Answer::Done,
-                    Err(failure) => failed(failure.message),
-                }
-            }
-            _ => failed("this is fcoemon: it creates, destroys and resets".to_owned()),
+            _ => failed("this is fcoemon: it creates and destroys".to_owned()),
         }
     }
 }

@@ -27,11 +27,11 @@ pub struct Args {
     /// Stop after so many; without it, at Ctrl-C
     #[arg(short, value_name = "COUNT")]
     count: Option<u64>,
-    /// Seconds from one to the next
-    #[arg(short, value_name = "SECONDS", default_value_t = 1.0)]
-    interval: f64,
+    /// Seconds from one to the next, up to a day
+    #[arg(short, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    interval: Duration,
     /// Bytes of each, a multiple of four up to 2108
-    #[arg(short, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u16).range(0..=2_108))]
+    #[arg(short, value_name = "BYTES", default_value_t = 32, value_parser = echo_bytes)]
     size: u16,
     /// Do not wait between them
     #[arg(short)]
@@ -44,6 +44,17 @@ pub struct Args {
     help: Option<bool>,
     #[command(flatten)]
     run: RunFolder,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "write seconds from 0 to 86400, such as 0.5".to_owned())
+}
+
+/// Payload words of FC are four bytes long.
+fn echo_bytes(text: &str) -> Result<u16, String> {
+    let bytes = text.parse().ok().filter(|bytes: &u16| *bytes <= 2_108 && bytes.is_multiple_of(4));
+    bytes.ok_or_else(|| "write a multiple of four, from 0 to 2108".to_owned())
 }
 
 /// Sends, and prints what comes back.
@@ -65,8 +76,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     output::print(&format!("sending echo to 0x{port_id:06X}\n"))?;
     let (mut sent, mut received, mut micros_sum) = (0_u64, 0_u64, 0_u64);
     while !interrupt::requested() && args.count.is_none_or(|count| sent < count) {
-        if sent > 0 && !args.flood {
-            std::thread::sleep(Duration::from_secs_f64(args.interval.clamp(0.0, 3_600.0)));
+        if sent > 0 && !args.flood && !interrupt::pause(args.interval) {
+            break;
         }
         sent += 1;
         let line = match ask(&path, FcoeRequest::Echo { port_id, bytes: args.size }) {
@@ -89,4 +100,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         "{sent} frames sent, {received} received {lost} errors, {share:.3}% loss, avg. rt time {average:.3} ms\n"
     ))?;
     if received == 0 { Err(Failure::protocol("no echo came back")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_that_cannot_be_are_refused() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(echo_bytes("2108"), Ok(2_108));
+        for wrong in ["nan", "inf", "-1", "86401", "x"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["30", "2112", "-4", "x"] {
+            assert!(echo_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 Some(device) => (device, 0),
                 None => (name.to_string(), found.vlan),
             };
-            start(&args.run, &instance, &port, mac, vlan)?;
+            start(&args.run, &instance, name, &port, mac, vlan)?;
         }
     }
     Ok(())
@@ -110,13 +110,13 @@ fn table(rows: &[(&PortName, MacAddr, FoundVlan)]) -> String {
 }
 
 /// A host of its own, which lives on when we end.
-fn start(run: &RunFolder, instance: &str, port: &str, mac: MacAddr, vlan: u16) -> Result<(), Failure> {
+fn start(run: &RunFolder, instance: &str, on: &PortName, port: &str, mac: MacAddr, vlan: u16) -> Result<(), Failure> {
     run.make()?;
     let cannot = |error| Failure::environment(format_args!("cannot start {instance}: {error}"));
     let vlan = if vlan == 0 { "none".to_owned() } else { vlan.to_string() };
-    let name = instance.split('.').next().unwrap_or(instance);
+    let name = on.to_string();
     let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
-    command.args(["initiator", "--port", port, "--name", name, "--mac", &mac.to_string(), "--vlan", &vlan]);
+    command.args(["initiator", "--port", port, "--name", &name, "--mac", &mac.to_string(), "--vlan", &vlan]);
     command.arg("--nbd").arg(run.nbd(instance)).arg("--control").arg(run.control(instance));
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let child = command.spawn().map_err(cannot)?;

@@ -170,7 +170,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
     if !queue.merge_up_to_bytes.is_multiple_of(512) {
         problems.add(
             ProblemKind::BadSize,
-            place.key("merge_up_to"),
+            place.key("max_io"),
             format!("requests cannot be merged up to {} bytes", queue.merge_up_to_bytes),
             "choose a multiple of 512B",
         );

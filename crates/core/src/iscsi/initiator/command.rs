@@ -22,8 +22,10 @@ pub(super) struct Active {
     pub(super) cmd_sn: u32,
     pub(super) stage: Stage,
     pub(super) abort_tag: Option<u32>,
-    /// Bytes of data-in that have come.
+    /// Bytes of data-in that have come; they come in order.
     pub(super) moved: u32,
+    /// Up to where data-out were sent, or asked for.
+    asked: u32,
     /// Some of them had a wrong digest.
     pub(super) damaged: bool,
 }
@@ -31,7 +33,7 @@ pub(super) struct Active {
 impl Active {
     pub(super) fn new(command: Command, initiator_tag: u32) -> Active {
         let (cmd_sn, stage) = (0, Stage::Waiting);
-        Active { command, initiator_tag, cmd_sn, stage, abort_tag: None, moved: 0, damaged: false }
+        Active { command, initiator_tag, cmd_sn, stage, abort_tag: None, moved: 0, asked: 0, damaged: false }
     }
 }
 
@@ -48,6 +50,7 @@ impl Session {
         let first = p.first_burst_bytes.min(bytes);
         let immediate = if write && p.immediate_data { first.min(p.send_bytes) } else { 0 };
         let unsolicited = if write && !p.initial_r2t { first } else { immediate };
+        active.asked = unsolicited;
         let way = match direction {
             DataDirection::None => 0,
             DataDirection::Read => flag::READ,
@@ -72,12 +75,14 @@ impl Session {
 
     /// Sends the data that an R2T asks for. False if it asks for what is not there.
     pub(super) fn on_r2t(&mut self, id: u64, r2t: &R2t) -> bool {
-        let Some(active) = self.active.get(&id) else { return true };
+        let Some(active) = self.active.get_mut(&id) else { return true };
         let end = r2t.offset.checked_add(r2t.desired_bytes);
         let Some(end) = end.filter(|end| *end <= active.command.bytes) else { return false };
-        if active.command.direction != DataDirection::Write || r2t.desired_bytes == 0 {
+        // What was sent once is not asked for again on level 0.
+        if active.command.direction != DataDirection::Write || r2t.desired_bytes == 0 || r2t.offset < active.asked {
             return false;
         }
+        active.asked = end;
         if active.stage == Stage::Sent {
             self.send_data(id, r2t.target_tag, r2t.offset, end);
         }

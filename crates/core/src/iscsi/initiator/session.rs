@@ -160,6 +160,9 @@ pub enum Broken {
     /// The target does not answer.
     #[error("the target does not answer")]
     Silent,
+    /// A command took too long, and the target did not abort it.
+    #[error("the target refuses to abort a command")]
+    Unaborted,
 }
 
 /// What a session has counted.
@@ -211,7 +214,7 @@ pub struct Session {
     backlog: VecDeque<u64>,
     /// When commands are too late: all have the same time.
     pub(super) deadlines: VecDeque<(Instant, u64)>,
-    /// The oldest abort or reset that is not answered.
+    /// Aborts and resets that are not answered, the oldest first.
     pub(super) managed: VecDeque<(Instant, u32)>,
     segment: Segment,
     pub(super) heard: Instant,
@@ -276,6 +279,9 @@ impl Session {
         }
         if !self.over {
             self.send_backlog();
+        }
+        while self.deadlines.front().is_some_and(|(_, id)| !self.active.contains_key(id)) {
+            self.deadlines.pop_front();
         }
     }
 
@@ -360,9 +366,13 @@ impl Session {
                     self.widen(data.max_cmd_sn);
                     return;
                 };
+                // We have agreed that data come in order.
+                let active = &self.active[&id];
                 let end = data.offset.checked_add(head.data_bytes);
-                let room = self.active[&id].command.bytes;
-                if end.is_none_or(|end| end > room) || self.active[&id].command.direction != DataDirection::Read {
+                if end.is_none_or(|end| end > active.command.bytes)
+                    || data.offset != active.moved
+                    || active.command.direction != DataDirection::Read
+                {
                     return self.end(Broken::Protocol);
                 }
                 if head.data_bytes > 0 {
@@ -469,7 +479,11 @@ impl Session {
                 self.widen(response.max_cmd_sn);
                 self.managed.retain(|(_, tag)| *tag != response.initiator_tag);
                 match self.tags.remove(&response.initiator_tag) {
-                    Some(Tag::Abort(id)) => self.on_aborted(id),
+                    Some(Tag::Abort(id)) => match response.response {
+                        task_response::COMPLETE | task_response::NO_TASK => self.on_aborted(id),
+                        // The command may still be at work: only the end of the session ends it for certain.
+                        _ => self.end(Broken::Unaborted),
+                    },
                     Some(Tag::Reset(id)) => {
                         let success = response.response == task_response::COMPLETE;
                         self.outputs.push_back(Output::Done { id, outcome: Outcome::Reset { success } });

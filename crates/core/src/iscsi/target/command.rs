@@ -30,13 +30,7 @@ impl Session {
             None
         };
         if let Some(reason) = refused {
-            match order {
-                _ if head.immediate => {}
-                Order::Next => self.seq.advance(),
-                _ => {
-                    self.held.insert(command.cmd_sn, Held::Hole);
-                }
-            }
+            // Its number counts as not received: the initiator fills the gap (section 7.3).
             return self.reject(head, reason);
         }
         let slot = self.tasks.allocate(command, head.immediate, nexus);
@@ -65,7 +59,8 @@ impl Session {
     pub(super) fn on_immediate_data(&mut self, tag: IoTag, intact: bool, device: &mut Device) {
         let slot = tag.0 as u16;
         if self.tasks.of(tag).is_none() {
-            return;
+            // It was ended while its data came; its number was not.
+            return self.drain_held(Some(device));
         }
         self.counters.written_bytes += u64::from(self.tasks.at(slot).received);
         if !intact {
@@ -92,9 +87,7 @@ impl Session {
         if self.seq.order(cmd_sn) == Order::Next {
             self.seq.advance();
             self.begin(slot, device);
-            // Nothing that is held needs the time: it was heard when it came.
-            let heard = self.heard_at();
-            self.drain_held(heard, Some(device));
+            self.drain_held(Some(device));
         } else {
             task.state = State::Held;
             self.held.insert(cmd_sn, Held::Task(slot));
@@ -433,7 +426,7 @@ impl Session {
         let task = self.tasks.at(slot);
         let tag = task.tag(slot);
         match task.state {
-            State::Held => {
+            State::Held | State::Arriving if !task.immediate => {
                 let cmd_sn = task.command.cmd_sn;
                 self.held.insert(cmd_sn, Held::Hole);
             }

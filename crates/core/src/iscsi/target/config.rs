@@ -5,6 +5,9 @@ use crate::iscsi::parameters::Wishes;
 use crate::time::Span;
 use std::collections::BTreeSet;
 
+/// An initiator that says nothing for this long is asked whether it is there.
+pub(super) const PING: Span = Span::from_secs(30);
+
 /// A network entity with targets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Node {
@@ -52,7 +55,7 @@ impl Target {
             wishes: Wishes::default(),
             depth: 128,
             max_sessions: 4096,
-            ping: Some(Span::from_secs(30)),
+            ping: Some(PING),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! NOP, logout and rejects (RFC 7143, sections 11.14 to 11.19).
 
 use super::session::{CloseReason, Session};
-use crate::time::Instant;
 use sanloom_wire::iscsi::code::{logout, logout_response};
 use sanloom_wire::iscsi::{Head, LogoutRequest, LogoutResponse, NO_TAG, NopIn, NopOut, Reject, RejectReason};
 
@@ -51,10 +50,5 @@ impl Session {
         let (exp_cmd_sn, max_cmd_sn) = self.window();
         let answer = Reject { reason, initiator_tag: NO_TAG, stat_sn, exp_cmd_sn, max_cmd_sn, data_sn: 0 };
         self.send(answer, head.to_bytes().into());
-    }
-
-    /// When something was heard of the initiator last.
-    pub(super) fn heard_at(&self) -> Instant {
-        self.heard
     }
 }

@@ -2,7 +2,7 @@
 
 use super::command::CRC_ERROR;
 use super::session::{Output, Segment, Session};
-use super::task::{OpenR2t, State};
+use super::task::{OpenR2t, State, Task};
 use crate::scsi::{Device, IoTag, Response};
 use sanloom_wire::iscsi::code::flag;
 use sanloom_wire::iscsi::{DataOut, Head, Header, NO_TAG, R2t, RejectReason};
@@ -20,8 +20,8 @@ impl Session {
                 |slot: &u16| self.tasks.get(*slot).is_some_and(|task| task.command.initiator_tag == data.initiator_tag);
             Some(data.target_tag as u16).filter(of)
         };
-        let Some(slot) = slot else {
-            // Of a task that was aborted, or that has ended: nobody needs it.
+        let Some(slot) = slot.filter(|slot| self.tasks.get(*slot).is_some_and(Task::is_open)) else {
+            // Of a task that was aborted, has ended, or has all its data: nobody needs it.
             self.counters.unknown_data += 1;
             return;
         };

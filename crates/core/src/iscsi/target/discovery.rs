@@ -15,6 +15,10 @@ impl Session {
             let Ok(pairs) = text::parse(data) else {
                 return self.reject(head, RejectReason::PROTOCOL_ERROR);
             };
+            // A key that comes again is an error of the protocol (section 6.2); this one is answered with a long list.
+            if pairs.iter().filter(|(key, _)| *key == "SendTargets").count() > 1 {
+                return self.reject(head, RejectReason::PROTOCOL_ERROR);
+            }
             let mut out = Vec::new();
             for (key, value) in pairs {
                 self.answer_pair(key, value, &mut out);

@@ -10,7 +10,7 @@
 
 use super::config::{Authentication, Node};
 use super::directory::{ConnectionId, Directory, Replaced, SessionKey};
-use super::security::{Security, Verdict};
+use super::security::Security;
 use crate::iscsi::negotiation::Negotiation;
 use crate::iscsi::parameters::{Parameters, Wishes};
 use crate::time::{Instant, Span};
@@ -309,9 +309,8 @@ impl Login {
         if self.over {
             return Ok(false);
         }
-        let mut verdict = Verdict::Open;
         if current == stage::SECURITY {
-            verdict = self.security.answer(pairs, out)?;
+            self.security.answer(pairs, out)?;
         } else if !self.security.is_satisfied() {
             return Err(LoginStatus::AUTHENTICATION_FAILURE);
         }
@@ -326,7 +325,7 @@ impl Login {
                 key => self.negotiation.answer(key, value, out).map_err(|_| LoginStatus::INITIATOR_ERROR)?,
             }
         }
-        Ok(verdict == Verdict::Satisfied || self.security.is_satisfied())
+        Ok(self.security.is_satisfied())
     }
 
     fn key(&self, leading: &Leading) -> SessionKey {

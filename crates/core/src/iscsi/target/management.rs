@@ -5,17 +5,16 @@ use super::session::{CloseReason, Held, Output, Session};
 use super::task::State;
 use crate::iscsi::sequence::{Order, before};
 use crate::scsi::{Device, Ends, Managed, Response, TaskManagement};
-use crate::time::Instant;
 use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::code::{function, task_response};
 use sanloom_wire::iscsi::{Head, TaskRequest, TaskResponse};
 
 impl Session {
-    pub(super) fn on_task_request(&mut self, now: Instant, head: &Head, request: &TaskRequest, device: &mut Device) {
+    pub(super) fn on_task_request(&mut self, head: &Head, request: &TaskRequest, device: &mut Device) {
         let Some(nexus) = self.nexus else { return };
         let manage = match request.function {
             function::ABORT_TASK => {
-                let response = self.abort_task(now, head, request, device);
+                let response = self.abort_task(head, request, device);
                 return self.answer(request, response);
             }
             function::ABORT_TASK_SET => TaskManagement::AbortTaskSet,
@@ -44,7 +43,7 @@ impl Session {
     }
 
     /// ABORT TASK: also of a task that has not come yet, which then never will.
-    fn abort_task(&mut self, now: Instant, head: &Head, request: &TaskRequest, device: &mut Device) -> u8 {
+    fn abort_task(&mut self, head: &Head, request: &TaskRequest, device: &mut Device) -> u8 {
         let found = self.tasks.find(request.referenced_tag);
         let is_it = |slot: &u16| self.tasks.get(*slot).is_some_and(|task| task.command.lun == request.lun);
         if let Some(slot) = found {
@@ -61,13 +60,13 @@ impl Session {
             self.seq.order(request.ref_cmd_sn) != Order::Outside && !self.held.contains_key(&request.ref_cmd_sn);
         if missing && head.immediate && before(request.ref_cmd_sn, request.cmd_sn) {
             self.held.insert(request.ref_cmd_sn, Held::Hole);
-            self.drain_held(now, Some(device));
+            self.drain_held(Some(device));
             return task_response::COMPLETE;
         }
         task_response::NO_TASK
     }
 
-    /// Answers, but not before everything that was aborted has left the medium alone.
+    /// Answers, but not before everything of this session that was aborted has left the medium alone.
     fn answer(&mut self, request: &TaskRequest, response: u8) {
         if self.tasks.dying() > 0 || !self.held_back.is_empty() {
             return self.held_back.push_back((request.initiator_tag, response));

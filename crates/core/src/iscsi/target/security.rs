@@ -1,17 +1,8 @@
 //! The security stage of a login, seen from the target: [`Security`] (RFC 7143, section 12).
 
 use super::config::Authentication;
-use crate::iscsi::chap::{Algorithm, Challenge};
+use crate::iscsi::chap::{Algorithm, Challenge, Credentials};
 use sanloom_wire::iscsi::{LoginStatus, text};
-
-/// Where the proof stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    /// More has to come.
-    Open,
-    /// Enough.
-    Satisfied,
-}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum State {
@@ -55,7 +46,7 @@ impl Security {
     }
 
     /// Answers what the initiator says about itself.
-    pub(super) fn answer(&mut self, pairs: &[text::Pair<'_>], out: &mut Vec<u8>) -> Result<Verdict, LoginStatus> {
+    pub(super) fn answer(&mut self, pairs: &[text::Pair<'_>], out: &mut Vec<u8>) -> Result<(), LoginStatus> {
         let value = |key| pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
         if let Some(methods) = value("AuthMethod") {
             self.choose_method(methods, out)?;
@@ -76,10 +67,9 @@ impl Security {
             let State::Challenged(challenge) = &self.state else { return Err(LoginStatus::INITIATOR_ERROR) };
             let name = value("CHAP_N").ok_or(LoginStatus::MISSING_PARAMETER)?;
             let response = text::binary(response).ok_or(LoginStatus::INITIATOR_ERROR)?;
-            let known = self.expected.initiators.iter().find(|one| one.name == name);
-            // An unknown name takes as long as a wrong secret.
-            let secret = known.map_or(&[][..], |one| &one.secret);
-            if !challenge.accepts(secret, &response) || known.is_none() {
+            // Several may have one name where several targets are behind it. An unknown name takes as long as a wrong secret.
+            let fits = |one: &Credentials| challenge.accepts(&one.secret, &response) & (one.name == name);
+            if !self.expected.initiators.iter().fold(false, |known, one| known | fits(one)) {
                 return Err(LoginStatus::AUTHENTICATION_FAILURE);
             }
             let theirs = match (value("CHAP_I"), value("CHAP_C")) {
@@ -101,7 +91,7 @@ impl Security {
             }
             self.state = State::Satisfied;
         }
-        Ok(if self.is_satisfied() { Verdict::Satisfied } else { Verdict::Open })
+        Ok(())
     }
 
     fn choose_method(&mut self, methods: &str, out: &mut Vec<u8>) -> Result<(), LoginStatus> {

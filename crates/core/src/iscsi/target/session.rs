@@ -7,7 +7,7 @@
 //!     anything else  -> in its turn, by CmdSN; immediate ones at once
 //! ```
 
-use super::config::Node;
+use super::config::{Node, PING};
 use super::directory::SessionKey;
 use super::login::Established;
 use super::task::TaskTable;
@@ -175,6 +175,24 @@ pub struct Counters {
     pub aborted: u64,
 }
 
+impl Counters {
+    /// What another session has counted comes on top.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters { commands, responses, check_conditions, read_bytes, written_bytes, .. } = *other;
+        let Counters { rejects, outside_window, digest_errors, unknown_data, aborted, .. } = *other;
+        self.commands += commands;
+        self.responses += responses;
+        self.check_conditions += check_conditions;
+        self.read_bytes += read_bytes;
+        self.written_bytes += written_bytes;
+        self.rejects += rejects;
+        self.outside_window += outside_window;
+        self.digest_errors += digest_errors;
+        self.unknown_data += unknown_data;
+        self.aborted += aborted;
+    }
+}
+
 /// What the data segment under way belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Segment {
@@ -249,7 +267,7 @@ impl Session {
             device.connect(port, initiator)
         });
         let target = key.target.and_then(|target| node.targets.get(usize::from(target)));
-        let ping = target.and_then(|target| target.ping);
+        let ping = target.map_or(Some(PING), |target| target.ping);
         let depth = target.map_or(limits.depth, |target| target.depth.min(limits.depth));
         Session {
             key,
@@ -286,10 +304,10 @@ impl Session {
             Input::Header(head) => {
                 self.heard = now;
                 self.asked = None;
-                self.on_header(now, head, device);
+                self.on_header(head, device);
             }
             Input::Segment { intact } => self.on_segment(intact, device),
-            Input::Text { data, intact } => self.on_text_segment(now, data, intact, device),
+            Input::Text { data, intact } => self.on_text_segment(data, intact, device),
             Input::IoDone { tag, status } => {
                 if let Some(device) = device {
                     self.on_io_done(tag, status, device);
@@ -376,7 +394,7 @@ impl Session {
         &self.counters
     }
 
-    fn on_header(&mut self, now: Instant, head: Head, device: Option<&mut Device>) {
+    fn on_header(&mut self, head: Head, device: Option<&mut Device>) {
         self.segment = if head.data_bytes > 0 { Segment::Skip } else { Segment::None };
         match (head.header, device) {
             (Header::ScsiCommand(command), Some(device)) => self.on_command(&head, command, device),
@@ -390,7 +408,7 @@ impl Session {
                 if head.data_bytes > 0 {
                     self.segment = Segment::Text(head);
                 } else {
-                    self.on_pdu(now, head, Box::default(), device);
+                    self.on_pdu(head, Box::default(), device);
                 }
             }
             (Header::ScsiCommand(_) | Header::DataOut(_), None) => {
@@ -414,10 +432,10 @@ impl Session {
         }
     }
 
-    fn on_text_segment(&mut self, now: Instant, data: Box<[u8]>, intact: bool, device: Option<&mut Device>) {
+    fn on_text_segment(&mut self, data: Box<[u8]>, intact: bool, device: Option<&mut Device>) {
         if let Segment::Text(head) = std::mem::replace(&mut self.segment, Segment::None) {
             if intact {
-                self.on_pdu(now, head, data, device);
+                self.on_pdu(head, data, device);
             } else {
                 self.counters.digest_errors += 1;
                 self.reject(&head, RejectReason::DATA_DIGEST_ERROR);
@@ -426,7 +444,7 @@ impl Session {
     }
 
     /// A whole PDU that is no SCSI command: in its turn.
-    fn on_pdu(&mut self, now: Instant, head: Head, data: Box<[u8]>, mut device: Option<&mut Device>) {
+    fn on_pdu(&mut self, head: Head, data: Box<[u8]>, mut device: Option<&mut Device>) {
         let cmd_sn = match head.header {
             Header::NopOut(nop) => nop.cmd_sn,
             Header::TaskRequest(request) => request.cmd_sn,
@@ -435,7 +453,7 @@ impl Session {
             _ => return,
         };
         if head.immediate {
-            return self.execute(now, head, &data, device);
+            return self.execute(head, &data, device);
         }
         match self.seq.order(cmd_sn) {
             Order::Outside => self.counters.outside_window += 1,
@@ -444,33 +462,33 @@ impl Session {
             }
             Order::Next => {
                 self.seq.advance();
-                self.execute(now, head, &data, device.as_deref_mut());
-                self.drain_held(now, device);
+                self.execute(head, &data, device.as_deref_mut());
+                self.drain_held(device);
             }
         }
     }
 
     /// Commands whose turn has come.
-    pub(super) fn drain_held(&mut self, now: Instant, mut device: Option<&mut Device>) {
+    pub(super) fn drain_held(&mut self, mut device: Option<&mut Device>) {
         while !self.over
             && let Some(held) = self.held.remove(&self.seq.exp_cmd_sn())
         {
             self.seq.advance();
             match (held, device.as_deref_mut()) {
                 (Held::Task(slot), Some(device)) => self.begin(slot, device),
-                (Held::Pdu(head, data), device) => self.execute(now, head, &data, device),
+                (Held::Pdu(head, data), device) => self.execute(head, &data, device),
                 (Held::Hole | Held::Task(_), _) => {}
             }
         }
     }
 
-    fn execute(&mut self, now: Instant, head: Head, data: &[u8], device: Option<&mut Device>) {
+    fn execute(&mut self, head: Head, data: &[u8], device: Option<&mut Device>) {
         match head.header {
             Header::NopOut(nop) => self.on_nop(&nop, data),
             Header::TextRequest(request) => self.on_text(&head, &request, data),
             Header::LogoutRequest(request) => self.on_logout(&request),
             Header::TaskRequest(request) => match device {
-                Some(device) => self.on_task_request(now, &head, &request, device),
+                Some(device) => self.on_task_request(&head, &request, device),
                 None => self.reject(&head, RejectReason::PROTOCOL_ERROR),
             },
             _ => {}

@@ -25,7 +25,7 @@ pub(super) enum State {
     Hungry,
     /// The medium works.
     Io,
-    /// It was aborted while the medium wrote: nobody hears that it is over before it is.
+    /// It was aborted while the medium wrote: task management of its session is answered when that is over.
     Dying,
     /// Its end is known; what the initiator still sends for it is to come first.
     Ending(Response),

@@ -361,7 +361,7 @@ impl Remote {
         why.clone_into(&mut self.why);
         self.portal = (self.portal + 1) % self.config.portals.len();
         self.tried += 1;
-        let again = self.tried % self.config.portals.len() != 0;
+        let again = !self.tried.is_multiple_of(self.config.portals.len());
         self.state = State::Idle(if again { now } else { now + RETRY });
     }
 

@@ -11,6 +11,8 @@ use std::fs;
 
 /// All portals of a target are one group: a session is one connection.
 pub(super) const PORTAL_GROUP: u16 = 1;
+/// A shorter secret can be guessed from what passes on the wire (RFC 7143, section 12.1.3).
+const MIN_SECRET_BYTES: usize = 12;
 
 impl Runtime {
     pub(super) fn make_iscsi(&mut self, places: &Places) -> Result<(), UpError> {
@@ -26,9 +28,14 @@ impl Runtime {
                     portals.push(PortalPlan { listen: *address, address: portal.address.clone(), group: portal.group });
                 }
             }
-            if node.discovery.initiators.is_empty() {
-                node.discovery = target.authentication.clone();
+            // Whoever may log in somewhere may ask what there is.
+            let Authentication { initiators, own } = &target.authentication;
+            for one in initiators {
+                if !node.discovery.initiators.contains(one) {
+                    node.discovery.initiators.push(one.clone());
+                }
             }
+            node.discovery.own = node.discovery.own.or_else(|| own.clone());
             node.targets.push(target);
             behind.push(Behind { system, port: config.ports.len() as u16 });
         }
@@ -61,15 +68,23 @@ pub(super) fn credentials(
     let secret = fs::read(&path).map_err(|error| UpError::Secret { path: path.clone(), error })?;
     // What an editor puts behind the last line is none of the secret.
     let secret = secret.trim_ascii_end().to_vec();
+    if secret.len() < MIN_SECRET_BYTES {
+        return Err(UpError::WeakSecret { path, why: "it has less than 96 bits (12 bytes)" });
+    }
     Ok(Some(Credentials { name: name.clone(), secret }))
 }
 
 fn target(iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
     let chap = &iscsi.chap;
-    let authentication = Authentication {
-        initiators: credentials(places, &chap.name, &chap.secret_file)?.into_iter().collect(),
-        own: credentials(places, &chap.own_name, &chap.own_secret_file)?,
-    };
+    let theirs = credentials(places, &chap.name, &chap.secret_file)?;
+    let own = credentials(places, &chap.own_name, &chap.own_secret_file)?;
+    if let (Some(theirs), Some(own), Some(file)) = (&theirs, &own, &chap.own_secret_file)
+        && theirs.secret == own.secret
+    {
+        let why = "the other direction has the same one, and so proves nothing";
+        return Err(UpError::WeakSecret { path: places.folder().join(file), why });
+    }
+    let authentication = Authentication { initiators: theirs.into_iter().collect(), own };
     let portal = |address: &std::net::SocketAddr| Portal { address: address.to_string(), group: PORTAL_GROUP };
     let access = match &iscsi.initiators[..] {
         [] => Access::Everybody,

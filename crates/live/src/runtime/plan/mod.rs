@@ -61,6 +61,14 @@ impl Places {
         Places { folder, control }
     }
 
+    /// Makes the folder of the instance, if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make(&self) -> Result<(), UpError> {
+        fs::create_dir_all(&self.folder).map_err(|error| UpError::Folder { path: self.folder.clone(), error })
+    }
+
     /// The folder of the instance.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -116,12 +124,12 @@ impl Runtime {
     /// When a port or a file cannot be opened, or the system does not give us what we need.
     pub fn up(lab: Arc<Lab>, options: &Options) -> Result<Runtime, UpError> {
         let places = Places::of(&lab);
-        fs::create_dir_all(places.folder())
-            .map_err(|error| UpError::Folder { path: places.folder().to_owned(), error })?;
+        places.make()?;
         let system = |what| move |error| UpError::System { what, error };
         let lab_switches = chosen(&lab, options)?;
         let state = StateStore::open(&places.state())?;
         let kept = state::agree(&state, &lab, &lab_switches, options.agreement)?;
+        state.hurry()?;
         let mut pool = Pool::default();
         let mut runtime = Runtime {
             clock: Clock::start(),
@@ -142,6 +150,7 @@ impl Runtime {
             inside: VecDeque::new(),
             hold_time: lab.timers.hold_time.to_span(),
             next_look: Instant::ZERO,
+            keep_again: Instant::ZERO,
             state,
             injector: Injector::default(),
             zone_changes: BTreeMap::new(),

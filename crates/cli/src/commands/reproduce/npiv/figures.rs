@@ -44,7 +44,7 @@ pub fn plots(runs: &Runs) -> Vec<Plot> {
 }
 
 /// A curve for each command of the sequence.
-fn commands(sequences: &[Sequence]) -> Vec<PlotCurve> {
+pub fn commands(sequences: &[Sequence]) -> Vec<PlotCurve> {
     let mut curves: Vec<PlotCurve> = Vec::new();
     for sequence in sequences.iter().filter(|sequence| sequence.card == 1) {
         for record in &sequence.commands {

@@ -2,6 +2,7 @@
 
 mod beds;
 mod figures;
+mod labs;
 mod numbers;
 
 use super::verdict::{self, Verdict};
@@ -13,13 +14,14 @@ use crate::report::html::{escape, plain_page};
 use crate::report::plot::{self, Plot};
 use crate::report::{file, json};
 use beds::Runs;
+use sanloom_api::results::Results;
 use std::path::{Path, PathBuf};
 
 /// Options of `sanloom reproduce npiv`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Write the numbers as a JSON list into this file; `-` for standard output, which then has no table. `ok` is true or
-    /// false for the numbers that are judged and null for the others
+    /// false for the numbers that are judged; it and `tolerance` are null for the others
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Folder for report.html, numbers.json and figures.json
@@ -47,17 +49,23 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let runs = Runs { standard, in_step, modified, ours };
     let judged = numbers::judged(&runs);
-    write(args, &runs, &judged)?;
-    if judged.iter().any(Verdict::missed) { Err(Failure::expectation()) } else { Ok(()) }
+    let further = pool::all(args.threads, "labs", &labs::LABS, |_, lab| labs::measure(*lab))?;
+    let Some(further) = further.into_iter().collect::<Option<Result<Vec<_>, _>>>() else {
+        return Err(Failure::interrupted("not all labs are finished; nothing was written"));
+    };
+    let further = further?;
+    write(args, &runs, &judged, &further)?;
+    let unexpected = further.iter().flat_map(|results| &results.expectations).any(|expectation| !expectation.ok);
+    if unexpected || judged.iter().any(Verdict::missed) { Err(Failure::expectation()) } else { Ok(()) }
 }
 
-fn write(args: &Args, runs: &Runs, judged: &[Verdict]) -> Result<(), Failure> {
+fn write(args: &Args, runs: &Runs, judged: &[Verdict], further: &[Results]) -> Result<(), Failure> {
     let write_json = |path: &Path| output::written(file::write(path, |out| json::write_value(out, &judged)));
     if !args.no_report {
         let plots = figures::plots(runs);
         write_json(&args.report.join("numbers.json"))?;
         output::written(file::write(&args.report.join("figures.json"), |out| json::write_value(out, &plots)))?;
-        file::write_text(&args.report.join("report.html"), &page(runs, judged, &plots))?;
+        file::write_text(&args.report.join("report.html"), &page(runs, judged, further, &plots))?;
     }
     if let Some(path) = &args.json {
         write_json(path)?;
@@ -69,11 +77,12 @@ fn write(args: &Args, runs: &Runs, judged: &[Verdict]) -> Result<(), Failure> {
     let open = judged.iter().filter(|verdict| verdict.ok.is_none()).count();
     let width = output::width();
     let mut text = format!(
-        "Document 000 (NPIV), section V: 255 virtual ports on each port of a switch\n\n{}\n{}\n\n{}\n\n{} numbers: {} within \
+        "Document 000 (NPIV), section V: 255 virtual ports on each port of a switch\n\n{}\n{}\n{}\n\n{}\n\n{} numbers: {} within \
          tolerance, {missed} missed, {open} open\n",
         verdict::table(judged, width),
+        numbers::averages(runs),
         beside(runs),
-        numbers::beyond(runs),
+        beyond(runs, further).join("\n"),
         judged.len(),
         judged.len() - missed - open,
     );
@@ -95,11 +104,18 @@ fn beside(runs: &Runs) -> String {
     )
 }
 
-fn page(runs: &Runs, judged: &[Verdict], plots: &[Plot]) -> String {
+/// What follows where the paper stops.
+fn beyond(runs: &Runs, further: &[Results]) -> Vec<String> {
+    std::iter::once(numbers::beyond(runs)).chain(further.iter().map(labs::sentence)).collect()
+}
+
+fn page(runs: &Runs, judged: &[Verdict], further: &[Results], plots: &[Plot]) -> String {
     let missed = judged.iter().filter(|verdict| verdict.missed()).count();
     let figures: String =
         plots.iter().map(|plot| format!("<div class=\"drawing\">{}</div>\n", plot::svg(plot))).collect();
-    let text = format!("<p>{}</p>\n<p>{}</p>\n", escape(&beside(runs)), escape(&numbers::beyond(runs)));
+    let said = [vec![beside(runs)], beyond(runs, further)].concat();
+    let text: String = said.iter().map(|text| format!("<p>{}</p>\n", escape(text))).collect();
+    let figures = format!("<p>{}</p>\n{figures}", escape(&numbers::averages(runs)));
     plain_page(
         "Virtual ports and hard zoning, reproduced",
         "Document 000, section V: three generator cards and a storage node at one switch, a zone for each virtual port, 255 \

@@ -2,6 +2,7 @@
 
 use super::super::verdict::Verdict;
 use super::beds::{PER_COMPARISON_NS, Runs, curve, fdisc_ms, find};
+use super::figures::commands;
 use sanloom_sim::npiv_bed::Sequence;
 
 /// Latencies that the text gives in round numbers.
@@ -78,6 +79,15 @@ fn growth(sequences: &[Sequence]) -> Option<(f64, f64)> {
     let all = fdisc_ms(last)? - fdisc_ms(first)?;
     let storage = last.storage_comparisons.saturating_sub(first.storage_comparisons);
     Some((all, all - (storage * PER_COMPARISON_NS) as f64 / 1e6))
+}
+
+/// Figure 8 in a sentence: the mean latency of each command of the logins on port 1.
+pub fn averages(runs: &Runs) -> String {
+    let means = commands(&runs.standard).into_iter().map(|curve| {
+        let sum: f64 = curve.points.iter().map(|(_, ms)| ms).sum();
+        format!("{} {:.2} ms", curve.name, sum / curve.points.len().max(1) as f64)
+    });
+    format!("Figure 8, means over port 1: {}.", means.collect::<Vec<_>>().join(", "))
 }
 
 /// Mean FDISC latency of a card, in ms.

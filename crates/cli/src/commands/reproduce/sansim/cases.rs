@@ -116,10 +116,6 @@ const REALISTIC: [(&str, &str); 9] = [
     ("storage.*.rate", "22.5k/s"),
 ];
 
-/// Time of a device for each request that does not overlap with the wire: 32 KB at 175 MB/s take 182.9 us, and the wire
-/// 159.1 us of it.
-const DEVICE_OVERHEAD: (&str, &str) = ("storage.*.sequence_overhead", "23.7us");
-
 impl Setup {
     /// The paper's reading, saturated.
     pub fn saturated(case: Case, size_kib: u32) -> Setup {
@@ -141,9 +137,6 @@ impl Setup {
         }
         if self.ask == Ask::OneDevice {
             set.push(("workload.reads.targets", "disk1".into()));
-            if self.size_kib == 32 {
-                set.push((DEVICE_OVERHEAD.0, DEVICE_OVERHEAD.1.into()));
-            }
         }
         let overrides: Vec<Override> =
             set.into_iter().map(|(key, value)| Override { key: key.to_owned(), value }).collect();

@@ -24,7 +24,7 @@ const UNIT_IN_WORDS: &str = "MB/s of 1000 × 1024 bytes";
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Write the numbers as a JSON list into this file; `-` for standard output, which then has no table. `ok` is true or
-    /// false for the numbers that are judged and null for the others
+    /// false for the numbers that are judged; it and `tolerance` are null for the others
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the numbers and Figure 9 into this HTML file
