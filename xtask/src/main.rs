@@ -10,7 +10,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask CHORE
 
-  soak [MINUTES] [SEED]   long campaigns: random labs with faults, random fabrics, the fast engine against the plain one
+  soak [MINUTES] [SEED]   long campaigns: random labs with faults, random fabrics, the fast engine against the plain one,
+                          mutated frames at a running switch beside a guest
   instructions            counted instructions per frame-hop against the pinned ceiling (needs valgrind)
 ";
 

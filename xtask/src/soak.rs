@@ -9,6 +9,8 @@ const MINUTES: u64 = 10;
 /// Fabrics of each kind for each minute, see `core/tests/whole_switches.rs` and `core/tests/domain_random.rs`: seeds that
 /// take about as long.
 const FABRICS_PER_MINUTE: u64 = 2_000;
+/// Guests for each minute that work beside a host whose frames are mutated, see `cli/tests/live/hostile.rs`.
+const GUESTS_PER_MINUTE: u64 = 2;
 
 /// Runs each campaign for MINUTES (10), or about as long, from SEED on; without SEED they begin where no campaign has begun
 /// before. Assertions and overflow checks are on, optimisation too.
@@ -30,14 +32,22 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     eprintln!("soak: {minutes} min, random labs and fabrics from seed {seed}");
     let (cases, fabrics) = ((minutes * 20_000).to_string(), (minutes * FABRICS_PER_MINUTE).to_string());
     campaign("sanloom-sim", "frame_path", &[("PROPTEST_CASES", &cases)])?;
+    let guests = (minutes * GUESTS_PER_MINUTE).to_string();
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     for test in ["domain_random", "whole_switches"] {
         campaign("sanloom-core", test, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
     }
-    campaign("sanloom-sim", "random_labs", &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])
+    campaign("sanloom-sim", "random_labs", &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
+    let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";
+    run("sanloom", "live", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])
 }
 
 fn campaign(package: &str, test: &str, environment: &[(&str, &str)]) -> Result<(), String> {
+    run(package, test, &[], environment)
+}
+
+/// Runs these tests of a test program, or all.
+fn run(package: &str, test: &str, names: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     eprintln!("soak: {test}");
     let profile = ["inherits=\"release\"", "debug-assertions=true", "overflow-checks=true"];
@@ -46,7 +56,7 @@ fn campaign(package: &str, test: &str, environment: &[(&str, &str)]) -> Result<(
     for setting in profile {
         command.args(["--config", &format!("profile.soak.{setting}")]);
     }
-    command.args(["--", "--nocapture"]).envs(environment.iter().copied());
+    command.args(["--", "--nocapture"]).args(names).envs(environment.iter().copied());
     let status = command.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{test} found something")) }
 }

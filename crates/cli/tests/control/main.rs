@@ -2,6 +2,7 @@
 //! injected faults, metrics.
 
 mod apply;
+mod bench;
 mod inject;
 mod instance;
 mod monitoring;

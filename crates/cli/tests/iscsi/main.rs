@@ -1,6 +1,7 @@
 //! sanloom's iSCSI targets, with the initiators of others (libiscsi's tools and tests, QEMU's own), and its initiator.
 
 mod bed;
+mod bench;
 mod crowd;
 mod initiator;
 #[path = "../../../../tests/peer.rs"]

@@ -143,7 +143,12 @@ impl Bed {
 
     /// Starts a guest at a link.
     pub fn guest_at(&self, link: &str, number: u8, script: &str) -> Guest {
-        Guest::start(self, link, &format!("52:54:00:00:00:{number:02x}"), script)
+        self.guest_with_sockets(link, ["peer.sock", "sock"], number, script)
+    }
+
+    /// Starts a guest at a link, with other sockets than those of the link: its own, and whom it sends to.
+    pub fn guest_with_sockets(&self, link: &str, sockets: [&str; 2], number: u8, script: &str) -> Guest {
+        Guest::start(self, link, sockets, &format!("52:54:00:00:00:{number:02x}"), script)
     }
 
     /// Starts an initiator of ours, in whose arguments `{folder}` is the folder of the bed, and waits for its disks. Its port
@@ -193,6 +198,15 @@ impl Bed {
         while self.show("flogi").contains(host) != logged_in {
             assert!(begun.elapsed() < Duration::from_secs(40), "{host} logged in: {}\n{}", !logged_in, self.log());
             std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Waits until it has logged something so often.
+    pub fn wait_for_log(&self, what: &str, times: usize) {
+        let begun = Instant::now();
+        while self.log().matches(what).count() < times {
+            assert!(begun.elapsed() < Duration::from_secs(40), "{what}, {times} times, is not logged:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 
@@ -249,13 +263,12 @@ pub struct Said {
 
 impl Guest {
     /// Starts a guest at the port of a link of the bed. Its port name is 20:00 and `mac`.
-    fn start(bed: &Bed, link: &str, mac: &str, script: &str) -> Guest {
+    fn start(bed: &Bed, link: &str, [own, peer]: [&str; 2], mac: &str, script: &str) -> Guest {
         let file = bed.folder.join(format!("{link}.sh"));
         fs::write(&file, script).unwrap();
         let at = |ending: &str| bed.folder.join(format!("{link}.{ending}")).display().to_string();
         let monitor = bed.folder.join(format!("{link}.monitor"));
-        let netdev =
-            format!("dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}", at("peer.sock"), at("sock"));
+        let netdev = format!("dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}", at(own), at(peer));
         let mut command = Command::new(root().join("tests/guest/run.sh"));
         command.arg(bed.image).arg(file).args([mac, &netdev, &GUEST_SECONDS.to_string()]).arg(&monitor);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -3,14 +3,17 @@
 
 mod bed;
 mod fabric;
+mod hostile;
 mod initiator;
 mod inject;
 mod kernel_target;
+mod mutate;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
 mod recovery;
+mod relay;
 mod scsi_commands;
 #[path = "../../../../tests/started.rs"]
 mod started;

@@ -5,6 +5,7 @@
 //!                |
 //!                +-> target::Login ----> target::Session <-> scsi::Device
 //!                |   Negotiation, Chap   SessionSeq, TaskTable
+//!                |                           ^ |  Forward: READ and WRITE past the device's buffers
 //!                +-> initiator::Login -> initiator::Session <-> disk::Disk
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! machine says where the data segment goes, the driver moves it there, and says so.
 
 pub mod chap;
+pub mod forward;
 pub mod framer;
 pub mod initiator;
 pub mod negotiation;

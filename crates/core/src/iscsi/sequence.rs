@@ -1,4 +1,7 @@
-//! Numbers of commands and statuses (RFC 7143, section 4.2.2): [`SessionSeq`] is the target's side of them.
+//! Numbers of commands and statuses (RFC 7143, section 4.2.2), the target's side of them: [`SessionSeq`], [`Statuses`].
+
+use sanloom_wire::iscsi::code::flag;
+use sanloom_wire::iscsi::{Bhs, NO_TAG, Opcode, at};
 
 /// `a` comes before `b`, in serial number arithmetic (RFC 1982).
 pub const fn before(a: u32, b: u32) -> bool {
@@ -23,16 +26,15 @@ pub enum Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionSeq {
     exp_cmd_sn: u32,
-    stat_sn: u32,
     depth: u32,
     /// Numbered commands that have not ended.
     active: u32,
 }
 
 impl SessionSeq {
-    /// After a login whose last response left these numbers next.
-    pub fn new(exp_cmd_sn: u32, stat_sn: u32, depth: u16) -> SessionSeq {
-        SessionSeq { exp_cmd_sn, stat_sn, depth: u32::from(depth.max(1)), active: 0 }
+    /// After a login whose last response left this number next.
+    pub fn new(exp_cmd_sn: u32, depth: u16) -> SessionSeq {
+        SessionSeq { exp_cmd_sn, depth: u32::from(depth.max(1)), active: 0 }
     }
 
     /// The next command.
@@ -70,27 +72,50 @@ impl SessionSeq {
     pub fn end(&mut self) {
         self.active = self.active.saturating_sub(1);
     }
+}
 
-    /// The number of the next status.
-    pub fn stat_sn(&self) -> u32 {
-        self.stat_sn
+/// StatSN of a PDU that has not left: [`Statuses`] knows it.
+pub const UNNUMBERED: u32 = 0;
+
+/// The numbers of statuses of one connection, given as PDUs leave: whatever speaks on the connection, a number is never missing and never
+/// twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Statuses {
+    next: u32,
+}
+
+impl Statuses {
+    /// After a login whose last response left this number next.
+    pub fn new(next: u32) -> Statuses {
+        Statuses { next }
     }
 
-    /// A number for a status.
-    pub fn next_stat_sn(&mut self) -> u32 {
-        let stat_sn = self.stat_sn;
-        self.stat_sn = stat_sn.wrapping_add(1);
-        stat_sn
+    /// Gives a PDU of the full feature phase its number; to be called in the order in which they leave.
+    #[inline]
+    pub fn number(&mut self, header: &mut Bhs) {
+        let stat_sn = match header.opcode() {
+            Opcode::DATA_IN if header.flags() & flag::STATUS == 0 => return,
+            // No statuses: they tell the next number.
+            Opcode::R2T => self.next,
+            Opcode::NOP_IN if header.initiator_tag() == NO_TAG => self.next,
+            _ => {
+                let stat_sn = self.next;
+                self.next = stat_sn.wrapping_add(1);
+                stat_sn
+            }
+        };
+        header.set_word(at::CMD_SN, stat_sn);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sanloom_wire::iscsi::{DataIn, Head, Header, NopIn, R2t};
 
     #[test]
     fn the_window_closes_with_tasks_and_never_goes_back() {
-        let mut seq = SessionSeq::new(u32::MAX, 5, 3);
+        let mut seq = SessionSeq::new(u32::MAX, 3);
         let mut max = seq.max_cmd_sn();
         assert_eq!(max, 1);
         for _ in 0..3 {
@@ -112,12 +137,54 @@ mod tests {
 
     #[test]
     fn numbers_are_compared_across_zero() {
-        let seq = SessionSeq::new(u32::MAX - 1, 0, 8);
+        let seq = SessionSeq::new(u32::MAX - 1, 8);
         assert_eq!(seq.order(u32::MAX - 1), Order::Next);
         assert_eq!(seq.order(u32::MAX), Order::Ahead);
         assert_eq!(seq.order(3), Order::Ahead);
         assert_eq!(seq.order(6), Order::Outside);
         assert_eq!(seq.order(u32::MAX - 2), Order::Outside);
         assert!(before(u32::MAX, 0) && !before(0, u32::MAX) && !before(7, 7));
+    }
+
+    #[test]
+    fn only_a_status_takes_a_number() {
+        let (exp_cmd_sn, max_cmd_sn, stat_sn) = (1, 2, UNNUMBERED);
+        let r2t = R2t {
+            lun: [0; 8],
+            initiator_tag: 1,
+            target_tag: 1,
+            stat_sn,
+            exp_cmd_sn,
+            max_cmd_sn,
+            r2t_sn: 0,
+            offset: 0,
+            desired_bytes: 1,
+        };
+        let nop = |initiator_tag| NopIn { lun: [0; 8], initiator_tag, target_tag: 1, stat_sn, exp_cmd_sn, max_cmd_sn };
+        let data = |flags| DataIn {
+            flags,
+            status: 0,
+            lun: [0; 8],
+            initiator_tag: 1,
+            target_tag: NO_TAG,
+            stat_sn,
+            exp_cmd_sn,
+            max_cmd_sn,
+            data_sn: 0,
+            offset: 0,
+            residual: 0,
+        };
+        let mut statuses = Statuses::new(u32::MAX);
+        let mut number = |header: Header| {
+            let mut bhs = Bhs(Head::new(header).to_bytes());
+            statuses.number(&mut bhs);
+            bhs.word(at::CMD_SN)
+        };
+        assert_eq!(number(r2t.into()), u32::MAX);
+        assert_eq!(number(data(flag::FINAL).into()), 0);
+        assert_eq!(number(nop(NO_TAG).into()), u32::MAX);
+        assert_eq!(number(data(flag::FINAL | flag::STATUS).into()), u32::MAX);
+        assert_eq!(number(nop(7).into()), 0);
+        assert_eq!(number(r2t.into()), 1);
     }
 }

@@ -2,8 +2,9 @@
 
 use super::attention::Attentions;
 use super::config::{DeviceConfig, Masking, UnitConfig};
-use super::io::IoOp;
+use super::io::{BlockIo, IoOp};
 use super::nexus::{NexusId, Nexuses, mapped};
+use super::opcodes;
 use super::persistent::Waiting;
 use super::reservation::Reservations;
 use super::step::{Attribute, Command, Ends, Managed, Output, Response, Step, TaskId, TaskManagement};
@@ -149,6 +150,31 @@ impl Device {
             }
         }
         self.enter(command, cdb)
+    }
+
+    /// What a READ or WRITE would do if it came now. `None` if anything is in its way or has to be told first: then
+    /// [`begin`](Self::begin) says what. For a transport that wants to know before it takes the command.
+    pub fn would_transfer(&self, command: &Command) -> Option<BlockIo> {
+        let number = command.unit?;
+        let unit = self.units.get(usize::from(number)).filter(|_| command.attribute == Attribute::Simple)?;
+        let cdb = Cdb::parse(&command.cdb);
+        let (op, lba, blocks, fua) = match cdb {
+            Cdb::Read { lba, blocks, fua } => (IoOp::Read, lba, blocks, fua),
+            Cdb::Write { lba, blocks, fua } => (IoOp::Write, lba, blocks, fua),
+            _ => return None,
+        };
+        let obstacle = self.attentions.contains_key(&(number, command.nexus))
+            || opcodes::wants_aca(&command.cdb).is_some()
+            || unit.ordered.is_some()
+            || !unit.blocked.is_empty()
+            || unit.stopped
+            || unit.mode.descriptor_sense
+            || (op == IoOp::Write && unit.protection().is_some())
+            || self.reservation_conflict(number, command.nexus, &cdb);
+        match unit.transfer(op, lba, blocks, fua) {
+            Step::Io(io) if !obstacle => Some(io),
+            _ => None,
+        }
     }
 
     /// A task management function.

@@ -9,6 +9,7 @@ use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
 use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
+use sanloom_core::iscsi::sequence::Statuses;
 use sanloom_core::iscsi::target::{
     CloseReason, ConnectionId, Established, Input, Limits, Login, Output, Place, Session, login,
 };
@@ -312,6 +313,7 @@ impl Connection {
         let parameters = established.parameters;
         self.framer.agree(parameters.header_digest, parameters.data_digest, parameters.receive_bytes);
         self.output.agree(parameters.header_digest, parameters.data_digest);
+        self.output.number(Statuses::new(established.stat_sn));
         let device = self.behind.map(|behind| (behind.port, &mut systems[behind.system].device));
         let session = Session::new(now, established, shared.node.clone(), Limits::default(), device);
         self.machine = Machine::Full(Box::new(session));
@@ -348,6 +350,8 @@ impl Connection {
                     self.parked.retain(|io| io.tag != tag);
                     self.slots.release(tag, &mut shared.buffers);
                 }
+                // Only where something is forwarded.
+                Output::Recall(_) => {}
                 Output::Ends(ends) => {
                     if let Some(behind) = self.behind {
                         shared.ends.push((behind, ConnectionId(self.id), ends));

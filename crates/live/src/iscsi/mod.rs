@@ -11,6 +11,7 @@
 //! socket, many pieces with one system call.
 
 mod buffers;
+pub mod ceiling;
 mod connection;
 pub mod initiator;
 mod output;

@@ -1,7 +1,8 @@
 //! What is to leave through a connection: [`Egress`].
 
 use super::buffers::Spare;
-use sanloom_wire::iscsi::{BHS_BYTES, Head, digest, padding};
+use sanloom_core::iscsi::sequence::Statuses;
+use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head, digest, padding};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
@@ -46,12 +47,19 @@ pub(super) struct Egress {
     pub(super) blocked: bool,
     header_digest: bool,
     data_digest: bool,
+    /// Of a target, once a login is over.
+    statuses: Option<Statuses>,
 }
 
 impl Egress {
     /// Digests stand behind all PDUs from now on.
     pub(super) fn agree(&mut self, header_digest: bool, data_digest: bool) {
         (self.header_digest, self.data_digest) = (header_digest, data_digest);
+    }
+
+    /// PDUs get the numbers of their statuses from now on: this is where they leave in order, whoever they are from.
+    pub(super) fn number(&mut self, statuses: Statuses) {
+        self.statuses = Some(statuses);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -80,7 +88,11 @@ impl Egress {
 
     fn push_head(&mut self, head: &Head) {
         let mut bytes = [0; HEAD_BYTES];
-        bytes[..BHS_BYTES].copy_from_slice(&head.to_bytes());
+        let mut bhs = Bhs(head.to_bytes());
+        if let Some(statuses) = &mut self.statuses {
+            statuses.number(&mut bhs);
+        }
+        bytes[..BHS_BYTES].copy_from_slice(&bhs.0);
         let mut len = BHS_BYTES;
         if self.header_digest {
             let crc = digest::of(&bytes[..BHS_BYTES]);

@@ -14,14 +14,15 @@ impl Runtime {
         self.change_held(source, 1);
     }
 
-    /// Lets those go on that a port's egress queue held back, if it has room again.
-    pub(super) fn release(&mut self, port: usize) {
+    /// Lets those go on that a port's egress queue held back, if it has room again. True if there was somebody.
+    fn release(&mut self, port: usize) -> bool {
         if self.ports[port].holds.is_empty() || !self.ports[port].ethernet.egress.has_room() {
-            return;
+            return false;
         }
         for source in std::mem::take(&mut self.ports[port].holds) {
             self.change_held(source, -1);
         }
+        true
     }
 
     fn change_held(&mut self, source: Source, by: i16) {
@@ -33,8 +34,9 @@ impl Runtime {
         *held = held.saturating_add_signed(by);
     }
 
-    /// Sends what waits at every port, and discards what has waited for too long.
-    pub(super) fn flush_ports(&mut self, now: Instant) {
+    /// Sends what waits at every port, and discards what has waited for too long. True if somebody may go on who was held back.
+    pub(super) fn flush_ports(&mut self, now: Instant) -> bool {
+        let mut released = false;
         for number in 0..self.ports.len() {
             let ethernet = &mut self.ports[number].ethernet;
             if ethernet.egress.queue.is_empty() {
@@ -48,7 +50,8 @@ impl Runtime {
                 tracing::warn!(port = ethernet.name, frames = expired, "hold time over, frames dropped");
                 ethernet.count(reason::HOLD_TIME, expired);
             }
-            self.release(number);
+            released |= self.release(number);
         }
+        released
     }
 }

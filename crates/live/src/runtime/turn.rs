@@ -114,8 +114,8 @@ impl Runtime {
         more |= self.pump(now);
         self.settle_inside(now);
         self.finish_apply();
-        self.flush_ports(now);
-        more
+        // Who was held back and may go on has more, and nothing else would wake us for that.
+        more | self.flush_ports(now)
     }
 
     /// Tells those who asked of what is done.

@@ -1,10 +1,15 @@
 //! `sanloom bench`: how fast sanloom is.
 
+mod ethernet;
 mod fabric;
+mod fdisc;
+mod forward;
+mod io;
 mod login;
 mod names;
 mod ns3;
 mod offloads;
+mod pdu_copy;
 mod rate;
 mod switch;
 mod work;
@@ -31,10 +36,19 @@ pub enum What {
     Login(login::Args),
     /// Answers of the name server per second of processor time
     Names(names::Args),
+    /// Frames that the switch forwards between two Ethernet ports, beside a forwarder that looks at nothing
+    Forward(forward::Args),
+    /// Logins of virtual ports over the wire per second, and how long each takes, up to 65,000
+    Fdisc(fdisc::Args),
     /// What it costs a large fabric to converge: domains, routes, name service and zones of all switches agree
     Fabric(fabric::Args),
     /// What the offloads of document 002 are worth in software: CRC, placement, segmentation, threads
     Offloads(offloads::Args),
+    /// Requests to iSCSI targets of anybody: throughput, latency and processor time of one path, or of several in turn
+    Io(io::Args),
+    /// A forwarder that copies PDUs and does nothing else: the ceiling for switches in user space
+    #[command(hide = true)]
+    PduCopy(pdu_copy::Args),
 }
 
 /// Measures.
@@ -47,7 +61,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Ns3(args) => ns3::run(args),
         What::Login(args) => login::run(args),
         What::Names(args) => names::run(args),
+        What::Forward(args) => forward::run(args),
+        What::Fdisc(args) => fdisc::run(args),
         What::Fabric(args) => fabric::run(args),
         What::Offloads(args) => offloads::run(args),
+        What::Io(args) => io::run(args),
+        What::PduCopy(args) => pdu_copy::run(args),
     }
 }

@@ -3,7 +3,7 @@
 use super::session::{Held, Output, Segment, Session};
 use super::task::State;
 use crate::fcp::DataDirection;
-use crate::iscsi::sequence::Order;
+use crate::iscsi::sequence::{Order, UNNUMBERED};
 use crate::scsi::{BlockIo, Command, Device, INVALID_COMMAND_IU, IoOp, IoStatus, IoTag, Response, Step, TaskId};
 use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::code::{flag, response};
@@ -43,7 +43,7 @@ impl Session {
     }
 
     /// What is wrong with a command, to iSCSI.
-    fn objection(&self, head: &Head, command: &ScsiCommand) -> Option<RejectReason> {
+    pub(super) fn objection(&self, head: &Head, command: &ScsiCommand) -> Option<RejectReason> {
         let has = |flag| command.flags & flag != 0;
         let first_burst = self.parameters.first_burst_bytes.min(command.expected_bytes);
         if self.tasks.find(command.initiator_tag).is_some() {
@@ -297,11 +297,10 @@ impl Session {
         self.outputs.push_back(Output::Release(tag));
     }
 
-    fn send_response(&mut self, slot: u16, status: u8, (flags, residual): (u8, u32), segment: Box<[u8]>) {
+    pub(super) fn send_response(&mut self, slot: u16, status: u8, (flags, residual): (u8, u32), segment: Box<[u8]>) {
         let task = self.tasks.at(slot);
         let (initiator_tag, exp_data_sn, tag) = (task.command.initiator_tag, task.data_sn, task.tag(slot));
         self.close_window_of(slot);
-        let stat_sn = self.seq.next_stat_sn();
         let (exp_cmd_sn, max_cmd_sn) = self.window();
         self.send(
             ScsiResponse {
@@ -310,7 +309,7 @@ impl Session {
                 status,
                 initiator_tag,
                 snack_tag: 0,
-                stat_sn,
+                stat_sn: UNNUMBERED,
                 exp_cmd_sn,
                 max_cmd_sn,
                 exp_data_sn,
@@ -364,7 +363,7 @@ impl Session {
                 lun: [0; 8],
                 initiator_tag,
                 target_tag: NO_TAG,
-                stat_sn: 0,
+                stat_sn: UNNUMBERED,
                 exp_cmd_sn,
                 max_cmd_sn,
                 data_sn,
@@ -373,7 +372,7 @@ impl Session {
             };
             if last {
                 data_in.flags |= flag::STATUS | residual_flag;
-                (data_in.status, data_in.residual, data_in.stat_sn) = (status, residual, self.seq.next_stat_sn());
+                (data_in.status, data_in.residual) = (status, residual);
             }
             self.outputs.push_back(output(Head::with_data(data_in, len), at));
             at += len;
@@ -381,7 +380,7 @@ impl Session {
     }
 
     /// The place of a task in the window is free, as its response tells.
-    fn close_window_of(&mut self, slot: u16) {
+    pub(super) fn close_window_of(&mut self, slot: u16) {
         if std::mem::replace(&mut self.tasks.at(slot).counted, false) {
             self.seq.end();
         }
@@ -431,6 +430,11 @@ impl Session {
                 self.held.insert(cmd_sn, Held::Hole);
             }
             State::Dying => return,
+            State::Forwarded => {
+                self.outputs.push_back(Output::Recall(tag));
+                self.close_window_of(slot);
+                return self.tasks.bury(slot);
+            }
             State::Io if task.io.op.changes_medium() => {
                 self.close_window_of(slot);
                 return self.tasks.bury(slot);
@@ -443,7 +447,7 @@ impl Session {
 }
 
 /// Flag and count for a command that moves `bytes` where the initiator expects `expected`.
-fn residual(bytes: u32, expected: u32) -> (u8, u32) {
+pub(super) fn residual(bytes: u32, expected: u32) -> (u8, u32) {
     if bytes > expected {
         (flag::OVERFLOW, bytes - expected)
     } else if bytes < expected {

@@ -1,6 +1,7 @@
 //! NOP, logout and rejects (RFC 7143, sections 11.14 to 11.19).
 
 use super::session::{CloseReason, Session};
+use crate::iscsi::sequence::UNNUMBERED;
 use sanloom_wire::iscsi::code::{logout, logout_response};
 use sanloom_wire::iscsi::{Head, LogoutRequest, LogoutResponse, NO_TAG, NopIn, NopOut, Reject, RejectReason};
 
@@ -10,7 +11,7 @@ impl Session {
         if nop.initiator_tag == NO_TAG {
             return;
         }
-        let stat_sn = self.seq.next_stat_sn();
+        let stat_sn = UNNUMBERED;
         let (exp_cmd_sn, max_cmd_sn) = self.window();
         let echo = &data[..data.len().min(self.parameters.send_bytes as usize)];
         let initiator_tag = nop.initiator_tag;
@@ -26,7 +27,7 @@ impl Session {
             logout::CLOSE_CONNECTION => logout_response::NO_CONNECTION,
             _ => logout_response::NO_RECOVERY,
         };
-        let stat_sn = self.seq.next_stat_sn();
+        let stat_sn = UNNUMBERED;
         let (exp_cmd_sn, max_cmd_sn) = self.window();
         let answer = LogoutResponse {
             response,
@@ -46,7 +47,7 @@ impl Session {
     /// A PDU is not taken; its header goes back.
     pub(super) fn reject(&mut self, head: &Head, reason: RejectReason) {
         self.counters.rejects += 1;
-        let stat_sn = self.seq.next_stat_sn();
+        let stat_sn = UNNUMBERED;
         let (exp_cmd_sn, max_cmd_sn) = self.window();
         let answer = Reject { reason, initiator_tag: NO_TAG, stat_sn, exp_cmd_sn, max_cmd_sn, data_sn: 0 };
         self.send(answer, head.to_bytes().into());

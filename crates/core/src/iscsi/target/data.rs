@@ -3,13 +3,14 @@
 use super::command::CRC_ERROR;
 use super::session::{Output, Segment, Session};
 use super::task::{OpenR2t, State, Task};
+use crate::iscsi::sequence::UNNUMBERED;
 use crate::scsi::{Device, IoTag, Response};
 use sanloom_wire::iscsi::code::flag;
 use sanloom_wire::iscsi::{DataOut, Head, Header, NO_TAG, R2t, RejectReason};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 
 /// "Data phase error": numbers or offsets of the data are wrong.
-const DATA_ERROR: Sense = Sense::new(SenseKey::ABORTED_COMMAND, SenseCode(0x4b00));
+pub(super) const DATA_ERROR: Sense = Sense::new(SenseKey::ABORTED_COMMAND, SenseCode(0x4b00));
 
 impl Session {
     pub(super) fn on_data_out(&mut self, head: &Head, data: DataOut, device: &mut Device) {
@@ -40,7 +41,7 @@ impl Session {
     }
 
     /// Number, offset and length are those that are expected: data come in order.
-    fn fits(&mut self, slot: u16, head: &Head, data: &DataOut) -> bool {
+    pub(super) fn fits(&mut self, slot: u16, head: &Head, data: &DataOut) -> bool {
         let (immediate_limit, last) = (self.parameters.first_burst_bytes, data.flags & flag::FINAL != 0);
         let task = self.tasks.at(slot);
         let Some(end) = data.offset.checked_add(head.data_bytes) else { return false };
@@ -161,7 +162,7 @@ impl Session {
             task.data_sn += 1;
             let (lun, initiator_tag) = (task.command.lun, task.command.initiator_tag);
             let (exp_cmd_sn, max_cmd_sn) = self.window();
-            let stat_sn = self.seq.stat_sn();
+            let stat_sn = UNNUMBERED;
             let r2t =
                 R2t { lun, initiator_tag, target_tag, stat_sn, exp_cmd_sn, max_cmd_sn, r2t_sn, offset, desired_bytes };
             self.send(r2t, Box::default());

@@ -2,6 +2,7 @@
 
 use super::session::Session;
 use crate::iscsi::negotiation::{NOT_UNDERSTOOD, REJECT};
+use crate::iscsi::sequence::UNNUMBERED;
 use sanloom_wire::iscsi::code::flag;
 use sanloom_wire::iscsi::{Head, NO_TAG, RejectReason, TextRequest, TextResponse, text};
 
@@ -71,18 +72,18 @@ impl Session {
     fn send_text(&mut self, request: &TextRequest, mut answer: Vec<u8>) {
         let longest = self.parameters.send_bytes as usize;
         let rest = if answer.len() > longest { answer.split_off(longest) } else { Vec::new() };
-        let stat_sn = self.seq.next_stat_sn();
         let (exp_cmd_sn, max_cmd_sn) = self.window();
         let whole = rest.is_empty();
         // Any number but that of "no tag": there is one text at a time.
-        let target_tag = if whole { NO_TAG } else { stat_sn & 0x7fff_ffff };
+        self.next_transfer = self.next_transfer.wrapping_add(1);
+        let target_tag = if whole { NO_TAG } else { self.next_transfer.into() };
         self.rest_of_text = (!whole).then_some((target_tag, rest));
         let response = TextResponse {
             flags: if whole { flag::FINAL } else { flag::CONTINUE },
             lun: [0; 8],
             initiator_tag: request.initiator_tag,
             target_tag,
-            stat_sn,
+            stat_sn: UNNUMBERED,
             exp_cmd_sn,
             max_cmd_sn,
         };

@@ -3,7 +3,7 @@
 
 use super::session::{CloseReason, Held, Output, Session};
 use super::task::State;
-use crate::iscsi::sequence::{Order, before};
+use crate::iscsi::sequence::{Order, UNNUMBERED, before};
 use crate::scsi::{Device, Ends, Managed, Response, TaskManagement};
 use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::code::{function, task_response};
@@ -84,8 +84,8 @@ impl Session {
     }
 
     fn send_answer(&mut self, initiator_tag: u32, response: u8) {
-        let stat_sn = self.seq.next_stat_sn();
         let (exp_cmd_sn, max_cmd_sn) = self.window();
+        let stat_sn = UNNUMBERED;
         self.send(TaskResponse { response, initiator_tag, stat_sn, exp_cmd_sn, max_cmd_sn }, Box::default());
     }
 

@@ -26,6 +26,7 @@ mod control;
 mod data;
 mod directory;
 mod discovery;
+mod forwarded;
 pub mod login;
 mod management;
 mod security;
@@ -34,5 +35,6 @@ mod task;
 
 pub use config::{Access, Authentication, Node, Portal, Redirect, Target};
 pub use directory::{ConnectionId, Directory, Replaced, SessionKey};
+pub(in crate::iscsi) use forwarded::DataOutcome;
 pub use login::{Established, Login};
 pub use session::{CloseReason, Counters, Input, Limits, Output, Place, Session};

@@ -12,7 +12,7 @@ use super::directory::SessionKey;
 use super::login::Established;
 use super::task::TaskTable;
 use crate::iscsi::parameters::Parameters;
-use crate::iscsi::sequence::{Order, SessionSeq};
+use crate::iscsi::sequence::{Order, SessionSeq, UNNUMBERED};
 use crate::scsi::{Device, Ends, Io, IoStatus, IoTag, NexusId, Notice};
 use crate::time::{Instant, Span};
 use sanloom_wire::iscsi::{AsyncEvent, AsyncMessage, Head, Header, NO_TAG, NopIn, RejectReason};
@@ -127,6 +127,8 @@ pub enum Output {
     Release(IoTag),
     /// The task is over before its time: its buffer is free, and an [`Input::IoDone`] that still comes changes nothing.
     Cancel(IoTag),
+    /// A task of the forwarding path is aborted: [`Forward::recall`](crate::iscsi::forward::Forward::recall).
+    Recall(IoTag),
     /// Tasks of other sessions end: tell them with [`Notice::End`].
     Ends(Ends),
     /// The target is reset: close all its sessions once everything has been sent.
@@ -261,7 +263,7 @@ impl Session {
         limits: Limits,
         device: Option<(u16, &mut Device)>,
     ) -> Session {
-        let Established { key, cid, parameters, exp_cmd_sn, stat_sn, .. } = established;
+        let Established { key, cid, parameters, exp_cmd_sn, .. } = established;
         let nexus = device.map(|(port, device)| {
             let initiator = TransportId::iscsi(&key.initiator, Some(key.isid));
             device.connect(port, initiator)
@@ -275,7 +277,7 @@ impl Session {
             parameters,
             limits,
             nexus,
-            seq: SessionSeq::new(exp_cmd_sn, stat_sn, depth),
+            seq: SessionSeq::new(exp_cmd_sn, depth),
             tasks: TaskTable::default(),
             held: BTreeMap::new(),
             segment: Segment::None,
@@ -302,8 +304,7 @@ impl Session {
         }
         match input {
             Input::Header(head) => {
-                self.heard = now;
-                self.asked = None;
+                self.heard(now);
                 self.on_header(head, device);
             }
             Input::Segment { intact } => self.on_segment(intact, device),
@@ -505,12 +506,11 @@ impl Session {
             None if self.heard + ping <= now => {
                 self.asked = Some(now);
                 let (exp_cmd_sn, max_cmd_sn) = self.window();
-                // No status: the number stays.
                 let nop = NopIn {
                     lun: [0; 8],
                     initiator_tag: NO_TAG,
                     target_tag: 0,
-                    stat_sn: self.seq.stat_sn(),
+                    stat_sn: UNNUMBERED,
                     exp_cmd_sn,
                     max_cmd_sn,
                 };
@@ -525,13 +525,12 @@ impl Session {
             return;
         }
         self.leaving = Some(now + LOGOUT_TIME);
-        let stat_sn = self.seq.next_stat_sn();
         let (exp_cmd_sn, max_cmd_sn) = self.window();
         self.send(
             AsyncMessage {
                 lun: [0; 8],
                 initiator_tag: NO_TAG,
-                stat_sn,
+                stat_sn: UNNUMBERED,
                 exp_cmd_sn,
                 max_cmd_sn,
                 event: AsyncEvent::LOGOUT,
@@ -545,13 +544,24 @@ impl Session {
     }
 
     /// ExpCmdSN and MaxCmdSN.
-    pub(super) fn window(&self) -> (u32, u32) {
+    pub(in crate::iscsi) fn window(&self) -> (u32, u32) {
         (self.seq.exp_cmd_sn(), self.seq.max_cmd_sn())
     }
 
-    pub(super) fn send(&mut self, header: impl Into<Header>, data: Box<[u8]>) {
+    pub(in crate::iscsi) fn send(&mut self, header: impl Into<Header>, data: Box<[u8]>) {
         let head = Head::with_data(header, data.len() as u32);
         self.outputs.push_back(Output::Send { head, data });
+    }
+
+    /// The initiator is there.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.heard = now;
+        self.asked = None;
+    }
+
+    /// It ends: nothing more begins.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
     }
 
     /// Nothing more is heard.

@@ -25,6 +25,8 @@ pub(super) enum State {
     Hungry,
     /// The medium works.
     Io,
+    /// The forwarding path has it: data pass between the host and back ends.
+    Forwarded,
     /// It was aborted while the medium wrote: task management of its session is answered when that is over.
     Dying,
     /// Its end is known; what the initiator still sends for it is to come first.

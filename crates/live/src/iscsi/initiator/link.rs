@@ -2,11 +2,11 @@
 
 use crate::iscsi::buffers::Spare;
 use crate::iscsi::output::Egress;
-use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
 use sanloom_core::iscsi::initiator::{
     Broken, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session, SessionConfig, login,
 };
+use sanloom_core::iscsi::{Framer, Parameters};
 use sanloom_core::time::Instant;
 use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
 use std::io::{self, IoSliceMut, Read};
@@ -45,6 +45,10 @@ pub(super) trait Buffers {
     fn room(&mut self, id: u64, at: usize, len: usize) -> Option<&mut [u8]>;
     /// Data of a command, and where in them they begin.
     fn data(&mut self, id: u64) -> Option<(Arc<Vec<u8>>, u32)>;
+    /// Data without room are wanted by nobody; otherwise that must not be.
+    fn discards(&self) -> bool {
+        false
+    }
 }
 
 /// A connection.
@@ -88,6 +92,14 @@ impl Link {
     /// What has happened since the last call.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
+    }
+
+    /// What was agreed, once a login is over.
+    pub(super) fn parameters(&self) -> Option<Parameters> {
+        match &self.machine {
+            Machine::Login(_) => None,
+            Machine::Full(session) => Some(*session.parameters()),
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -167,10 +179,14 @@ impl Link {
                     let piece = &rest[..rest.len().min(left as usize)];
                     match self.place() {
                         Place::Text => self.text.extend_from_slice(piece),
-                        Place::Buffer { id, at } => match buffers.room(id, (at + self.got) as usize, piece.len()) {
-                            Some(room) => room.copy_from_slice(piece),
-                            None => self.lost(id),
-                        },
+                        Place::Buffer { id, at } => {
+                            let discards = buffers.discards();
+                            match buffers.room(id, (at + self.got) as usize, piece.len()) {
+                                Some(room) => room.copy_from_slice(piece),
+                                None if discards => {}
+                                None => self.lost(id),
+                            }
+                        }
                         Place::Skip => {}
                     }
                     used += piece.len();

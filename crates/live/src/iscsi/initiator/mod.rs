@@ -8,6 +8,7 @@
 
 mod disks;
 mod link;
+pub mod load;
 mod remote;
 
 pub(crate) use remote::{Event, Memory, Remote};

@@ -548,7 +548,7 @@ fn open(portal: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-fn random<const N: usize>() -> io::Result<[u8; N]> {
+pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)

@@ -1,0 +1,353 @@
+//! `sanloom bench forward`: what the switch does to a frame on its way, beside a forwarder that looks at nothing.
+//!
+//! ```text
+//!   source ──▶ unix datagrams ──▶ the thread that is measured ──▶ unix datagrams ──▶ sink
+//! ```
+//!
+//! Both are a loop of `epoll_wait`, `recvmmsg` and `sendmmsg` over the same ports. They take turns, so that what else the machine
+//! does hits both.
+
+use super::ethernet::station::Station;
+use super::ethernet::{Folder, Gauge, Switching};
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::output;
+use crate::report::{file, format, json};
+use sanloom_live::clock::Clock;
+use sanloom_live::frame::{FrameBuf, Pool};
+use sanloom_live::poll::{Interest, Poller};
+use sanloom_live::ports::EthernetPort;
+use sanloom_live::sys::batch::{self, BATCH};
+use sanloom_wire::ether::{MacAddr, readdress};
+use sanloom_wire::{FCtl, FcType, Header, RCtl};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Options of `sanloom bench forward`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Seconds of a measurement
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Measurements of each of both; their medians count
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Forwarded {
+    /// Bytes of each frame, from its Ethernet header on.
+    pub frame_bytes: usize,
+    /// The switch: tables, zones, source addresses, counters.
+    pub switch: Way,
+    /// A forwarder that looks at nothing.
+    pub bare: Way,
+    /// Frames per second of processor time of the switch over those of the bare forwarder: the median of the rounds.
+    pub ratio: f64,
+}
+
+/// A way of forwarding.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Way {
+    /// Frames per second of processor time: the median of the rounds.
+    pub frames_per_cpu_s: f64,
+    /// Frames per second of the clock: the median of the rounds.
+    pub frames_per_s: f64,
+    /// Frames that arrived, all together.
+    pub frames: u64,
+}
+
+const LAB: &str = r#"
+[switch.sw1]
+
+[host."h{1..2}"]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[[link]]
+from = "h{1..2}"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+"#;
+/// A full frame of Fibre Channel.
+const DATA_BYTES: usize = 2_112;
+/// Frames at once that a port may bring before it is the other's turn, in batches: as the switch has it.
+const BATCHES_IN_TURN: usize = 4;
+/// Before anything is measured.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Measures, and prints what was measured.
+///
+/// # Errors
+/// When the switch cannot be brought up, something cannot be written, or Ctrl-C came.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let forwarded = measure(args)?;
+    if let Some(path) = &args.json {
+        output::written(file::write(path, |out| json::write_value(out, &forwarded)))?;
+        if path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    output::print(&text(&forwarded))
+}
+
+fn measure(args: &Args) -> Result<Forwarded, Failure> {
+    let folder = Folder::new("forward")?;
+    let switching = Switching::up(&folder, LAB)?;
+    let mut stations = Vec::new();
+    for number in 1..=2_u8 {
+        let mut station = Station::start(&folder, &format!("h{number}-sw1"), MacAddr([0x52, 0x54, 0, 0, 0, number]))?;
+        let (port_id, mac) = station.log_in()?;
+        stations.push((station, port_id, mac));
+    }
+    let header = Header {
+        r_ctl: RCtl::SOLICITED_DATA,
+        d_id: stations[1].1,
+        cs_ctl: 0,
+        s_id: stations[0].1,
+        fc_type: FcType::FCP,
+        f_ctl: FCtl::default(),
+        seq_id: 0,
+        df_ctl: 0,
+        seq_cnt: 1,
+        ox_id: 1,
+        rx_id: 1,
+        parameter: 0,
+    };
+    let mut frame = Pool::default().take();
+    frame.fill_fcoe(&header, &[0xa5; DATA_BYTES]);
+    readdress(frame.bytes_mut(), stations[0].0.fcf, stations[0].2);
+    let frame_bytes = frame.bytes().len();
+    let mut ports = stations.into_iter().map(|(station, ..)| station.port);
+    let (Some(source), Some(sink)) = (ports.next(), ports.next()) else { return Err(Failure::environment("no ports")) };
+    let switch = Rig::new(switching.gauge.clone(), source, sink, frame.bytes())?;
+
+    let port = |own: &str, peer: &str| folder.port(own, peer).map_err(Failure::environment);
+    let inner = [port("bare.1", "source")?, port("bare.2", "sink")?];
+    let outer = [port("source", "bare.1")?, port("sink", "bare.2")?];
+    let (gauge, [source, sink]) = (Arc::new(Gauge::default()), outer);
+    let _bare = Bare::start(gauge.clone(), inner)?;
+    let bare = Rig::new(gauge, source, sink, frame.bytes())?;
+
+    let (mut of_switch, mut of_bare) = (Vec::new(), Vec::new());
+    for _ in 0..args.rounds {
+        for (rig, samples) in [(&bare, &mut of_bare), (&switch, &mut of_switch)] {
+            if interrupt::requested() {
+                return Err(Failure::interrupted("the measurement was not complete"));
+            }
+            samples.push(rig.measure(Duration::from_secs(args.seconds))?);
+        }
+    }
+    let ratios = of_switch.iter().zip(&of_bare).map(|(switch, bare)| switch.per_cpu_s / bare.per_cpu_s);
+    Ok(Forwarded { frame_bytes, ratio: median(ratios), switch: way(&of_switch), bare: way(&of_bare) })
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    frames: u64,
+    per_cpu_s: f64,
+    per_s: f64,
+}
+
+fn way(samples: &[Sample]) -> Way {
+    Way {
+        frames_per_cpu_s: median(samples.iter().map(|sample| sample.per_cpu_s)),
+        frames_per_s: median(samples.iter().map(|sample| sample.per_s)),
+        frames: samples.iter().map(|sample| sample.frames).sum(),
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// Somebody who sends as much as the other end takes, and somebody who takes as much as there is.
+struct Rig {
+    gauge: Arc<Gauge>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    sending: AtomicBool,
+    over: AtomicBool,
+    arrived: AtomicU64,
+}
+
+impl Rig {
+    fn new(gauge: Arc<Gauge>, source: EthernetPort, sink: EthernetPort, frame: &[u8]) -> Result<Rig, Failure> {
+        let shared = Arc::new(Shared::default());
+        let (sending, taking, frame) = (shared.clone(), shared.clone(), frame.to_vec());
+        let spawn = |name: &str, body: Box<dyn FnOnce() -> io::Result<()> + Send>| {
+            thread::Builder::new().name(name.to_owned()).spawn(body).map_err(Failure::environment)
+        };
+        let threads = vec![
+            spawn("source", Box::new(move || sending.send(source, &frame)))?,
+            spawn("sink", Box::new(move || taking.take(sink)))?,
+        ];
+        Ok(Rig { gauge, shared, threads })
+    }
+
+    fn measure(&self, time: Duration) -> Result<Sample, Failure> {
+        self.shared.sending.store(true, Ordering::SeqCst);
+        thread::sleep(WARM_UP);
+        let (cpu, arrived, begun) = (self.gauge.read(), self.shared.arrived.load(Ordering::SeqCst), Instant::now());
+        thread::sleep(time);
+        let cpu = (self.gauge.read() - cpu).as_secs_f64();
+        let frames = self.shared.arrived.load(Ordering::SeqCst) - arrived;
+        let wall = begun.elapsed().as_secs_f64();
+        self.shared.sending.store(false, Ordering::SeqCst);
+        if frames == 0 || self.threads.iter().any(JoinHandle::is_finished) {
+            return Err(Failure::environment("no frame arrives"));
+        }
+        Ok(Sample { frames, per_cpu_s: frames as f64 / cpu, per_s: frames as f64 / wall })
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// How long a thread waits before it looks whether it is to go on.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Shared {
+    fn send(&self, mut port: EthernetPort, frame: &[u8]) -> io::Result<()> {
+        let mut poller = Poller::new()?;
+        while !self.over.load(Ordering::Relaxed) {
+            if !self.sending.load(Ordering::Relaxed) || !port.has_peer() {
+                port.look_for_peer();
+                thread::sleep(LOOK);
+                continue;
+            }
+            let Some(socket) = port.socket() else { continue };
+            match batch::send(socket, std::iter::repeat_n(frame, BATCH)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    poller.set(0, Some(socket), Interest { read: false, write: true })?;
+                    poller.wait(LOOK)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, mut port: EthernetPort) -> io::Result<()> {
+        let (mut poller, mut pool) = (Poller::new()?, Pool::default());
+        let mut spare: Vec<FrameBuf> = (0..BATCH).map(|_| pool.take()).collect();
+        poller.set(0, port.socket(), Interest { read: true, write: false })?;
+        while !self.over.load(Ordering::Relaxed) {
+            poller.wait(LOOK)?;
+            loop {
+                match port.receive(&mut spare) {
+                    Ok((got, _)) => _ = self.arrived.fetch_add(got as u64, Ordering::Relaxed),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A forwarder that looks at nothing: what comes in at one port leaves through the other.
+struct Bare {
+    gauge: Arc<Gauge>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Bare {
+    fn start(gauge: Arc<Gauge>, ports: [EthernetPort; 2]) -> Result<Bare, Failure> {
+        let seen = gauge.clone();
+        let body = move || forward(ports, &seen);
+        let thread = thread::Builder::new().name("bare".to_owned()).spawn(body).map_err(Failure::environment)?;
+        Ok(Bare { gauge, thread: Some(thread) })
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.gauge.end();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn forward(mut ports: [EthernetPort; 2], gauge: &Gauge) -> io::Result<()> {
+    let (mut poller, mut pool, clock) = (Poller::new()?, Pool::default(), Clock::start());
+    let mut spare: Vec<FrameBuf> = (0..BATCH).map(|_| pool.take()).collect();
+    let mut ready = [false; 2];
+    let mut held = [false; 2];
+    while gauge.go_on() {
+        let now = clock.now();
+        for from in 0..2 {
+            let to = 1 - from;
+            for _ in 0..BATCHES_IN_TURN {
+                if !ready[from] || held[from] {
+                    break;
+                }
+                let got = match ports[from].receive(&mut spare) {
+                    Ok((got, _)) => got,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                    Err(error) => return Err(error),
+                };
+                ready[from] = got == BATCH;
+                for place in &mut spare[..got] {
+                    let frame = std::mem::replace(place, pool.take());
+                    ports[to].push(now, frame);
+                }
+                held[from] = ports[to].egress.is_full();
+            }
+        }
+        for (to, port) in ports.iter_mut().enumerate() {
+            if !port.has_peer() {
+                port.look_for_peer();
+            }
+            if !port.egress.blocked {
+                port.flush(&mut pool);
+            }
+            held[1 - to] &= !port.egress.has_room();
+            let interest =
+                Interest { read: !held[to] && !ready[to], write: port.egress.blocked && !port.egress.queue.is_empty() };
+            poller.set(to as u64, port.socket(), interest)?;
+        }
+        let busy = (0..2).any(|port| ready[port] && !held[port]);
+        for event in poller.wait(if busy { Duration::ZERO } else { LOOK })? {
+            let port = event.token as usize;
+            ready[port] |= event.readable;
+            ports[port].egress.blocked &= !event.writable;
+        }
+    }
+    Ok(())
+}
+
+fn text(forwarded: &Forwarded) -> String {
+    let mut text = format!(
+        "frames of {} bytes between two ports (unix datagrams)\n\
+         {:<14} frames per CPU s   frames per s\n",
+        format::grouped(forwarded.frame_bytes as u64),
+        "",
+    );
+    for (name, way) in [("switch", &forwarded.switch), ("bare forwarder", &forwarded.bare)] {
+        let per_cpu = format::grouped(way.frames_per_cpu_s as u64);
+        let _ = writeln!(text, "{name:<14} {per_cpu:<18} {}", format::grouped(way.frames_per_s as u64));
+    }
+    let _ = writeln!(text, "{:<14} {:.2}", "ratio", forwarded.ratio);
+    text
+}

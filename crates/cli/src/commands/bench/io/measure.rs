@@ -1,0 +1,226 @@
+//! Measuring: paths in alternating order, and what each round gave.
+
+use super::{Agreed, Args, Cell, Mean, Op, Report, Row};
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::machine::thread_cpu;
+use sanloom_live::iscsi::initiator::load::{Load, LoadConfig, LoadError, Work};
+use std::thread;
+use std::time::Duration;
+
+/// A path with its sessions.
+pub(super) struct Path {
+    name: String,
+    target: String,
+    sessions: Vec<Load>,
+    pids: Vec<u32>,
+}
+
+/// What one round on one path gave.
+#[derive(Default)]
+struct Round {
+    requests: u64,
+    bytes: u64,
+    elapsed: Duration,
+    latencies_ns: Vec<u64>,
+    own_cpu: Duration,
+    process_cpu: Option<Duration>,
+}
+
+impl Path {
+    pub(super) fn open(name: &str, config: &LoadConfig, sessions: u32, pids: Vec<u32>) -> Result<Path, Failure> {
+        let target = format!("{}/{}/{}", config.portal, config.target, config.lun);
+        let open = |_| Load::open(config).map_err(|error| failure(name, &error));
+        let sessions = (0..sessions).map(open).collect::<Result<_, _>>()?;
+        Ok(Path { name: name.to_owned(), target, sessions, pids })
+    }
+
+    fn agreed(&self) -> Agreed {
+        let p = self.sessions.first().and_then(|load| load.parameters().copied()).unwrap_or_default();
+        Agreed {
+            name: self.name.clone(),
+            target: self.target.clone(),
+            send_bytes: p.send_bytes,
+            receive_bytes: p.receive_bytes,
+            max_burst_bytes: p.max_burst_bytes,
+            first_burst_bytes: p.first_burst_bytes,
+            initial_r2t: p.initial_r2t,
+            immediate_data: p.immediate_data,
+            max_outstanding_r2t: p.max_outstanding_r2t,
+            digests: [p.header_digest, p.data_digest],
+        }
+    }
+
+    /// All sessions at once.
+    fn round(&mut self, work: Work, time: Duration, seed: u64) -> Result<Round, Failure> {
+        let before = self.process_cpu()?;
+        let each = thread::scope(|scope| {
+            let start = |(load, number): (_, u64)| {
+                scope.spawn(move || {
+                    let load: &mut Load = load;
+                    let cpu = thread_cpu();
+                    load.run(work, time, seed + number).map(|served| (served, thread_cpu().saturating_sub(cpu)))
+                })
+            };
+            let threads: Vec<_> = self.sessions.iter_mut().zip(0..).map(start).collect();
+            threads.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        let mut round = Round::default();
+        for outcome in each {
+            let outcome = outcome.map_err(|_| Failure::bug("a thread that made load has panicked"))?;
+            let (served, cpu) = outcome.map_err(|error| failure(&self.name, &error))?;
+            round.requests += served.latencies_ns.len() as u64;
+            round.elapsed = round.elapsed.max(served.elapsed);
+            round.latencies_ns.extend(served.latencies_ns);
+            round.own_cpu += cpu;
+        }
+        round.bytes = round.requests * u64::from(work.bytes);
+        round.process_cpu = before.zip(self.process_cpu()?).map(|(before, after)| after.saturating_sub(before));
+        Ok(round)
+    }
+
+    /// Processor time of the processes that were named; none: none were.
+    fn process_cpu(&self) -> Result<Option<Duration>, Failure> {
+        if self.pids.is_empty() {
+            return Ok(None);
+        }
+        let mut all = Duration::ZERO;
+        for pid in &self.pids {
+            all += cpu_of(*pid).ok_or_else(|| {
+                Failure::environment(format_args!("process {pid} of path {} is not there (any more)", self.name))
+            })?;
+        }
+        Ok(Some(all))
+    }
+}
+
+fn failure(name: &str, error: &LoadError) -> Failure {
+    match error {
+        LoadError::TooSmall { .. } => Failure::usage(format_args!("path {name}: {error}; ask for smaller ones")),
+        _ => Failure::protocol(format_args!("path {name}: {error}")),
+    }
+}
+
+/// User and system time of a process, from `/proc`.
+fn cpu_of(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may have spaces; user and system time are fields 14 and 15.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+    let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}
+
+pub(super) fn measure(args: &Args, paths: &mut [Path]) -> Result<Report, Failure> {
+    let mut cells = Vec::new();
+    for op in &args.op {
+        for size in &args.size {
+            for depth in &args.depth {
+                let work = Work { bytes: *size, depth: *depth, write: *op == Op::Write, random: args.random };
+                let paths = cell(args, work, paths)?;
+                cells.push(Cell { op: *op, size_bytes: *size, depth: *depth, paths });
+            }
+        }
+    }
+    let mut means = Vec::new();
+    for op in &args.op {
+        for (number, path) in paths.iter().enumerate() {
+            let of_op = cells.iter().filter(|cell| cell.op == *op);
+            let ratios: Vec<f64> = of_op.map(|cell| cell.paths[number].ratio).collect();
+            means.push(Mean { name: path.name.clone(), op: *op, ratio: geometric_mean(&ratios) });
+        }
+    }
+    Ok(Report {
+        sessions: args.sessions,
+        random: args.random,
+        seconds: args.seconds,
+        rounds: args.rounds,
+        paths: paths.iter().map(Path::agreed).collect(),
+        cells,
+        means,
+    })
+}
+
+/// One combination on all paths: forwards and backwards in turn, so that what drifts touches all alike.
+fn cell(args: &Args, work: Work, paths: &mut [Path]) -> Result<Vec<Row>, Failure> {
+    let mut rounds: Vec<Vec<Round>> = paths.iter().map(|_| Vec::new()).collect();
+    for number in 0..args.rounds {
+        let mut order: Vec<usize> = (0..paths.len()).collect();
+        if number % 2 == 1 {
+            order.reverse();
+        }
+        for path in order {
+            if interrupt::requested() {
+                return Err(Failure::interrupted("interrupted"));
+            }
+            rounds[path].push(paths[path].round(work, args.time(), u64::from(number) << 16)?);
+        }
+    }
+    let speed = |round: &Round| round.bytes as f64 / 1e6 / round.elapsed.as_secs_f64().max(1e-9);
+    let first: Vec<f64> = rounds[0].iter().map(speed).collect();
+    let row = |(path, rounds): (&Path, Vec<Round>)| {
+        let all: Vec<f64> = rounds.iter().map(speed).collect();
+        let ratios: Vec<f64> = all.iter().zip(&first).map(|(a, b)| a / b.max(1e-9)).collect();
+        let per_gb = |time: Duration, bytes: u64| time.as_secs_f64() * 1e3 / (bytes.max(1) as f64 / 1e9);
+        let own: Vec<f64> = rounds.iter().map(|round| per_gb(round.own_cpu, round.bytes)).collect();
+        let process: Option<Vec<f64>> =
+            rounds.iter().map(|round| round.process_cpu.map(|cpu| per_gb(cpu, round.bytes))).collect();
+        let iops: Vec<f64> =
+            rounds.iter().map(|round| round.requests as f64 / round.elapsed.as_secs_f64().max(1e-9)).collect();
+        let mut latencies: Vec<u64> = rounds.into_iter().flat_map(|round| round.latencies_ns).collect();
+        latencies.sort_unstable();
+        Row {
+            name: path.name.clone(),
+            mb_per_s: median(&all),
+            rounds_mb_per_s: all,
+            ratio: median(&ratios),
+            iops: median(&iops),
+            latency_us: [0.5, 0.95, 0.99, 0.999].map(|share| percentile(&latencies, share) as f64 / 1e3),
+            own_cpu_ms_per_gb: median(&own),
+            process_cpu_ms_per_gb: process.map(|all| median(&all)),
+        }
+    };
+    Ok(paths.iter().zip(rounds).map(row).collect())
+}
+
+/// Of sorted values, the one that so large a share does not exceed.
+fn percentile(sorted: &[u64], share: f64) -> u64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        len if len % 2 == 0 => (sorted[middle - 1] + sorted[middle]) / 2.0,
+        _ => sorted[middle],
+    }
+}
+
+fn geometric_mean(values: &[f64]) -> f64 {
+    let logs: f64 = values.iter().map(|value| value.max(1e-9).ln()).sum();
+    (logs / values.len().max(1) as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_percentiles_and_means_are_those_of_the_textbook() {
+        assert_eq!([median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0]), median(&[])], [2.0, 2.5, 0.0]);
+        let thousand: Vec<u64> = (1..=1000).collect();
+        assert_eq!([0.5, 0.99, 0.999].map(|share| percentile(&thousand, share)), [500, 990, 999]);
+        assert_eq!(percentile(&[], 0.5), 0);
+        assert!((geometric_mean(&[0.5, 2.0, 8.0]) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_system_tells_our_own_time() {
+        assert!(cpu_of(std::process::id()).is_some());
+        assert_eq!(cpu_of(u32::MAX), None);
+    }
+}

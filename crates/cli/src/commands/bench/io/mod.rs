@@ -1,0 +1,303 @@
+//! `sanloom bench io`: requests to iSCSI targets of anybody, over one path or several in turn.
+//!
+//! Absolute numbers of one machine mean little: what counts is the ratio of two paths, measured in alternating order.
+
+mod measure;
+mod text;
+
+use crate::exit::Failure;
+use crate::output;
+use crate::report::{file, json};
+use clap::ValueEnum;
+use measure::Path as Measured;
+use sanloom_core::iscsi::parameters::{Digests, Wishes};
+use sanloom_live::iscsi::initiator::load::LoadConfig;
+use sanloom_wire::iscsi::name;
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Options of `sanloom bench io`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Where the requests go, such as direct=127.0.0.1:3260/iqn.2026-11.net.example:disk/0; ratios are to the first one
+    #[arg(value_name = "[NAME=]ADDRESS:PORT/TARGET[/LUN]", required = true, value_parser = parse_path)]
+    paths: Vec<Place>,
+    /// Bytes of a request, such as 4K,64K,1M
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4K,64K,512K", value_parser = parse_size)]
+    size: Vec<u32>,
+    /// Requests at a time of each session
+    #[arg(long, value_name = "DEPTHS", value_delimiter = ',', default_value = "1,8,32", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    depth: Vec<u32>,
+    /// What is done
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
+    op: Vec<Op>,
+    /// At random places instead of one behind the other
+    #[arg(long)]
+    random: bool,
+    /// Sessions at once on each path, each with a thread
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    sessions: u32,
+    /// Seconds of each measurement
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
+    seconds: f64,
+    /// How often each is measured; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: u32,
+    /// Processes whose processor time is counted for a path, such as switch=1234
+    #[arg(long = "pid", value_name = "NAME=PID", value_parser = parse_pid)]
+    pids: Vec<(String, u32)>,
+    /// CRC-32C behind headers and data
+    #[arg(long)]
+    digests: bool,
+    /// Writes destroy what is there: say that they may
+    #[arg(long)]
+    overwrite: bool,
+    /// iSCSI name of this initiator
+    #[arg(long, value_name = "NAME", default_value = "iqn.2026-11.example.sanloom:bench", value_parser = parse_name)]
+    iscsi_name: String,
+    /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+/// Where requests go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Place {
+    name: String,
+    portal: SocketAddr,
+    target: String,
+    lun: u16,
+}
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    /// Reads
+    Read,
+    /// Writes
+    Write,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// Sessions at once on each path.
+    pub sessions: u32,
+    /// Whether places were random.
+    pub random: bool,
+    /// Seconds of each measurement.
+    pub seconds: f64,
+    /// How often each was measured.
+    pub rounds: u32,
+    /// Paths, with what was agreed on each.
+    pub paths: Vec<Agreed>,
+    /// Each combination.
+    pub cells: Vec<Cell>,
+    /// Geometric means of the ratios to the first path.
+    pub means: Vec<Mean>,
+}
+
+/// A path, and what was agreed on it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Agreed {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub target: String,
+    /// Longest data segment towards the target, in bytes.
+    pub send_bytes: u32,
+    /// Longest data segment from the target, in bytes.
+    pub receive_bytes: u32,
+    /// Longest burst, in bytes.
+    pub max_burst_bytes: u32,
+    /// Most unasked data, in bytes.
+    pub first_burst_bytes: u32,
+    /// Data come only when asked for, but for immediate data.
+    pub initial_r2t: bool,
+    /// Data may come with the command.
+    pub immediate_data: bool,
+    /// R2Ts of one task at once.
+    pub max_outstanding_r2t: u16,
+    /// CRC-32C behind headers, behind data.
+    pub digests: [bool; 2],
+}
+
+/// One size, depth and kind of request, on each path.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Cell {
+    /// What was done.
+    pub op: Op,
+    /// Bytes of a request.
+    pub size_bytes: u32,
+    /// Requests at a time of each session.
+    pub depth: u32,
+    /// Each path.
+    pub paths: Vec<Row>,
+}
+
+/// One path in a cell: medians of the rounds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// The path.
+    pub name: String,
+    /// Megabytes (10^6 bytes) per second.
+    pub mb_per_s: f64,
+    /// The same of each round.
+    pub rounds_mb_per_s: Vec<f64>,
+    /// Median of the ratios to the first path, round by round.
+    pub ratio: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Percentiles of the latency of all rounds, in microseconds: 50, 95, 99 and 99.9 %.
+    pub latency_us: [f64; 4],
+    /// Processor time of our threads, in milliseconds for each 10^9 bytes.
+    pub own_cpu_ms_per_gb: f64,
+    /// The same of the processes that were named for the path.
+    pub process_cpu_ms_per_gb: Option<f64>,
+}
+
+/// How a path compares over all sizes and depths.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Mean {
+    /// The path.
+    pub name: String,
+    /// What was done.
+    pub op: Op,
+    /// Geometric mean of the ratios of throughput to the first path.
+    pub ratio: f64,
+}
+
+/// Measures, and prints what was measured.
+///
+/// # Errors
+/// When a target is not there or fails, something cannot be written, or Ctrl-C came.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.op.contains(&Op::Write) && !args.overwrite {
+        return Err(Failure::usage(
+            "writes destroy what is on the disk; add --overwrite if it may go, or leave --op write away",
+        ));
+    }
+    let names: Vec<&str> = args.paths.iter().map(|place| place.name.as_str()).collect();
+    if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(*name)) {
+        return Err(Failure::usage(format_args!("two paths are called {}; name them, as in near=…", twice.1)));
+    }
+    if let Some((name, _)) = args.pids.iter().find(|(name, _)| !names.contains(&name.as_str())) {
+        return Err(Failure::usage(format_args!(
+            "--pid {name}=…: no path has this name; there are {}",
+            names.join(", ")
+        )));
+    }
+    let mut paths = Vec::new();
+    for place in &args.paths {
+        let pids = args.pids.iter().filter(|(name, _)| *name == place.name).map(|(_, pid)| *pid).collect();
+        paths.push(Measured::open(&place.name, &config(args, place), args.sessions, pids)?);
+    }
+    let report = measure::measure(args, &mut paths)?;
+    if let Some(path) = &args.json {
+        output::written(file::write(path, |out| json::write_value(out, &report)))?;
+        if path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    output::print(&text::text(&report))
+}
+
+fn config(args: &Args, place: &Place) -> LoadConfig {
+    let digests = if args.digests { Digests::Always } else { Digests::Never };
+    LoadConfig {
+        portal: place.portal,
+        target: place.target.clone(),
+        lun: place.lun,
+        initiator: args.iscsi_name.clone(),
+        wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
+    }
+}
+
+impl Args {
+    fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+}
+
+fn parse_path(text: &str) -> Result<Place, String> {
+    let wanted = "write it as 127.0.0.1:3260/iqn.2026-11.net.example:disk/0, with a name and = in front if you like";
+    // An address never has an equals sign in it.
+    let (name, rest) = match text.split_once('=') {
+        Some((name, rest)) if !name.is_empty() => (name, rest),
+        Some(_) => return Err(wanted.to_owned()),
+        None => (text, text),
+    };
+    let mut parts = rest.splitn(3, '/');
+    let (portal, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let lun = parts.next().map_or(Ok(0), str::parse).map_err(|_| wanted)?;
+    let portal = portal.parse().map_err(|_| wanted)?;
+    Ok(Place { name: name.to_owned(), portal, target: parse_name(target)?, lun })
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    if name::is_valid(text) {
+        return Ok(text.to_owned());
+    }
+    Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
+}
+
+fn parse_size(text: &str) -> Result<u32, String> {
+    const MAX_BYTES: u32 = 16 << 20;
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        _ => 0,
+    };
+    let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(factor));
+    bytes
+        .filter(|bytes| (512..=MAX_BYTES).contains(bytes) && bytes.is_multiple_of(512))
+        .ok_or_else(|| "write a multiple of 512 bytes up to 16M, such as 4K".to_owned())
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    seconds
+        .filter(|seconds| (0.01..=3600.0).contains(seconds))
+        .ok_or_else(|| "write seconds from 0.01 to 3600".to_owned())
+}
+
+fn parse_pid(text: &str) -> Result<(String, u32), String> {
+    let parsed = text.split_once('=').and_then(|(name, pid)| Some((name.to_owned(), pid.parse().ok()?)));
+    parsed.ok_or_else(|| "write the name of a path and a process number, as in switch=1234".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_a_name_an_address_a_target_and_a_lun() {
+        let place = parse_path("near=[::1]:3260/iqn.2026-11.net.example:disk/3").unwrap();
+        assert_eq!((place.name.as_str(), place.lun), ("near", 3));
+        let text = "127.0.0.1:3260/iqn.2026-11.net.example:disk";
+        let place = parse_path(text).unwrap();
+        assert_eq!((place.name.as_str(), place.lun), (text, 0));
+        for wrong in [
+            "",
+            "=127.0.0.1:1/iqn.2026-11.net.example:disk",
+            "127.0.0.1/x",
+            "a=b",
+            "127.0.0.1:1/iqn.2026-11.net.example:disk/x",
+        ] {
+            assert!(parse_path(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_whole_blocks() {
+        assert_eq!([parse_size("4K"), parse_size("512"), parse_size("1MiB")], [Ok(4096), Ok(512), Ok(1 << 20)]);
+        for wrong in ["", "4", "4x", "100", "17M", "99999999999"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

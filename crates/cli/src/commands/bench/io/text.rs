@@ -1,0 +1,74 @@
+//! The table of `sanloom bench io`.
+
+use super::{Op, Report};
+use crate::report::format;
+use std::fmt::Write;
+
+pub(super) fn text(report: &Report) -> String {
+    let mut text = String::new();
+    let places = if report.random { "random places" } else { "one place after the other" };
+    let Report { sessions, seconds, rounds, .. } = report;
+    let _ = writeln!(text, "{sessions} session(s) on each path, {places}; medians of {rounds} rounds of {seconds} s");
+    for path in &report.paths {
+        let yes = |is: bool| if is { "yes" } else { "no" };
+        let _ = writeln!(
+            text,
+            "  {}: {}; segments {} to it, {} from it, bursts {}, first {}, InitialR2T {}, ImmediateData {}, R2Ts {}, digests {}/{}",
+            path.name,
+            path.target,
+            format::bytes(path.send_bytes.into()),
+            format::bytes(path.receive_bytes.into()),
+            format::bytes(path.max_burst_bytes.into()),
+            format::bytes(path.first_burst_bytes.into()),
+            yes(path.initial_r2t),
+            yes(path.immediate_data),
+            path.max_outstanding_r2t,
+            yes(path.digests[0]),
+            yes(path.digests[1]),
+        );
+    }
+    let width = report.paths.iter().map(|path| path.name.chars().count()).max().unwrap_or(0).max(4);
+    let _ = writeln!(
+        text,
+        "\n{:<5} {:>8} {:>5}  {:<width$} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8}",
+        "", "", "", "", "", "", "", "p50", "p95", "p99", "p99.9", "own", "process"
+    );
+    let _ = writeln!(
+        text,
+        "{:<5} {:>8} {:>5}  {:<width$} {:>9} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8}",
+        "", "size", "depth", "path", "MB/s", "ratio", "IOPS", "us", "us", "us", "us", "ms/GB", "ms/GB"
+    );
+    for cell in &report.cells {
+        for (number, row) in cell.paths.iter().enumerate() {
+            let (op, size, depth) = match number {
+                0 => (word(cell.op), format::bytes(cell.size_bytes.into()), cell.depth.to_string()),
+                _ => ("", String::new(), String::new()),
+            };
+            let [p50, p95, p99, p999] = row.latency_us.map(|us| format!("{us:.0}"));
+            let process = row.process_cpu_ms_per_gb.map_or_else(|| "-".to_owned(), |cpu| format!("{cpu:.0}"));
+            let _ = writeln!(
+                text,
+                "{op:<5} {size:>8} {depth:>5}  {:<width$} {:>9.1} {:>6.2} {:>9} {p50:>9} {p95:>9} {p99:>9} {p999:>9} {:>8.0} {process:>8}",
+                row.name,
+                row.mb_per_s,
+                row.ratio,
+                format::rate(row.iops),
+                row.own_cpu_ms_per_gb,
+            );
+        }
+    }
+    if report.paths.len() > 1 {
+        let first = &report.paths[0].name;
+        for mean in report.means.iter().filter(|mean| mean.name != *first) {
+            let _ = writeln!(text, "{} of {first}, {}: {:.2} (geometric mean)", mean.name, word(mean.op), mean.ratio);
+        }
+    }
+    text
+}
+
+fn word(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+    }
+}

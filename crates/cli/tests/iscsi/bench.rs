@@ -1,0 +1,90 @@
+//! `sanloom bench io`, straight at a target and through the PDU-copy ceiling.
+
+use crate::bed::{Bed, free_port};
+use crate::peer::try_run;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
+
+/// The ceiling as a process.
+struct Copier(Child);
+
+impl Copier {
+    fn start(listen: &str, to: &str) -> Copier {
+        let mut command = Command::new(SANLOOM);
+        command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]);
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while std::net::TcpStream::connect(listen).is_err() {
+            assert!(Instant::now() < deadline, "it does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Copier(child)
+    }
+}
+
+impl Drop for Copier {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether it worked, and what it wrote.
+fn bench(arguments: &[&str]) -> (bool, String) {
+    let (good, said, errors) = try_run(SANLOOM, &[&["bench", "io"], arguments].concat());
+    (good, if good { said } else { errors })
+}
+
+#[test]
+fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
+    let mut bed = Bed::start("bench");
+    let copy = free_port();
+    let copier = Copier::start(&copy, &bed.portals[0]);
+    let target = Bed::target("ram");
+    let (direct, copied) = (format!("direct={}/{target}/1", bed.portals[0]), format!("copy={copy}/{target}/1"));
+    let own = format!("direct={}", bed.id());
+    let pid = format!("copy={}", copier.0.id());
+    let common = [&direct, &copied, "--size=4K,256K", "--depth=1,8", "--seconds=0.05", "--rounds=2"];
+    let more = ["--op=read,write", "--overwrite", "--sessions=2", "--random", "--pid", &own, "--pid", &pid, "--json"];
+    let (good, said) = bench(&[&common[..], &more[..]].concat());
+    assert!(good, "{said}");
+    let report: serde_json::Value = serde_json::from_str(&said).expect("JSON alone");
+    let cells = report["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 8);
+    for row in cells.iter().flat_map(|cell| cell["paths"].as_array().unwrap()) {
+        let number = |name: &str| row[name].as_f64().unwrap_or(0.0);
+        assert!(number("mb_per_s") > 0.0 && number("iops") > 0.0 && number("ratio") > 0.0, "{row}");
+        let latencies: Vec<f64> = row["latency_us"].as_array().unwrap().iter().filter_map(|us| us.as_f64()).collect();
+        assert!(latencies.len() == 4 && latencies[0] > 0.0 && latencies.is_sorted(), "{row}");
+        assert!(row["process_cpu_ms_per_gb"].is_f64());
+    }
+    let agreed = &report["paths"][0];
+    assert_eq!((&agreed["send_bytes"], &agreed["initial_r2t"]), (&262_144.into(), &false.into()));
+    assert_eq!(report["means"].as_array().unwrap().len(), 4);
+    let (good, table) = bench(&[&direct, "--size=64K", "--depth=4", "--seconds=0.05", "--digests"]);
+    assert!(good && table.contains("digests yes/yes") && table.contains("64 KiB"), "{table}");
+    drop(copier);
+    bed.stop();
+    assert!(!bed.log().contains("WARN"), "{}", bed.log());
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_with_its_reason() {
+    let mut bed = Bed::start("bench-refused");
+    let place = |storage: &str, lun: u16| format!("{}/{}/{lun}", bed.portals[0], Bed::target(storage));
+    let cases: [(&[&str], &str); 6] = [
+        (&[&place("ram", 0), "--op=write"], "--overwrite"),
+        (&[&place("ram", 0), &place("ram", 0)], "name them"),
+        (&[&place("ram", 0), "--pid=other=1"], "no path has this name"),
+        (&[&place("nothing", 0)], "target not found"),
+        (&[&place("private", 0)], "authorization failure"),
+        (&["127.0.0.1:1/iqn.2026-11.net.example:disk"], "no connection"),
+    ];
+    for (arguments, reason) in cases {
+        let (good, said) = bench(arguments);
+        assert!(!good && said.contains(reason), "{arguments:?}: {said}");
+    }
+    bed.stop();
+}

@@ -1,0 +1,134 @@
+//! The Header Adaptor: headers as the other side wants them. Which fields change is a table in the facts of RFC 7143, section 11: tags, unit,
+//! offsets and numbers belong to one side each.
+
+use super::machine::{BackEnd, PROBE_TAG};
+use super::table::{BackR2t, BackTag, Entry, Part};
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::iscsi::code::{attribute, flag, function};
+use sanloom_wire::iscsi::{BHS_BYTES, Bhs, DataOut, Head, NO_TAG, NopIn, NopOut, ScsiCommand, TaskRequest, at};
+use sanloom_wire::lun::LunBytes;
+
+impl Entry {
+    /// The SCSI Command for a part, with so much of its data.
+    pub(super) fn command(&self, part: usize, immediate_bytes: u32, more: bool, back: &BackEnd) -> [u8; BHS_BYTES] {
+        let Part { lun, lba, blocks, bytes, cmd_sn, .. } = self.parts[part];
+        let fua = self.io.fua;
+        let (way, cdb) = match self.is_read() {
+            true => (flag::READ, Cdb::Read { lba, blocks, fua }),
+            false => (flag::WRITE, Cdb::Write { lba, blocks, fua }),
+        };
+        let command = ScsiCommand {
+            flags: way | attribute::SIMPLE | if more { 0 } else { flag::FINAL },
+            lun,
+            initiator_tag: self.back_tag(part, false),
+            expected_bytes: bytes,
+            cmd_sn,
+            exp_stat_sn: back.exp_stat_sn,
+            cdb: cdb.to_bytes(),
+        };
+        Head::with_data(command, immediate_bytes).to_bytes()
+    }
+
+    /// Data-Out for a part; `from` counts from the first byte of the host's command.
+    pub(super) fn data_out(
+        &self,
+        part: usize,
+        (from, bytes): (u32, u32),
+        r2t: Option<&BackR2t>,
+        last: bool,
+        back: &BackEnd,
+    ) -> [u8; BHS_BYTES] {
+        let of = &self.parts[part];
+        let data = DataOut {
+            flags: if last { flag::FINAL } else { 0 },
+            lun: if r2t.is_some() { of.lun } else { [0; 8] },
+            initiator_tag: self.back_tag(part, false),
+            target_tag: r2t.map_or(NO_TAG, |r2t| r2t.target_tag),
+            exp_stat_sn: back.exp_stat_sn,
+            data_sn: r2t.map_or(of.data_sn, |r2t| r2t.data_sn),
+            offset: from - of.at,
+        };
+        Head::with_data(data, bytes).to_bytes()
+    }
+
+    /// ABORT TASK for a part.
+    pub(super) fn abort(&self, part: usize, back: &BackEnd) -> [u8; BHS_BYTES] {
+        let request = TaskRequest {
+            function: function::ABORT_TASK,
+            lun: self.parts[part].lun,
+            initiator_tag: self.back_tag(part, true),
+            referenced_tag: self.back_tag(part, false),
+            cmd_sn: back.cmd_sn,
+            exp_stat_sn: back.exp_stat_sn,
+            ref_cmd_sn: self.parts[part].cmd_sn,
+            exp_data_sn: 0,
+        };
+        Head { immediate: true, ..Head::new(request) }.to_bytes()
+    }
+
+    fn back_tag(&self, part: usize, abort: bool) -> u32 {
+        BackTag::new(self.tag, part as u8, abort).to_tag()
+    }
+}
+
+impl BackEnd {
+    /// TEST UNIT READY.
+    pub(super) fn test_unit_ready(&self, lun: LunBytes) -> [u8; BHS_BYTES] {
+        let command = ScsiCommand {
+            flags: flag::FINAL | attribute::SIMPLE,
+            lun,
+            initiator_tag: PROBE_TAG,
+            expected_bytes: 0,
+            cmd_sn: self.cmd_sn,
+            exp_stat_sn: self.exp_stat_sn,
+            cdb: Cdb::TestUnitReady.to_bytes(),
+        };
+        Head::new(command).to_bytes()
+    }
+
+    /// The answer to a target that asks whether we are there.
+    pub(super) fn pong(&self, nop: &NopIn) -> [u8; BHS_BYTES] {
+        let (target_tag, lun) = (nop.target_tag, nop.lun);
+        self.nop(NopOut { lun, initiator_tag: NO_TAG, target_tag, cmd_sn: self.cmd_sn, exp_stat_sn: self.exp_stat_sn })
+    }
+
+    /// Asks a target whether it is there.
+    pub(super) fn ping(&self, initiator_tag: u32) -> [u8; BHS_BYTES] {
+        let (cmd_sn, exp_stat_sn) = (self.cmd_sn, self.exp_stat_sn);
+        self.nop(NopOut { lun: [0; 8], initiator_tag, target_tag: NO_TAG, cmd_sn, exp_stat_sn })
+    }
+
+    fn nop(&self, nop: NopOut) -> [u8; BHS_BYTES] {
+        Head { immediate: true, ..Head::new(nop) }.to_bytes()
+    }
+}
+
+/// What a Data-In is to the host.
+pub(super) struct DataInOf {
+    pub(super) initiator_tag: u32,
+    pub(super) data_sn: u32,
+    pub(super) offset: u32,
+    pub(super) bytes: u32,
+    /// The end of a sequence.
+    pub(super) last: bool,
+    /// Status GOOD comes with it.
+    pub(super) status: bool,
+    pub(super) window: (u32, u32),
+}
+
+/// Makes a Data-In of a back end one for the host, in its place. StatSN is the driver's.
+#[inline]
+pub(super) fn data_in(header: &mut Bhs, of: &DataInOf) {
+    let status = if of.status { flag::STATUS } else { 0 };
+    header.0[at::FLAGS] = status | if of.last || of.status { flag::FINAL } else { 0 };
+    header.set_data_bytes(of.bytes);
+    header.0[at::LUN..at::LUN + 8].fill(0);
+    header.set_word(at::INITIATOR_TAG, of.initiator_tag);
+    header.set_word(at::TARGET_TAG, NO_TAG);
+    header.set_word(at::CMD_SN, 0);
+    header.set_word(at::EXP_SN, of.window.0);
+    header.set_word(at::MAX_CMD_SN, of.window.1);
+    header.set_word(at::DATA_SN, of.data_sn);
+    header.set_word(at::OFFSET, of.offset);
+    header.set_word(at::LENGTH, 0);
+}

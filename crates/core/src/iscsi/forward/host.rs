@@ -1,0 +1,258 @@
+//! What comes from the host: commands and their data.
+
+use super::action::{Action, Conn};
+use super::machine::{Forward, Switch};
+use super::table::{Entry, Stage};
+use crate::iscsi::target::DataOutcome;
+use crate::scsi::{IoTag, Response};
+use crate::time::Instant;
+use sanloom_wire::iscsi::code::flag;
+use sanloom_wire::iscsi::{Bhs, DataOut, Head, Header, NO_TAG, Opcode, ScsiCommand};
+
+impl Forward {
+    pub(super) fn on_host(&mut self, now: Instant, bhs: &mut Bhs, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
+        let conventional = match bhs.opcode() {
+            Opcode::SCSI_COMMAND | Opcode::DATA_OUT => Head::parse(&bhs.0).ok(),
+            _ => None,
+        };
+        match conventional.map(|head| (head, head.header)) {
+            Some((head, Header::ScsiCommand(command))) => self.on_command(now, &head, command, bhs, switch, actions),
+            Some((head, Header::DataOut(data))) => self.on_data_out(now, &head, &data, bhs, switch, actions),
+            _ => actions.push(Action::ToConventional),
+        }
+    }
+
+    fn on_command(
+        &mut self,
+        now: Instant,
+        head: &Head,
+        command: ScsiCommand,
+        bhs: &mut Bhs,
+        switch: &mut Switch<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let plan = match self.plan(head, &command, switch) {
+            Ok(plan) => plan,
+            Err(kept) => {
+                self.counters.kept[kept as usize] += 1;
+                return actions.push(Action::ToConventional);
+            }
+        };
+        let epoch = switch.map.begin(plan.volume);
+        let tag = switch.session.begin_forwarded(now, head, command, switch.device);
+        let (Some(tag), Some(epoch)) = (tag, epoch) else {
+            // The plan asked for both: neither can be missing now.
+            return actions.push(Action::Discard { bytes: head.data_bytes });
+        };
+        let (mut parts, r2ts) = self.kept_parts.pop().unwrap_or_default();
+        parts.clear();
+        parts.append(&mut self.spare);
+        let entry = Entry::new(tag, plan.io, epoch, parts, r2ts);
+        self.counters.forwarded += 1;
+        self.counters.split += u64::from(!entry.is_one_to_one());
+        if let Some(Some(disk)) = switch.disks.get_mut(usize::from(plan.io.unit)) {
+            disk.gate.forward();
+        }
+        let slot = usize::from(tag.0 as u16);
+        if self.entries.len() <= slot {
+            self.entries.resize_with(slot + 1, || None);
+        }
+        let (is_read, parts) = (entry.is_read(), entry.parts.len());
+        self.entries[slot] = Some(entry);
+        self.live += 1;
+        if is_read {
+            self.ask(tag, 0, actions);
+            return;
+        }
+        let more = command.flags & flag::FINAL == 0;
+        self.counters.written_bytes += u64::from(head.data_bytes);
+        let mut in_place = Some(bhs);
+        for part in 0..parts {
+            if !self.send_write(tag, part, head.data_bytes, more, &mut in_place, actions) {
+                break;
+            }
+        }
+    }
+
+    /// The command for a part of a write, if it may leave already, with its immediate data. False if the parts behind it have to wait
+    /// for it.
+    fn send_write(
+        &mut self,
+        tag: IoTag,
+        part: usize,
+        immediate_bytes: u32,
+        more: bool,
+        in_place: &mut Option<&mut Bhs>,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        let Some(entry) = self.entry(tag) else { return false };
+        let of = &mut entry.parts[part];
+        let share = immediate_bytes.saturating_sub(of.at).min(of.bytes);
+        // More may come for it without being asked for.
+        let open = more && share < of.bytes;
+        if share == 0 && !open {
+            return self.ask(tag, part, actions);
+        }
+        if open && part > 0 && share == 0 {
+            // Whether some will come is not known yet.
+            of.stage = Stage::Kept;
+            let number = usize::from(of.back);
+            if let Some(back) = self.backs[number].as_mut() {
+                back.reserved += 1;
+            }
+            return true;
+        }
+        let to = Conn::Back(of.back);
+        let Some(header) = self.number(tag, part, share, open) else { return false };
+        match in_place.take() {
+            Some(bhs) => {
+                bhs.0 = header;
+                actions.push(Action::SendHeader { to });
+            }
+            None => actions.push(Action::Send { to, header }),
+        }
+        if share > 0 {
+            actions.push(Action::Move { to, bytes: share });
+        }
+        true
+    }
+
+    /// Data of a write.
+    fn on_data_out(
+        &mut self,
+        now: Instant,
+        head: &Head,
+        data: &DataOut,
+        bhs: &mut Bhs,
+        switch: &mut Switch<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let bytes = head.data_bytes;
+        match switch.session.forwarded_data(now, head, data) {
+            DataOutcome::Other => actions.push(Action::ToConventional),
+            DataOutcome::Wrong(tag, sense) => {
+                actions.push(Action::Discard { bytes });
+                if let Some(entry) = self.entry(tag) {
+                    entry.fail(0, Response::check(sense));
+                }
+                self.stop_parts(now, tag, actions);
+                self.settle(tag, switch);
+            }
+            DataOutcome::Taken(tag) => {
+                self.counters.written_bytes += u64::from(bytes);
+                let last = data.flags & flag::FINAL != 0;
+                let solicited = data.target_tag != NO_TAG;
+                let lost = self.entry(tag).is_none_or(|entry| entry.is_lost());
+                if lost {
+                    actions.push(Action::Discard { bytes });
+                    return self.settle(tag, switch);
+                }
+                self.pass_data(tag, (data.offset, bytes), solicited, last, bhs, actions);
+                if last && !solicited {
+                    self.end_unsolicited(tag, actions);
+                }
+                self.solicit(tag, switch);
+            }
+        }
+    }
+
+    /// Cuts data of the host where parts end and where back ends take shorter segments.
+    fn pass_data(
+        &mut self,
+        tag: IoTag,
+        (offset, bytes): (u32, u32),
+        solicited: bool,
+        last: bool,
+        bhs: &mut Bhs,
+        actions: &mut Vec<Action>,
+    ) {
+        let mut in_place = Some(bhs);
+        let (mut at, end) = (offset, offset + bytes);
+        // An empty PDU can end a sequence.
+        while at < end || (bytes == 0 && last && in_place.is_some()) {
+            let Some(entry) = self.entry(tag) else { break };
+            let Some(part) = entry.part_at(at) else { break };
+            let of = entry.parts[part];
+            if bytes == 0 && of.stage == Stage::Kept {
+                break;
+            }
+            if of.stage == Stage::Kept {
+                // The first data of it.
+                self.use_place(tag, part, true, actions);
+            }
+            let number = usize::from(of.back);
+            let (Some(back), Some(entry)) =
+                (self.backs.get(number).and_then(Option::as_ref), self.entries[usize::from(tag.0 as u16)].as_mut())
+            else {
+                break;
+            };
+            let r2t = entry.r2ts.iter().position(|r2t| solicited && (r2t.from..r2t.end).contains(&at));
+            let limit = r2t.map_or(of.at + of.bytes, |r2t| entry.r2ts[r2t].end);
+            let len = (end.min(limit) - at).min(back.parameters.send_bytes);
+            let is_last = match solicited {
+                true => at + len == limit,
+                false => at + len == of.at + of.bytes || (last && at + len == end),
+            };
+            let open = r2t.map(|r2t| entry.r2ts[r2t]);
+            let header = entry.data_out(part, (at, len), open.as_ref(), is_last, back);
+            match (r2t, is_last) {
+                (Some(r2t), true) => {
+                    entry.r2ts.remove(r2t);
+                }
+                (Some(r2t), false) => entry.r2ts[r2t].data_sn += 1,
+                (None, _) => entry.parts[part].data_sn += 1,
+            }
+            entry.parts[part].moved += len;
+            let to = Conn::Back(of.back);
+            match in_place.take() {
+                Some(bhs) => {
+                    bhs.0 = header;
+                    actions.push(Action::SendHeader { to });
+                }
+                None => actions.push(Action::Send { to, header }),
+            }
+            actions.push(Action::Move { to, bytes: len });
+            at += len;
+        }
+        if at < end {
+            actions.push(Action::Discard { bytes: end - at });
+        }
+    }
+
+    /// The host sends nothing more without being asked: parts that got nothing so far are asked for.
+    fn end_unsolicited(&mut self, tag: IoTag, actions: &mut Vec<Action>) {
+        let parts = self.entry(tag).map_or(0, |entry| entry.parts.len());
+        for part in 0..parts {
+            let kept = self.entry(tag).is_some_and(|entry| entry.parts[part].stage == Stage::Kept);
+            if kept {
+                self.use_place(tag, part, false, actions);
+            }
+        }
+    }
+
+    /// Sends the command for a part whose place was kept.
+    fn use_place(&mut self, tag: IoTag, part: usize, more: bool, actions: &mut Vec<Action>) {
+        let Some(number) = self.entry(tag).map(|entry| entry.parts[part].back) else { return };
+        if let Some(back) = self.backs[usize::from(number)].as_mut() {
+            back.reserved = back.reserved.saturating_sub(1);
+        }
+        if let Some(header) = self.number(tag, part, 0, more) {
+            actions.push(Action::Send { to: Conn::Back(number), header });
+        }
+    }
+
+    /// Tells the host of R2Ts of back ends: in order of their offsets, and as many as were agreed.
+    pub(super) fn solicit(&mut self, tag: IoTag, switch: &mut Switch<'_>) {
+        if switch.session.awaits_unsolicited(tag) {
+            return;
+        }
+        loop {
+            let from = switch.session.solicited(tag);
+            let Some(entry) = self.entry(tag).filter(|entry| !entry.is_lost()) else { return };
+            let Some(r2t) = entry.r2ts.iter().find(|r2t| (r2t.from..r2t.end).contains(&from)) else { return };
+            if !switch.session.solicit_forwarded(tag, r2t.end) {
+                return;
+            }
+        }
+    }
+}

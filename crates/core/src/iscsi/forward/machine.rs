@@ -1,0 +1,333 @@
+//! The forwarding path of one host session: [`Forward`]. Its two sides are [`super::host`] and [`super::back`].
+
+use super::action::{Action, CloseReason, Conn};
+use super::fit::{self, Unfit};
+use super::gate::Gate;
+use super::rule::Kept;
+use super::table::{BackTag, Entry, Part, Stage};
+use crate::iscsi::initiator::Established;
+use crate::iscsi::parameters::Parameters;
+use crate::iscsi::sequence::before;
+use crate::iscsi::target::Session;
+use crate::map::{LunId, Map, VolumeId};
+use crate::scsi::{Device, IoTag, Response};
+use crate::time::{Instant, Span};
+use sanloom_wire::iscsi::{BHS_BYTES, Bhs};
+use sanloom_wire::lun::LunBytes;
+use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A unit of the device that is a volume.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VirtualDisk {
+    /// The volume.
+    pub volume: VolumeId,
+    /// Where the two paths meet.
+    pub gate: Gate,
+}
+
+/// What the host sessions of a switch share, and the session of this one.
+#[derive(Debug)]
+pub struct Switch<'a> {
+    /// The host's session: commands that are not forwarded, and the host's columns of the table.
+    pub session: &'a mut Session,
+    /// The virtual disks, to SCSI: reservations, unit attentions and order are in force for both paths.
+    pub device: &'a mut Device,
+    /// The Address Translator.
+    pub map: &'a mut Map,
+    /// What each unit of the device is; `None`: no volume.
+    pub disks: &'a mut [Option<VirtualDisk>],
+}
+
+/// How the forwarding path behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// A back end that says nothing for this long while it has commands is asked, and has as long again to answer.
+    pub ping: Span,
+    /// An abort that is not answered after this time ends the session.
+    pub abort_timeout: Span,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { ping: Span::from_secs(10), abort_timeout: Span::from_secs(10) }
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Commands that were forwarded.
+    pub forwarded: u64,
+    /// Those of them that went to several places.
+    pub split: u64,
+    /// Bytes of data of reads and writes that passed.
+    pub read_bytes: u64,
+    /// Bytes of data of writes that passed.
+    pub written_bytes: u64,
+    /// Commands that went the conventional way, by [`Kept`].
+    pub kept: [u64; Kept::ALL.len()],
+    /// Commands that were sent again, because of a unit attention of the back end.
+    pub again: u64,
+    /// ABORT TASK sent.
+    pub aborts: u64,
+    /// PDUs of back ends about nothing that is here.
+    pub unexpected: u64,
+}
+
+/// The session with a back end.
+#[derive(Clone, Debug)]
+pub(super) struct BackEnd {
+    pub(super) parameters: Parameters,
+    pub(super) fit: Result<(), Unfit>,
+    pub(super) cmd_sn: u32,
+    pub(super) max_cmd_sn: u32,
+    pub(super) exp_stat_sn: u32,
+    /// Places in the window that parts will need whose data are under way.
+    pub(super) reserved: u32,
+    /// Parts that wait for the window.
+    pub(super) queue: VecDeque<(IoTag, u8)>,
+    /// Parts that were sent and have not ended.
+    pub(super) active: u32,
+    /// It asked for a logout: nothing new begins.
+    pub(super) leaving: bool,
+    /// Units that have not said GOOD to TEST UNIT READY, and how often they may still say something else: what they have to tell
+    /// a new initiator port is told before the first command.
+    pub(super) probes: Vec<(LunBytes, u8)>,
+    pub(super) heard: Instant,
+    pub(super) asked: Option<Instant>,
+    /// The oldest ABORT TASK that may be unanswered, and how many are.
+    pub(super) aborting: Option<(Instant, u32)>,
+}
+
+impl BackEnd {
+    /// Commands that may still be sent.
+    pub(super) fn window(&self) -> u32 {
+        let end = self.max_cmd_sn.wrapping_add(1);
+        if before(self.cmd_sn, end) { end.wrapping_sub(self.cmd_sn) } else { 0 }
+    }
+
+    /// Of these, those that nobody waits for.
+    pub(super) fn room(&self) -> u32 {
+        if self.queue.is_empty() { self.window().saturating_sub(self.reserved) } else { 0 }
+    }
+
+    pub(super) fn takes_commands(&self) -> bool {
+        !self.leaving && self.probes.is_empty()
+    }
+}
+
+/// "Logical unit communication failure": the path is gone. Hosts try again, and find the conventional path then.
+pub(super) const PATH_GONE: Sense = Sense::new(SenseKey::ABORTED_COMMAND, SenseCode(0x0800));
+/// Initiator task tag of TEST UNIT READY, which is none of [`BackTag`].
+pub(super) const PROBE_TAG: u32 = 1 << 30;
+/// How often a unit is asked. It may have several unit attentions to tell.
+const PROBES: u8 = 16;
+/// Initiator task tag of pings, which is none of [`BackTag`].
+const PING_TAG: u32 = 1 << 31;
+
+/// The forwarding path of a host session. See [`super`].
+#[derive(Debug)]
+pub struct Forward {
+    pub(super) settings: Settings,
+    pub(super) front: Parameters,
+    pub(super) luns: BTreeMap<LunId, (u8, LunBytes)>,
+    pub(super) backs: Vec<Option<BackEnd>>,
+    /// By the number of the host's task.
+    pub(super) entries: Vec<Option<Entry>>,
+    pub(super) live: u32,
+    /// The parts of the command that is looked at.
+    pub(super) spare: Vec<Part>,
+    /// Tables of tasks that are over, for the next.
+    pub(super) kept_parts: Vec<(Vec<Part>, VecDeque<super::table::BackR2t>)>,
+    pub(super) counters: Counters,
+}
+
+impl Forward {
+    /// For a host that agreed to `front`. `luns`: number of the back end and unit there of each LUN of the map.
+    pub fn new(settings: Settings, front: Parameters, luns: BTreeMap<LunId, (u8, LunBytes)>) -> Forward {
+        let counters = Counters::default();
+        let (backs, entries, spare, kept_parts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Forward { settings, front, luns, backs, entries, live: 0, spare, kept_parts, counters }
+    }
+
+    /// A login at a back end is complete. Commands are forwarded to it once its units are ready.
+    ///
+    /// # Errors
+    /// Why nothing will be forwarded to it, for the log.
+    pub fn back_up(
+        &mut self,
+        now: Instant,
+        back: u8,
+        established: &Established,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), Unfit> {
+        let number = usize::from(back);
+        if self.backs.len() <= number {
+            self.backs.resize_with(number + 1, || None);
+        }
+        let fit = fit::fits(&self.front, &established.parameters);
+        self.backs[number] = Some(BackEnd {
+            parameters: established.parameters,
+            fit,
+            cmd_sn: established.cmd_sn,
+            max_cmd_sn: established.max_cmd_sn,
+            exp_stat_sn: established.exp_stat_sn,
+            reserved: 0,
+            queue: VecDeque::new(),
+            active: 0,
+            leaving: false,
+            probes: self.luns.values().filter(|(of, _)| *of == back).map(|(_, lun)| (*lun, PROBES)).collect(),
+            heard: now,
+            asked: None,
+            aborting: None,
+        });
+        self.probe(back, actions);
+        fit
+    }
+
+    /// The header of a PDU has come, without digest and additional headers. It is changed where [`Action::SendHeader`] says that it leaves.
+    /// Actions are added to `actions`.
+    pub fn on_header(
+        &mut self,
+        now: Instant,
+        conn: Conn,
+        header: &mut [u8; BHS_BYTES],
+        switch: &mut Switch<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let mut bhs = Bhs(*header);
+        match conn {
+            Conn::Host => self.on_host(now, &mut bhs, switch, actions),
+            Conn::Back(back) => self.on_back(now, back, &mut bhs, switch, actions),
+        }
+        self.pump(actions);
+        *header = bhs.0;
+    }
+
+    /// Asks the next unit of a back end whether it is ready.
+    pub(super) fn probe(&mut self, number: u8, actions: &mut Vec<Action>) {
+        let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
+        let Some((lun, _)) = back.probes.first().copied().filter(|(_, left)| *left > 0) else { return };
+        actions.push(Action::Send { to: Conn::Back(number), header: back.test_unit_ready(lun) });
+        back.cmd_sn = back.cmd_sn.wrapping_add(1);
+        back.active += 1;
+    }
+
+    /// A unit has answered.
+    pub(super) fn probed(&mut self, number: u8, ready: bool, actions: &mut Vec<Action>) {
+        let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
+        back.active = back.active.saturating_sub(1);
+        match back.probes.first_mut() {
+            Some(_) if ready => drop(back.probes.remove(0)),
+            Some((_, left)) => *left -= 1,
+            None => {}
+        }
+        self.probe(number, actions);
+    }
+
+    /// [`Output::Recall`](crate::iscsi::target::Output::Recall): the host, or another one, ends a task.
+    pub fn recall(&mut self, now: Instant, tag: IoTag, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
+        let Some(entry) = self.entry(tag) else { return };
+        entry.dying = true;
+        entry.r2ts.clear();
+        self.stop_parts(now, tag, actions);
+        self.settle(tag, switch);
+        self.pump(actions);
+    }
+
+    /// The connection to a back end is gone, and with it all its commands.
+    pub fn lost(&mut self, now: Instant, back: u8, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
+        let Some(gone) = self.backs.get_mut(usize::from(back)) else { return };
+        *gone = None;
+        for tag in self.tags() {
+            let Some(entry) = self.entry(tag) else { continue };
+            let mut hit = false;
+            for number in 0..entry.parts.len() {
+                let part = &mut entry.parts[number];
+                if part.back != back || part.stage == Stage::Over {
+                    continue;
+                }
+                // A part that was not asked for yet could have been on another path, but the task is on this one.
+                part.stage = Stage::Over;
+                hit = true;
+                entry.fail(number as u8, Response::check(PATH_GONE));
+            }
+            if hit {
+                self.stop_parts(now, tag, actions);
+                self.settle(tag, switch);
+            }
+        }
+        self.pump(actions);
+    }
+
+    /// The host's connection is gone: nothing is under way any more for both sides. Connections to back ends are to be closed.
+    pub fn close(&mut self, switch: &mut Switch<'_>) {
+        for entry in self.entries.drain(..).flatten() {
+            switch.map.end(entry.epoch);
+            if let Some(Some(disk)) = switch.disks.get_mut(usize::from(entry.io.unit)) {
+                disk.gate.forwarded_over();
+            }
+        }
+        self.live = 0;
+    }
+
+    /// When to come back with [`timeout`](Self::timeout).
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let of = |back: &BackEnd| {
+            let ping = (back.active > 0).then(|| back.asked.unwrap_or(back.heard) + self.settings.ping);
+            let abort = back.aborting.map(|(at, _)| at + self.settings.abort_timeout);
+            [ping, abort].into_iter().flatten().min()
+        };
+        self.backs.iter().flatten().filter_map(of).min()
+    }
+
+    /// Time has passed.
+    pub fn timeout(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        let Settings { ping, abort_timeout } = self.settings;
+        for (number, back) in (0..).zip(&mut self.backs) {
+            let Some(back) = back else { continue };
+            let conn = Conn::Back(number);
+            let silent = Action::Close { conn, reason: CloseReason::Silent };
+            if back.aborting.is_some_and(|(at, _)| at + abort_timeout <= now) {
+                actions.push(silent);
+                continue;
+            }
+            match back.asked {
+                Some(asked) if back.active > 0 && asked + ping <= now => actions.push(silent),
+                None if back.active > 0 && back.heard + ping <= now => {
+                    back.asked = Some(now);
+                    actions.push(Action::Send { to: conn, header: back.ping(PING_TAG) });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Tasks that are forwarded and have not ended.
+    pub fn tasks(&self) -> u32 {
+        self.live
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn tags(&self) -> Vec<IoTag> {
+        self.entries.iter().flatten().map(|entry| entry.tag).collect()
+    }
+
+    pub(super) fn entry(&mut self, tag: IoTag) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::from(tag.0 as u16))?.as_mut().filter(|entry| entry.tag == tag)
+    }
+
+    /// The task and part that a back end means.
+    pub(super) fn find(&self, back: u8, tag: u32) -> Option<(IoTag, BackTag)> {
+        let of = BackTag::from_tag(tag)?;
+        let entry = self.entries.get(usize::from(of.slot))?.as_ref()?;
+        let part = entry.parts.get(usize::from(of.part))?;
+        let same = BackTag::new(entry.tag, of.part, of.abort) == of && part.back == back;
+        same.then_some((entry.tag, of))
+    }
+}

@@ -1,0 +1,71 @@
+//! The forwarding path of the iSCSI virtualization switch (document 003): READ and WRITE pass between the connection of a host
+//! and connections to back ends, and only their headers are looked at.
+//!
+//! ```text
+//!                                 descriptor queue = the driver's order of headers
+//!   host  -> Header Extractor --> Dispatcher --------------------------------> conventional path: target::Session, scsi::Device
+//!            (the driver)         rule.rs | READ, WRITE
+//!                                         v
+//!                                 Address Translator (core::map) -> PDU Duplicating Handler (host.rs, back.rs)
+//!                                                                       |  Dynamic Session Mapping Table (table.rs)
+//!                                                                       v
+//!   back ends <- Data Mover (the driver) <- Action <----------- Header Adaptor (adaptor.rs)
+//! ```
+//!
+//! [`Forward`] is all of this but for what moves bytes: one for each host session, with one back-end session for each back end, so that
+//! what is cut through can break nothing but this host's own tasks. It is told of every header of these connections
+//! ([`Forward::on_header`]) and says what becomes of the PDU ([`Action`]).
+//!
+//! # Which path
+//!
+//! A task belongs to one path from command to response. The rule, in this order ([`Kept`] counts each):
+//!
+//! | goes the conventional way | because |
+//! |---|---|
+//! | everything but SCSI Command and the Data-Out of forwarded tasks | it concerns one side only, or many tasks |
+//! | commands but READ and WRITE (6, 10, 12, 16) without protection | they are emulated in the switch |
+//! | with additional headers, immediate delivery, ORDERED, HEAD OF QUEUE or ACA, out of turn | order among several targets would be lost |
+//! | whose length is not that of the CDB, or beyond the volume | residuals and refusals are the device's, before any translation |
+//! | that meet a reservation, a unit attention, a stopped or protected unit, ordered tasks | these are per host, in the device |
+//! | while conventional commands touch the medium of the unit | they would pass each other |
+//! | to a back end that is not connected, or whose parameters do not fit | there is nothing to forward to |
+//! | over more than [`MAX_PARTS`] pieces; over two or more with data digests | a digest covers a whole segment |
+//! | with unasked data that a back end would not take, or has no room for | they would stop the connection |
+//!
+//! # Order of the two paths
+//!
+//! A disk gives no order among simple tasks, but whole commands. Here that is [`Gate`], one for each unit and shared by all hosts: block
+//! I/O of the conventional path waits until forwarded tasks of the unit have ended; while there is any, or it waits, reads and
+//! writes go the conventional way too. ORDERED tasks and the like wait in the device, which counts forwarded tasks as its own.
+//!
+//! # Split commands
+//!
+//! A command over several pieces becomes one command for each. Reads ask for a piece when the header of the last data of the piece
+//! before has passed: data have to reach the host in order, and a piece that came early would stop its back end's connection. Writes
+//! ask for all pieces at once; R2Ts are told in order of their offsets. The first failure in order of addresses is the answer.
+//!
+//! # What the driver does
+//!
+//! 1. A header is complete, with its additional headers: [`Forward::on_header`]. Actions in their order; then the outputs of the host's
+//!    session, as always. Nothing of another PDU enters a connection before the PDU under way is complete.
+//! 2. A connection is lost: [`Forward::lost`]. If a data segment from there was half moved, the connection that it went to is closed
+//!    first: what has left cannot be taken back.
+//! 3. [`Output::Recall`](super::target::Output::Recall) of the session: [`Forward::recall`].
+
+mod action;
+mod adaptor;
+mod back;
+mod fit;
+mod gate;
+mod host;
+mod machine;
+mod merge;
+mod rule;
+mod table;
+
+pub use action::{Action, CloseReason, Conn};
+pub use fit::{Unfit, back_wishes, fits, front_wishes};
+pub use gate::Gate;
+pub use machine::{Counters, Forward, Settings, Switch, VirtualDisk};
+pub use rule::Kept;
+pub use table::MAX_PARTS;

@@ -1,0 +1,498 @@
+//! A host, a switch and its back ends, with every PDU on a queue of its own: chance says who is next.
+
+use crate::check::Wire;
+use crate::disk::{BLOCK, Disk, perform_mapped};
+use crate::served::{Pdu, Served};
+use sanloom_core::fcp::DataDirection;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::{Action, CloseReason, Conn, Counters, Forward, Gate, Settings, Switch, VirtualDisk};
+use sanloom_core::iscsi::initiator::{self, Command, Outcome, SessionConfig};
+use sanloom_core::iscsi::target::{ConnectionId, Input};
+use sanloom_core::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape};
+use sanloom_core::random::SplitMix64;
+use sanloom_core::scsi::IoStatus;
+use sanloom_core::time::{Instant, Span};
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::iscsi::{BHS_BYTES, Head};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What is between the host and the media.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// One disk of the size of the volume.
+    Plain,
+    /// The volume, every command through the device.
+    Conventional,
+    /// The volume, READ and WRITE forwarded to targets.
+    Forwarding,
+}
+
+/// How a volume lies on its LUNs, and what was agreed.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    pub luns: u16,
+    pub extent_blocks: u64,
+    pub shape: Shape,
+    pub blocks: u64,
+    pub front: Parameters,
+    pub back: Parameters,
+    pub depth: u16,
+    /// Bad blocks of the volume.
+    pub bad: Vec<u64>,
+    pub settings: Settings,
+}
+
+pub struct Bed {
+    pub way: Way,
+    pub now: Instant,
+    chance: SplitMix64,
+    host: initiator::Session,
+    pub buffers: BTreeMap<u64, Vec<u8>>,
+    pub done: Vec<(u64, Outcome)>,
+    wire: Wire,
+    front: Served,
+    pub forward: Forward,
+    pub map: Map,
+    disks: Vec<Option<VirtualDisk>>,
+    backs: Vec<Option<Served>>,
+    pub media: Vec<Disk>,
+    to_switch: VecDeque<Pdu>,
+    to_host: VecDeque<Pdu>,
+    to_back: Vec<VecDeque<Pdu>>,
+    from_back: Vec<VecDeque<Pdu>>,
+    back_parameters: Parameters,
+    depth: u16,
+    lun_blocks: u64,
+    actions: Vec<Action>,
+    /// Back ends say what they like.
+    noisy: bool,
+    /// Connections that the switch wants closed.
+    pub closed: Vec<(Conn, CloseReason)>,
+}
+
+const POOL: PoolId = PoolId(0);
+
+fn mirrored(parameters: Parameters) -> Parameters {
+    let Parameters { send_bytes, receive_bytes, .. } = parameters;
+    Parameters { send_bytes: receive_bytes, receive_bytes: send_bytes, ..parameters }
+}
+
+impl Bed {
+    pub fn new(way: Way, shapes: &Shapes, seed: u64) -> Bed {
+        let luns = if way == Way::Plain { 1 } else { shapes.luns };
+        let pool = PoolConfig { name: "pool".into(), block_bytes: BLOCK as u32, extent_blocks: shapes.extent_blocks };
+        let lun = |number| LunConfig { name: format!("lun{number}").into(), pool: POOL };
+        let mut map = Map::new(vec![pool], (0..luns).map(lun).collect());
+        let each = shapes.blocks.div_ceil(if way == Way::Plain { 1 } else { 2 });
+        let lun_blocks = each.next_multiple_of(shapes.extent_blocks) + shapes.extent_blocks;
+        for lun in 0..luns {
+            assert!(map.reached(LunId(lun), lun_blocks));
+        }
+        let shape = if way == Way::Plain { Shape::Linear } else { shapes.shape };
+        let change = map.plan_create("volume", POOL, shape, shapes.blocks).expect("room");
+        map.apply(change);
+        let volume = map.find("volume").unwrap();
+        let mut media: Vec<Disk> = (0..luns).map(|_| Disk::new(lun_blocks)).collect();
+        let epoch = map.epoch(volume).unwrap();
+        for bad in &shapes.bad {
+            let place = map.resolve(epoch, *bad, 1).unwrap().next().unwrap().place;
+            media[usize::from(place.lun.0)].bad.insert(place.lba);
+        }
+        let host = initiator::Session::new(
+            Instant::ZERO,
+            initiator::Established {
+                tsih: 1,
+                parameters: mirrored(shapes.front),
+                cmd_sn: 1,
+                max_cmd_sn: u32::from(shapes.depth),
+                exp_stat_sn: 1,
+            },
+            SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() },
+        );
+        let forwarding = way == Way::Forwarding;
+        let numbers = (0..luns).filter(|_| forwarding).map(|lun| (LunId(lun), (lun as u8, [0; 8]))).collect();
+        let mut bed = Bed {
+            way,
+            now: Instant::ZERO,
+            chance: SplitMix64(seed),
+            host,
+            buffers: BTreeMap::new(),
+            done: Vec::new(),
+            wire: Wire::new(mirrored(shapes.front)),
+            front: Served::new(shapes.front, shapes.depth, shapes.blocks),
+            forward: Forward::new(shapes.settings, shapes.front, numbers),
+            map,
+            disks: vec![Some(VirtualDisk { volume, gate: Gate::default() })],
+            backs: (0..luns).map(|_| None).collect(),
+            media,
+            to_switch: VecDeque::new(),
+            to_host: VecDeque::new(),
+            to_back: vec![VecDeque::new(); usize::from(luns)],
+            from_back: vec![VecDeque::new(); usize::from(luns)],
+            back_parameters: shapes.back,
+            depth: 1.max(shapes.depth / 2),
+            lun_blocks,
+            actions: Vec::new(),
+            noisy: false,
+            closed: Vec::new(),
+        };
+        if forwarding {
+            (0..luns as u8).for_each(|back| bed.connect(back));
+        }
+        bed
+    }
+
+    /// A back end is there (again).
+    pub fn connect(&mut self, back: u8) {
+        let number = usize::from(back);
+        self.backs[number] = Some(Served::new(self.back_parameters, self.depth, self.lun_blocks));
+        (self.to_back[number], self.from_back[number]) = (VecDeque::new(), VecDeque::new());
+        let established = initiator::Established {
+            tsih: 1,
+            parameters: mirrored(self.back_parameters),
+            cmd_sn: 1,
+            max_cmd_sn: self.depth.into(),
+            exp_stat_sn: 1,
+        };
+        let mut actions = Vec::new();
+        self.forward.back_up(self.now, back, &established, &mut actions).expect("parameters that fit");
+        self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
+    }
+
+    /// A back end dies. What it had sent is lost.
+    pub fn cut(&mut self, back: u8) {
+        let number = usize::from(back);
+        self.backs[number] = None;
+        (self.to_back[number], self.from_back[number]) = (VecDeque::new(), VecDeque::new());
+        let mut actions = std::mem::take(&mut self.actions);
+        self.with_forward(|forward, now, switch| forward.lost(now, back, switch, &mut actions));
+        self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
+        self.actions = actions;
+        self.after_switch();
+    }
+
+    /// Back ends have something to tell all initiators.
+    pub fn attend(&mut self) {
+        self.lun_blocks += 1;
+        for served in self.backs.iter_mut().flatten() {
+            served.device.resize(0, self.lun_blocks);
+        }
+    }
+
+    /// A PDU that a back end sends of itself.
+    pub fn back_says(&mut self, back: u8, head: Head, data: &[u8]) {
+        self.noisy = true;
+        let head = Head { data_bytes: data.len() as u32, ..head };
+        self.from_back[usize::from(back)].push_back((head.to_bytes(), data.to_vec()));
+    }
+
+    /// The next PDU to a back end; it does not get there.
+    pub fn intercept(&mut self, back: u8) -> Option<Head> {
+        let (header, _) = self.to_back[usize::from(back)].pop_front()?;
+        Some(Head::parse(&header).unwrap())
+    }
+
+    /// Only the host's PDUs reach the switch.
+    pub fn host_alone(&mut self) {
+        while let Some(pdu) = self.to_switch.pop_front() {
+            self.switch_hears(Conn::Host, pdu);
+        }
+    }
+
+    /// Only the back end's PDUs reach the switch.
+    pub fn back_alone(&mut self, back: u8) {
+        while let Some(pdu) = self.from_back[usize::from(back)].pop_front() {
+            self.switch_hears(Conn::Back(back), pdu);
+        }
+    }
+
+    /// Time passes for the forwarding path.
+    pub fn forward_timeout(&mut self, span: Span) {
+        self.now += span;
+        let mut actions = Vec::new();
+        self.forward.timeout(self.now, &mut actions);
+        self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
+    }
+
+    pub fn counters(&self) -> Counters {
+        *self.forward.counters()
+    }
+
+    pub fn submit(&mut self, id: u64, cdb: Cdb, direction: DataDirection, buffer: Vec<u8>) {
+        let bytes = buffer.len() as u32;
+        self.buffers.insert(id, buffer);
+        let command = Command { id, lun: [0; 8], cdb: cdb.to_bytes(), direction, bytes };
+        self.tell_host(initiator::Input::Submit(command));
+    }
+
+    pub fn reset(&mut self, id: u64) {
+        self.tell_host(initiator::Input::Reset { id, lun: [0; 8] });
+    }
+
+    /// Time passes for the host: what it waits for too long is aborted.
+    pub fn wait(&mut self, span: Span) {
+        self.now += span;
+        self.tell_host(initiator::Input::Timeout);
+    }
+
+    fn tell_host(&mut self, input: initiator::Input) {
+        self.host.handle(self.now, input);
+        while let Some(output) = self.host.poll_output() {
+            let (head, data) = match output {
+                initiator::Output::Send { head, data } => (head, data.into()),
+                initiator::Output::Data { id, head, at } => {
+                    let data = self.buffers[&id][at as usize..(at + head.data_bytes) as usize].to_vec();
+                    (head, data)
+                }
+                initiator::Output::Done { id, outcome } => {
+                    self.done.push((id, outcome));
+                    continue;
+                }
+                initiator::Output::Broken(why) => panic!("the host gives up: {why}"),
+            };
+            self.to_switch.push_back((head.to_bytes(), data));
+        }
+    }
+
+    fn host_hears(&mut self, (header, data): &Pdu) {
+        let head = Head::parse(header).unwrap();
+        assert_eq!(head.data_bytes as usize, data.len());
+        self.wire.see(&head);
+        self.tell_host(initiator::Input::Header(head));
+        if data.is_empty() {
+            return;
+        }
+        let input = match self.host.place() {
+            initiator::Place::Text => initiator::Input::Text { data: data[..].into(), intact: true },
+            initiator::Place::Skip => initiator::Input::Segment { intact: true },
+            initiator::Place::Buffer { id, at } => {
+                self.buffers.get_mut(&id).unwrap()[at as usize..at as usize + data.len()].copy_from_slice(data);
+                initiator::Input::Segment { intact: true }
+            }
+        };
+        self.tell_host(input);
+    }
+
+    fn with_forward<R>(&mut self, act: impl FnOnce(&mut Forward, Instant, &mut Switch<'_>) -> R) -> R {
+        let Served { session, device, .. } = &mut self.front;
+        let mut switch = Switch { session, device, map: &mut self.map, disks: &mut self.disks };
+        act(&mut self.forward, self.now, &mut switch)
+    }
+
+    fn switch_hears(&mut self, conn: Conn, pdu: Pdu) {
+        if self.way != Way::Forwarding {
+            self.front.hear(self.now, &pdu);
+            return self.after_switch();
+        }
+        let mut actions = std::mem::take(&mut self.actions);
+        let mut header = pdu.0;
+        self.with_forward(|forward, now, switch| forward.on_header(now, conn, &mut header, switch, &mut actions));
+        self.execute(&mut actions, &(header, pdu.1), Some(conn));
+        self.actions = actions;
+        self.after_switch();
+    }
+
+    fn queue(&mut self, to: Conn) -> &mut VecDeque<Pdu> {
+        match to {
+            Conn::Host => &mut self.to_host,
+            Conn::Back(back) => &mut self.to_back[usize::from(back)],
+        }
+    }
+
+    /// The Data Mover, for whole PDUs.
+    fn execute(&mut self, actions: &mut Vec<Action>, pdu: &Pdu, from: Option<Conn>) {
+        let (header, data) = pdu;
+        let mut at = 0;
+        while !actions.is_empty() {
+            for action in std::mem::take(actions) {
+                match action {
+                    Action::SendHeader { to } => {
+                        let header = if to == Conn::Host { self.front.number(*header) } else { *header };
+                        self.queue(to).push_back((header, Vec::new()));
+                    }
+                    Action::Send { to, header } => {
+                        let header = if to == Conn::Host { self.front.number(header) } else { header };
+                        self.queue(to).push_back((header, Vec::new()));
+                    }
+                    Action::Move { to, bytes } => {
+                        let end = at + bytes as usize;
+                        let piece = data[at..end].to_vec();
+                        self.queue(to).back_mut().unwrap().1.extend(piece);
+                        at = end;
+                    }
+                    Action::Discard { bytes } => at += bytes as usize,
+                    Action::Collect => {
+                        let Some(Conn::Back(back)) = from else { panic!("who?") };
+                        at = data.len();
+                        let mut more = Vec::new();
+                        self.with_forward(|forward, _, switch| {
+                            forward.on_collected(back, header, data, switch, &mut more);
+                        });
+                        actions.extend(more);
+                    }
+                    Action::ToConventional => {
+                        at = data.len();
+                        self.front.hear(self.now, pdu);
+                    }
+                    Action::Close { conn, reason } => self.closed.push((conn, reason)),
+                }
+            }
+        }
+        assert_eq!(at, data.len(), "all of a segment is used");
+    }
+
+    /// What the switch's own session wants, and block I/O that may begin.
+    fn after_switch(&mut self) {
+        const WHO: ConnectionId = ConnectionId(0);
+        loop {
+            let (ios, recalls, cancels) = self.front.drain(self.now, &mut self.to_host);
+            for (tag, given) in cancels {
+                let gate = &mut self.disks[0].as_mut().unwrap().gate;
+                match given {
+                    Some(io) if Gate::concerns(io.op) => gate.leave(),
+                    _ => {
+                        gate.forget(WHO, Some(tag));
+                    }
+                }
+            }
+            let mut silent = ios.is_empty() && recalls.is_empty();
+            for io in ios {
+                let gate = &mut self.disks[0].as_mut().unwrap().gate;
+                if !Gate::concerns(io.op) || gate.enter(WHO, io) {
+                    self.front.ios.push(io);
+                }
+            }
+            for tag in recalls {
+                let mut actions = Vec::new();
+                self.with_forward(|forward, now, switch| forward.recall(now, tag, switch, &mut actions));
+                self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
+            }
+            while let Some((_, io)) = self.disks[0].as_mut().unwrap().gate.admit() {
+                silent = false;
+                self.front.ios.push(io);
+            }
+            if silent {
+                return;
+            }
+        }
+    }
+
+    /// Block I/O of the switch: by the map, straight at the media.
+    fn work(&mut self) {
+        let at = self.chance.index(self.front.ios.len());
+        let io = self.front.ios.swap_remove(at);
+        let volume = self.disks[0].as_ref().unwrap().volume;
+        let mut buffer = self.front.buffers.remove(&io.tag).unwrap_or_default();
+        let epoch = self.map.epoch(volume).unwrap();
+        let status = match self.map.resolve(epoch, io.lba, io.blocks) {
+            Some(pieces) => perform_mapped(&mut self.media, pieces, &io, &mut buffer),
+            None => IoStatus::MediumError,
+        };
+        if Gate::concerns(io.op) {
+            self.disks[0].as_mut().unwrap().gate.leave();
+        }
+        self.front.buffers.insert(io.tag, buffer);
+        let Served { session, device, .. } = &mut self.front;
+        session.handle(self.now, Input::IoDone { tag: io.tag, status }, Some(device));
+        self.after_switch();
+    }
+
+    fn back_works(&mut self, number: usize) {
+        let Some(served) = self.backs[number].as_mut() else { return };
+        let io = served.ios.swap_remove(self.chance.index(served.ios.len()));
+        let mut buffer = served.buffers.remove(&io.tag).unwrap_or_default();
+        let status = self.media[number].perform(&io, &mut buffer);
+        served.buffers.insert(io.tag, buffer);
+        served.session.handle(self.now, Input::IoDone { tag: io.tag, status }, Some(&mut served.device));
+        self.after_back(number);
+    }
+
+    fn after_back(&mut self, number: usize) {
+        let Some(served) = self.backs[number].as_mut() else { return };
+        let (ios, recalls, _) = served.drain(self.now, &mut self.from_back[number]);
+        assert!(recalls.is_empty());
+        served.ios.extend(ios);
+        if self.noisy {
+            return;
+        }
+        assert_eq!(served.session.counters().rejects, 0, "a target rejects what the switch sends");
+        assert_eq!(served.session.counters().outside_window, 0, "the switch keeps to the window");
+    }
+
+    /// One thing happens. False if there is nothing.
+    pub fn step(&mut self) -> bool {
+        let mut choices: Vec<(u8, usize)> = Vec::new();
+        choices.extend((!self.to_switch.is_empty()).then_some((0, 0)));
+        choices.extend((!self.to_host.is_empty()).then_some((1, 0)));
+        choices.extend((!self.front.ios.is_empty()).then_some((2, 0)));
+        for number in 0..self.backs.len() {
+            choices.extend((!self.to_back[number].is_empty()).then_some((3, number)));
+            choices.extend((!self.from_back[number].is_empty()).then_some((4, number)));
+            let works = self.backs[number].as_ref().is_some_and(|served| !served.ios.is_empty());
+            choices.extend(works.then_some((5, number)));
+        }
+        if choices.is_empty() {
+            return false;
+        }
+        let (what, number) = choices[self.chance.index(choices.len())];
+        match what {
+            0 => {
+                let pdu = self.to_switch.pop_front().unwrap();
+                self.switch_hears(Conn::Host, pdu);
+            }
+            1 => {
+                let pdu = self.to_host.pop_front().unwrap();
+                self.host_hears(&pdu);
+            }
+            2 => self.work(),
+            3 => {
+                let pdu = self.to_back[number].pop_front().unwrap();
+                if let Some(served) = self.backs[number].as_mut() {
+                    served.hear(self.now, &pdu);
+                    self.after_back(number);
+                }
+            }
+            4 => {
+                let pdu = self.from_back[number].pop_front().unwrap();
+                self.switch_hears(Conn::Back(number as u8), pdu);
+            }
+            _ => self.back_works(number),
+        }
+        true
+    }
+
+    /// Until nothing happens any more.
+    pub fn settle(&mut self) {
+        while self.step() {}
+    }
+
+    /// The blocks of the volume as they lie on the media.
+    pub fn content(&mut self) -> Vec<u8> {
+        let volume = self.disks[0].as_ref().unwrap().volume;
+        let epoch = self.map.epoch(volume).unwrap();
+        let blocks = self.map.volume(volume).unwrap().layout.blocks();
+        let pieces: Vec<_> = self.map.resolve(epoch, 0, blocks as u32).unwrap().collect();
+        let mut content = Vec::new();
+        for piece in pieces {
+            for n in 0..u64::from(piece.blocks) {
+                content.extend_from_slice(self.media[usize::from(piece.place.lun.0)].block(piece.place.lba + n));
+            }
+        }
+        content
+    }
+
+    /// Nothing is under way anywhere.
+    pub fn assert_idle(&self) {
+        assert_eq!((self.host.commands(), self.front.session.tasks(), self.forward.tasks()), (0, 0, 0));
+        let disk = self.disks[0].as_ref().unwrap();
+        assert_eq!(disk.gate, Gate::default());
+        assert_eq!(self.map.tasks(self.map.epoch(disk.volume).unwrap()), Some(0));
+        assert_eq!(self.front.device.active(0), 0);
+        for served in self.backs.iter().flatten() {
+            assert_eq!((served.session.tasks(), served.device.active(0)), (0, 0));
+        }
+        // An answer to ABORT TASK may meet a command that has ended.
+        assert!(self.host.counters().unexpected <= self.host.counters().aborted, "PDUs about nothing");
+        assert_eq!(self.host.counters().rejects, 0);
+    }
+}

@@ -1,0 +1,360 @@
+//! What random scripts do not do: back ends that die, lie or say nothing, and the rules about which path a command takes.
+
+use crate::bed::{Bed, Shapes, Way};
+use crate::disk::BLOCK;
+use sanloom_core::fcp::DataDirection;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::{CloseReason, Conn, Kept, Settings, Unfit, back_wishes, fits, front_wishes};
+use sanloom_core::iscsi::initiator::Outcome;
+use sanloom_core::iscsi::parameters::{Digests, Wishes};
+use sanloom_core::map::Shape;
+use sanloom_core::time::Span;
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::iscsi::code::{flag, function};
+use sanloom_wire::iscsi::{
+    AsyncEvent, AsyncMessage, DataIn, Head, Header, NO_TAG, NopIn, R2t, ScsiResponse, emit_sense,
+};
+use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
+
+/// Two LUNs of 16 blocks, one behind the other.
+pub fn shapes() -> Shapes {
+    let both = Parameters { initial_r2t: false, ..Parameters::default() };
+    Shapes {
+        luns: 2,
+        extent_blocks: 16,
+        shape: Shape::Linear,
+        blocks: 64,
+        front: both,
+        back: both,
+        depth: 8,
+        bad: Vec::new(),
+        settings: Settings::default(),
+    }
+}
+
+/// The first block of the second LUN.
+const EDGE: u64 = 48;
+
+fn bed() -> Bed {
+    let mut bed = Bed::new(Way::Forwarding, &shapes(), 7);
+    bed.submit(1000, Cdb::TestUnitReady, DataDirection::None, Vec::new());
+    bed.settle();
+    bed.submit(1001, Cdb::TestUnitReady, DataDirection::None, Vec::new());
+    bed.settle();
+    bed.done.clear();
+    bed
+}
+
+fn read(bed: &mut Bed, id: u64, lba: u64, blocks: u32) {
+    let room = vec![0; blocks as usize * BLOCK];
+    bed.submit(id, Cdb::Read { lba, blocks, fua: false }, DataDirection::Read, room);
+}
+
+fn write(bed: &mut Bed, id: u64, lba: u64, blocks: u32) {
+    let data = vec![id as u8; blocks as usize * BLOCK];
+    bed.submit(id, Cdb::Write { lba, blocks, fua: false }, DataDirection::Write, data);
+}
+
+/// Status, sense key and code of a command that has ended.
+fn ended(bed: &mut Bed, id: u64) -> (u8, u8, u16) {
+    let at = bed.done.iter().position(|(done, _)| *done == id).expect("it has ended");
+    match bed.done.remove(at).1 {
+        Outcome::Completed { status, sense, .. } if sense.is_empty() => (status, 0, 0),
+        Outcome::Completed { status, sense, .. } => {
+            let sense = Sense::parse(&sense).unwrap();
+            (status, sense.key.0, sense.code.0)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+const GOOD: (u8, u8, u16) = (0, 0, 0);
+
+#[test]
+fn a_back_end_that_dies_fails_its_tasks_and_no_others_and_then_the_conventional_path_serves() {
+    let mut bed = bed();
+    write(&mut bed, 1, EDGE - 1, 2);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 1), bed.counters().split), (GOOD, 1));
+    read(&mut bed, 2, 0, 8);
+    read(&mut bed, 3, EDGE, 8);
+    read(&mut bed, 4, EDGE - 4, 8);
+    bed.host_alone();
+    bed.cut(1);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 2), GOOD);
+    // Aborted command, logical unit communication failure: hosts send it again.
+    assert_eq!(ended(&mut bed, 3), (2, 0x0b, 0x0800));
+    assert_eq!(ended(&mut bed, 4), (2, 0x0b, 0x0800));
+    read(&mut bed, 5, EDGE - 1, 2);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 5), GOOD);
+    assert_eq!(bed.buffers[&5], [1; 2 * BLOCK]);
+    assert_eq!(bed.counters().kept[Kept::Path as usize], 1);
+    bed.connect(1);
+    bed.settle();
+    let before = bed.counters().forwarded;
+    read(&mut bed, 6, EDGE - 1, 2);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 6), bed.counters().forwarded), (GOOD, before + 1));
+    bed.assert_idle();
+}
+
+#[test]
+fn writes_whose_data_wait_for_a_dead_back_end_end_when_the_host_has_sent_what_it_owes() {
+    let mut bed = bed();
+    let front = shapes().front;
+    let blocks = front.first_burst_bytes / BLOCK as u32;
+    // Longer than what comes unasked: the rest is asked for.
+    write(&mut bed, 1, 0, 32.min(blocks));
+    write(&mut bed, 2, EDGE - 8, 16);
+    bed.host_alone();
+    bed.cut(0);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 1), (2, 0x0b, 0x0800));
+    assert_eq!(ended(&mut bed, 2), (2, 0x0b, 0x0800));
+    bed.assert_idle();
+}
+
+#[test]
+fn the_rule_says_which_path() {
+    let mut bed = bed();
+    let kept = |bed: &Bed, why: Kept| bed.counters().kept[why as usize];
+    // Beyond the end, and none at all: the device's own answers.
+    read(&mut bed, 1, 63, 2);
+    bed.submit(2, Cdb::Read { lba: 0, blocks: 2, fua: false }, DataDirection::Read, vec![0; BLOCK]);
+    bed.submit(3, Cdb::SynchronizeCache { lba: 0, blocks: 0, immediate: false }, DataDirection::None, Vec::new());
+    bed.settle();
+    assert_eq!(ended(&mut bed, 1), (2, 5, 0x2100));
+    assert_eq!((ended(&mut bed, 2), ended(&mut bed, 3)), (GOOD, GOOD));
+    // TEST UNIT READY twice, too.
+    assert_eq!((kept(&bed, Kept::Unusual), kept(&bed, Kept::Length)), (4, 1));
+    assert_eq!(bed.counters().forwarded, 0);
+    // A conventional command that touches the medium closes the gate for as long as it lasts.
+    let same = Cdb::WriteSame { lba: 0, blocks: 4, unmap: false, anchor: false, no_data: false };
+    bed.submit(4, same, DataDirection::Write, vec![9; BLOCK]);
+    read(&mut bed, 5, 0, 4);
+    bed.host_alone();
+    bed.settle();
+    assert_eq!((ended(&mut bed, 4), ended(&mut bed, 5), kept(&bed, Kept::Gate)), (GOOD, GOOD, 1));
+    read(&mut bed, 6, 0, 4);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 6), bed.counters().forwarded), (GOOD, 1));
+    assert_eq!(bed.buffers[&6], [9; 4 * BLOCK]);
+}
+
+#[test]
+fn a_conventional_command_waits_for_forwarded_ones() {
+    let mut bed = bed();
+    write(&mut bed, 1, 0, 4);
+    let same = Cdb::WriteSame { lba: 0, blocks: 4, unmap: false, anchor: false, no_data: false };
+    bed.submit(2, same, DataDirection::Write, vec![9; BLOCK]);
+    // The write is on its way to the target, which has not seen it: the other one does not pass it.
+    bed.host_alone();
+    assert!(bed.done.is_empty());
+    bed.settle();
+    assert_eq!((ended(&mut bed, 1), ended(&mut bed, 2)), (GOOD, GOOD));
+    assert_eq!(bed.content()[..4 * BLOCK], [9; 4 * BLOCK]);
+    bed.assert_idle();
+}
+
+/// The tag of the command that a back end would get next.
+fn intercepted(bed: &mut Bed, back: u8) -> u32 {
+    bed.host_alone();
+    match bed.intercept(back).expect("a command").header {
+        Header::ScsiCommand(command) => command.initiator_tag,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn data_in(initiator_tag: u32, flags: u8, offset: u32) -> Head {
+    Head::new(DataIn {
+        flags,
+        status: 0,
+        lun: [0; 8],
+        initiator_tag,
+        target_tag: NO_TAG,
+        stat_sn: 2,
+        exp_cmd_sn: 3,
+        max_cmd_sn: 6,
+        data_sn: 0,
+        offset,
+        residual: 0,
+    })
+}
+
+fn response(initiator_tag: u32, status: u8) -> Head {
+    Head::new(ScsiResponse {
+        flags: 0,
+        response: 0,
+        status,
+        initiator_tag,
+        snack_tag: 0,
+        stat_sn: 2,
+        exp_cmd_sn: 3,
+        max_cmd_sn: 6,
+        exp_data_sn: 0,
+        read_residual: 0,
+        residual: 0,
+    })
+}
+
+#[test]
+fn sense_data_speak_of_the_virtual_disk() {
+    let mut bed = bed();
+    read(&mut bed, 1, EDGE + 2, 4);
+    let tag = intercepted(&mut bed, 1);
+    let sense = Sense {
+        // The second block of the command, on the target.
+        information: Some(3),
+        ..Sense::new(SenseKey::MEDIUM_ERROR, SenseCode::UNRECOVERED_READ_ERROR)
+    };
+    let mut segment = Vec::new();
+    emit_sense(&sense.to_bytes(), &mut segment);
+    bed.back_says(1, response(tag, 2), &segment);
+    bed.back_alone(1);
+    bed.settle();
+    let (_, Outcome::Completed { sense, .. }) = bed.done.pop().unwrap() else { panic!() };
+    assert_eq!(Sense::parse(&sense).unwrap().information, Some(EDGE + 3));
+}
+
+#[test]
+fn a_target_that_says_good_too_early_is_a_failure_of_the_target() {
+    let mut bed = bed();
+    read(&mut bed, 1, 0, 4);
+    let tag = intercepted(&mut bed, 0);
+    bed.back_says(0, data_in(tag, flag::FINAL, 0), &[1; BLOCK]);
+    bed.back_says(0, response(tag, 0), &[]);
+    bed.back_alone(0);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 1), (2, 4, 0x4400));
+    // And one that is busy is just that, where nothing was split.
+    read(&mut bed, 2, 0, 4);
+    let tag = intercepted(&mut bed, 0);
+    bed.back_says(0, response(tag, 8), &[]);
+    bed.back_alone(0);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 2), (8, 0, 0));
+}
+
+#[test]
+fn a_target_that_breaks_the_protocol_is_left() {
+    let lies: [fn(u32) -> Head; 3] = [
+        // Not the next data.
+        |tag| data_in(tag, flag::FINAL, 512),
+        // More than was asked for.
+        |tag| data_in(tag, flag::FINAL, 4 * 512),
+        // An R2T for a read.
+        |initiator_tag| {
+            let (lun, stat_sn, exp_cmd_sn, max_cmd_sn) = ([0; 8], 2, 3, 6);
+            let (target_tag, r2t_sn, offset, desired_bytes) = (1, 0, 0, 512);
+            Head::new(R2t {
+                lun,
+                initiator_tag,
+                target_tag,
+                stat_sn,
+                exp_cmd_sn,
+                max_cmd_sn,
+                r2t_sn,
+                offset,
+                desired_bytes,
+            })
+        },
+    ];
+    for lie in lies {
+        let mut bed = bed();
+        read(&mut bed, 1, 0, 4);
+        let tag = intercepted(&mut bed, 0);
+        let head = lie(tag);
+        let data: &[u8] = if matches!(head.header, Header::DataIn(_)) { &[1; BLOCK] } else { &[] };
+        bed.back_says(0, head, data);
+        bed.back_alone(0);
+        assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Protocol)], "{head}");
+        bed.cut(0);
+        bed.settle();
+        assert_eq!(ended(&mut bed, 1), (2, 0x0b, 0x0800));
+    }
+}
+
+#[test]
+fn a_silent_target_is_asked_and_then_left_and_one_that_asks_is_answered() {
+    let mut bed = bed();
+    read(&mut bed, 1, 0, 4);
+    bed.host_alone();
+    let secs = Span::from_secs;
+    assert!(bed.forward.poll_timeout().is_some());
+    bed.forward_timeout(secs(10));
+    let heads: Vec<Head> = std::iter::from_fn(|| bed.intercept(0)).collect();
+    assert!(matches!(heads[..], [_, Head { header: Header::NopOut(_), immediate: true, .. }]), "{heads:?}");
+    bed.forward_timeout(secs(10));
+    assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Silent)]);
+    let ping = NopIn { lun: [0; 8], initiator_tag: NO_TAG, target_tag: 77, stat_sn: 2, exp_cmd_sn: 3, max_cmd_sn: 6 };
+    bed.back_says(1, Head::new(ping), &[]);
+    bed.back_alone(1);
+    let answer = bed.intercept(1).map(|head| head.header);
+    assert!(matches!(answer, Some(Header::NopOut(pong)) if pong.target_tag == 77));
+}
+
+#[test]
+fn an_abort_that_nobody_answers_ends_the_session_with_the_back_end() {
+    let mut bed = bed();
+    read(&mut bed, 1, 0, 4);
+    let tag = intercepted(&mut bed, 0);
+    bed.wait(Span::from_secs(31));
+    bed.host_alone();
+    let heads: Vec<Head> = std::iter::from_fn(|| bed.intercept(0)).collect();
+    let aborts = |head: &Head| {
+        matches!(head.header, Header::TaskRequest(task)
+            if (task.function, task.referenced_tag) == (function::ABORT_TASK, tag))
+    };
+    assert!(heads.iter().any(aborts), "{heads:?}");
+    assert_eq!(bed.counters().aborts, 1);
+    bed.forward_timeout(Span::from_secs(11));
+    assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Silent)]);
+    // The host hears that its task is aborted as soon as nobody can work for it any more.
+    assert!(bed.done.is_empty());
+    bed.cut(0);
+    bed.settle();
+    assert_eq!(bed.done, [(1, Outcome::TimedOut)]);
+    bed.assert_idle();
+}
+
+#[test]
+fn a_target_that_asks_for_a_logout_gets_no_new_commands() {
+    let mut bed = bed();
+    let message = AsyncMessage {
+        lun: [0; 8],
+        initiator_tag: NO_TAG,
+        stat_sn: 2,
+        exp_cmd_sn: 3,
+        max_cmd_sn: 6,
+        event: AsyncEvent::LOGOUT,
+        vendor_code: 0,
+        parameter1: 0,
+        parameter2: 0,
+        parameter3: 5,
+    };
+    bed.back_says(0, Head::new(message), &[]);
+    bed.back_alone(0);
+    assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Asked)]);
+    read(&mut bed, 1, 0, 4);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 1), bed.counters().kept[Kept::Path as usize]), (GOOD, 1));
+}
+
+#[test]
+fn parameters_of_the_two_sides_are_made_to_match() {
+    let back = Parameters { initial_r2t: true, send_bytes: 4096, max_burst_bytes: 65_536, ..Parameters::default() };
+    let other = Parameters { immediate_data: false, initial_r2t: false, first_burst_bytes: 8192, ..back };
+    let front = front_wishes(Wishes::default(), &[back, other]);
+    assert_eq!((front.receive_bytes, front.max_burst_bytes, front.first_burst_bytes), (4096, 65_536, 8192));
+    assert!(front.initial_r2t && !front.immediate_data);
+    let digests = Parameters { data_digest: true, send_bytes: 1024, receive_bytes: 1024, ..Parameters::default() };
+    let wishes = back_wishes(&digests);
+    assert_eq!((wishes.receive_bytes, wishes.data_digest), (1024, Digests::Always));
+    assert_eq!(fits(&digests, &digests), Ok(()));
+    assert_eq!(fits(&digests, &Parameters { data_digest: false, ..digests }), Err(Unfit::DataDigest));
+    assert_eq!(fits(&digests, &Parameters { receive_bytes: 2048, ..digests }), Err(Unfit::Segment));
+    assert_eq!(fits(&digests, &Parameters { max_burst_bytes: 512, ..digests }), Err(Unfit::Burst));
+    assert_eq!(fits(&back, &other), Ok(()), "without digests, segments are cut");
+}

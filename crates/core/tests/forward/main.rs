@@ -1,0 +1,10 @@
+//! The forwarding path of an iSCSI switch: against the conventional path, a plain disk and a model in memory, with back ends that are
+//! our own targets, and in cases of its own.
+
+mod bed;
+mod cases;
+mod check;
+mod disk;
+mod noise;
+mod script;
+mod served;

@@ -1,0 +1,443 @@
+//! The same script on a plain disk, the conventional path and the forwarding path, and on a model in memory.
+
+use crate::bed::{Bed, Shapes, Way};
+use crate::disk::BLOCK;
+use sanloom_core::fcp::DataDirection;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::{Settings, front_wishes};
+use sanloom_core::iscsi::initiator::Outcome;
+use sanloom_core::iscsi::parameters::Wishes;
+use sanloom_core::map::Shape;
+use sanloom_core::random::SplitMix64;
+use sanloom_core::time::Span;
+use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::sense::{Sense, SenseKey};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    Read,
+    Write,
+    /// Fewer bytes than the CDB asks for.
+    ReadShort,
+    WriteShort,
+    WriteSame,
+    CompareAndWrite,
+    Flush,
+    BeyondTheEnd,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Op {
+    what: What,
+    lba: u64,
+    blocks: u32,
+    fill: u8,
+}
+
+impl Op {
+    fn changes(&self) -> bool {
+        matches!(self.what, What::Write | What::WriteShort | What::WriteSame | What::CompareAndWrite)
+    }
+
+    fn data(&self) -> Vec<u8> {
+        (0..self.blocks as usize * BLOCK).map(|n| (n / 3) as u8 ^ self.fill).collect()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Disturbance {
+    None,
+    /// The host gives up after so many steps, and aborts what is under way.
+    Aborts(u32),
+    /// LOGICAL UNIT RESET after so many steps.
+    Reset(u32),
+}
+
+type Batch = (Vec<Op>, Disturbance);
+
+fn parameters(chance: &mut SplitMix64) -> Parameters {
+    let mut bytes = |from: u64, to: u64| (from + chance.below(to - from)) as u32;
+    let (send_bytes, receive_bytes) = (bytes(512, 9000), bytes(512, 9000));
+    let max_burst_bytes = bytes(512, 20_000);
+    let first_burst_bytes = bytes(512, 12_000).min(max_burst_bytes);
+    let max_outstanding_r2t = bytes(1, 5) as u16;
+    Parameters {
+        send_bytes,
+        receive_bytes,
+        max_burst_bytes,
+        first_burst_bytes,
+        max_outstanding_r2t,
+        initial_r2t: chance.chance(30),
+        immediate_data: chance.chance(70),
+        ..Parameters::default()
+    }
+}
+
+/// As a switch would agree to it that knows its back ends.
+fn matched(front: Parameters, back: &Parameters) -> Parameters {
+    let Parameters { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } = front;
+    let wishes = Wishes {
+        receive_bytes,
+        initial_r2t,
+        immediate_data,
+        max_burst_bytes,
+        first_burst_bytes,
+        max_outstanding_r2t: front.max_outstanding_r2t,
+        ..Wishes::default()
+    };
+    let Wishes { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, .. } =
+        front_wishes(wishes, &[Parameters { send_bytes: back.receive_bytes, ..*back }]);
+    let first_burst_bytes = first_burst_bytes.min(max_burst_bytes);
+    Parameters { receive_bytes, initial_r2t, immediate_data, max_burst_bytes, first_burst_bytes, ..front }
+}
+
+fn shapes(chance: &mut SplitMix64) -> Shapes {
+    let luns = 2 + chance.below(3) as u16;
+    let extent_blocks: u64 = [1, 4, 6, 16][chance.index(4)];
+    let shape = match chance.below(2) {
+        0 => Shape::Linear,
+        _ => {
+            let width = 2 + chance.below(u64::from(luns) - 1) as u16;
+            let stripes: Vec<u32> =
+                (1..=extent_blocks as u32).filter(|n| extent_blocks.is_multiple_of((*n).into())).collect();
+            Shape::Striped { width, stripe_blocks: stripes[chance.index(stripes.len())] }
+        }
+    };
+    let (front, back) = (parameters(chance), parameters(chance));
+    let front = if chance.chance(70) { matched(front, &back) } else { front };
+    let blocks = 40 + chance.below(160);
+    let bad = if chance.chance(30) { (0..4).map(|_| chance.below(blocks)).collect() } else { Vec::new() };
+    Shapes {
+        luns,
+        extent_blocks,
+        shape,
+        blocks,
+        front,
+        back,
+        depth: 1 + chance.below(12) as u16,
+        bad,
+        settings: patient(),
+    }
+}
+
+/// Time passes only for hosts that give up.
+fn patient() -> Settings {
+    let long = Span::from_secs(1 << 20);
+    Settings { ping: long, abort_timeout: long }
+}
+
+fn script(chance: &mut SplitMix64, blocks: u64) -> Vec<Batch> {
+    let mut script = Vec::new();
+    for _ in 0..6 {
+        let disturbance = match chance.below(6) {
+            0 => Disturbance::Aborts(chance.below(60) as u32),
+            1 => Disturbance::Reset(chance.below(60) as u32),
+            _ => Disturbance::None,
+        };
+        let mut ops: Vec<Op> = Vec::new();
+        for _ in 0..1 + chance.below(10) {
+            let what = match chance.below(20) {
+                0 => What::ReadShort,
+                1 => What::WriteShort,
+                2 => What::WriteSame,
+                3 => What::CompareAndWrite,
+                4 => What::Flush,
+                5 => What::BeyondTheEnd,
+                n if n % 2 == 0 => What::Read,
+                _ => What::Write,
+            };
+            let most = if chance.chance(50) { 8 } else { 60 };
+            let len = 1 + chance.below(most.min(blocks)) as u32;
+            let lba = chance.below(blocks - u64::from(len) + 1);
+            let (lba, len) = match what {
+                What::BeyondTheEnd => (blocks - u64::from(len) + 1, len),
+                What::CompareAndWrite => (lba, len.min(4)),
+                _ => (lba, len),
+            };
+            let op = Op { what, lba, blocks: len, fill: chance.bits() as u8 };
+            let apart = |other: &Op| {
+                let overlap = op.lba < other.lba + u64::from(other.blocks) && other.lba < op.lba + u64::from(op.blocks);
+                !overlap || !(op.changes() || other.changes())
+            };
+            if ops.iter().all(apart) {
+                ops.push(op);
+            }
+        }
+        // What was written in part is written again.
+        let mended: Vec<Op> = match disturbance {
+            Disturbance::None => Vec::new(),
+            _ => ops.iter().filter(|op| op.changes()).map(|op| Op { what: What::Write, ..*op }).collect(),
+        };
+        script.push((ops, disturbance));
+        script.push((mended, Disturbance::None));
+    }
+    script.push((vec![Op { what: What::Read, lba: 0, blocks: blocks as u32, fill: 0 }], Disturbance::None));
+    script
+}
+
+/// How a command ended, as far as all ways must agree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Ended {
+    Good { transferred: u32, data: Vec<u8> },
+    Status(u8),
+    Check(u8, u16),
+    Other(Outcome),
+}
+
+impl Ended {
+    fn short(&self) -> String {
+        match self {
+            Ended::Good { transferred, .. } => format!("good, {transferred} bytes"),
+            other => format!("{other:x?}"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Ran {
+    /// Of all commands that were not disturbed.
+    ended: BTreeMap<u64, Ended>,
+    content: Vec<u8>,
+}
+
+/// The content that is expected; `None`: a write failed there.
+type Model = Vec<Option<u8>>;
+
+fn submit(bed: &mut Bed, id: u64, op: &Op, model: &Model) {
+    let (lba, blocks) = (op.lba, op.blocks);
+    let room = |bytes: usize| vec![0; bytes];
+    let (direction, cdb, buffer) = match op.what {
+        What::Read | What::BeyondTheEnd => {
+            (DataDirection::Read, Cdb::Read { lba, blocks, fua: false }, room(blocks as usize * BLOCK))
+        }
+        What::ReadShort => {
+            (DataDirection::Read, Cdb::Read { lba, blocks: blocks + 1, fua: false }, room(blocks as usize * BLOCK))
+        }
+        What::Write => (DataDirection::Write, Cdb::Write { lba, blocks, fua: op.fill.is_multiple_of(2) }, op.data()),
+        What::WriteShort => {
+            let data = op.data()[..(blocks as usize).div_ceil(2) * BLOCK].to_vec();
+            (DataDirection::Write, Cdb::Write { lba, blocks, fua: false }, data)
+        }
+        What::WriteSame => {
+            let cdb = Cdb::WriteSame { lba, blocks, unmap: false, anchor: false, no_data: false };
+            (DataDirection::Write, cdb, op.data()[..BLOCK].to_vec())
+        }
+        What::CompareAndWrite => {
+            let from = lba as usize * BLOCK;
+            let there = model[from..from + blocks as usize * BLOCK].iter().map(|byte| byte.unwrap_or(0));
+            let both = there.chain(op.data()).collect();
+            (DataDirection::Write, Cdb::CompareAndWrite { lba, blocks: blocks as u8, fua: false }, both)
+        }
+        What::Flush => (DataDirection::None, Cdb::SynchronizeCache { lba: 0, blocks: 0, immediate: false }, Vec::new()),
+    };
+    bed.submit(id, cdb, direction, buffer);
+}
+
+/// Until the device has nothing to tell any more.
+fn quieten(bed: &mut Bed, id: &mut u64) {
+    for _ in 0..4 {
+        bed.submit(*id, Cdb::TestUnitReady, DataDirection::None, Vec::new());
+        *id += 1;
+        bed.settle();
+        if let Some((_, Outcome::Completed { status: 0, .. })) = bed.done.pop() {
+            return;
+        }
+    }
+    panic!("the unit does not become ready");
+}
+
+fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Totals) -> Ran {
+    let mut bed = Bed::new(way, shapes, seed);
+    let mut ran = Ran::default();
+    let mut model: Model = vec![Some(0); shapes.blocks as usize * BLOCK];
+    let (mut id, mut aside) = (0_u64, 1 << 32);
+    quieten(&mut bed, &mut aside);
+    for (ops, disturbance) in script {
+        let first = id;
+        // Nothing can be compared with what nobody knows.
+        let possible = |op: &Op| match op.what {
+            What::CompareAndWrite if !expected_known(op, &model) => Op { what: What::Read, ..*op },
+            _ => *op,
+        };
+        let ops: Vec<Op> = ops.iter().map(possible).collect();
+        if seed.is_multiple_of(2) && first.is_multiple_of(5) {
+            bed.attend();
+        }
+        for op in &ops {
+            submit(&mut bed, id, op, &model);
+            id += 1;
+        }
+        match disturbance {
+            Disturbance::None => {
+                bed.settle();
+                // A back end that had something to tell did not take these; hosts try again.
+                let busy = |(id, outcome): &(u64, Outcome)| match outcome {
+                    Outcome::Completed { status: status::BUSY, .. } => Some(*id),
+                    Outcome::Completed { sense, .. } if sense.get(2) == Some(&SenseKey::ABORTED_COMMAND.0) => Some(*id),
+                    _ => None,
+                };
+                for _ in 0..shapes.luns {
+                    let again: Vec<u64> = bed.done.iter().filter_map(busy).collect();
+                    assert!(again.is_empty() || way == Way::Forwarding);
+                    bed.done.retain(|one| busy(one).is_none());
+                    for number in again {
+                        submit(&mut bed, number, &ops[(number - first) as usize], &model);
+                    }
+                    bed.settle();
+                }
+            }
+            Disturbance::Aborts(after) => {
+                for _ in 0..*after {
+                    bed.step();
+                }
+                bed.wait(Span::from_secs(31));
+                bed.settle();
+            }
+            Disturbance::Reset(after) => {
+                for _ in 0..*after {
+                    bed.step();
+                }
+                bed.reset(aside);
+                aside += 1;
+                bed.settle();
+                // The host does not know which of its commands have ended by it.
+                bed.wait(Span::from_secs(31));
+                bed.settle();
+            }
+        }
+        let mut done: BTreeMap<u64, Outcome> = bed.done.drain(..).collect();
+        for (number, op) in (first..).zip(&ops) {
+            let outcome = done.remove(&number).expect("every command ends");
+            let (from, len) = (op.lba as usize * BLOCK, op.blocks as usize * BLOCK);
+            if *disturbance != Disturbance::None {
+                if op.changes() {
+                    model[from..from + len].fill(None);
+                }
+                continue;
+            }
+            let ended = match outcome {
+                Outcome::Completed { status: status::GOOD, transferred, .. } => {
+                    let data = bed.buffers.remove(&number).unwrap();
+                    if matches!(op.what, What::Read | What::ReadShort) {
+                        let expected = &model[from..from + data.len()];
+                        let same = expected.iter().zip(&data).all(|(a, b)| a.is_none_or(|a| a == *b));
+                        assert!(same, "what is read is not what was written: {op:?}");
+                    }
+                    let known = expected_known(op, &model);
+                    Ended::Good { transferred, data: if op.changes() || !known { Vec::new() } else { data } }
+                }
+                Outcome::Completed { status: status::CHECK_CONDITION, sense, .. } => {
+                    let sense = Sense::parse(&sense).unwrap();
+                    Ended::Check(sense.key.0, sense.code.0)
+                }
+                Outcome::Completed { status, .. } => Ended::Status(status),
+                other => Ended::Other(other),
+            };
+            let good = matches!(ended, Ended::Good { .. });
+            let data = op.data();
+            match op.what {
+                _ if !op.changes() => {}
+                _ if !good => model[from..from + len].fill(None),
+                What::WriteShort => {
+                    let part = (op.blocks as usize).div_ceil(2) * BLOCK;
+                    (0..part).for_each(|n| model[from + n] = Some(data[n]));
+                }
+                What::WriteSame => (0..len).for_each(|n| model[from + n] = Some(data[n % BLOCK])),
+                _ => (0..len).for_each(|n| model[from + n] = Some(data[n])),
+            }
+            ran.ended.insert(number, ended);
+        }
+        bed.done.clear();
+        bed.assert_idle();
+        if matches!(disturbance, Disturbance::Reset(_)) {
+            quieten(&mut bed, &mut aside);
+        }
+    }
+    ran.content = bed.content();
+    let same = model.iter().zip(&ran.content).all(|(a, b)| a.is_none_or(|a| a == *b));
+    assert!(same, "the media have what the model has");
+    // What nobody knows is the same for the comparison.
+    ran.content.iter_mut().zip(&model).filter(|(_, known)| known.is_none()).for_each(|(byte, _)| *byte = 0);
+    totals.add(&bed);
+    ran
+}
+
+fn expected_known(op: &Op, model: &Model) -> bool {
+    let from = op.lba as usize * BLOCK;
+    model.get(from..from + op.blocks as usize * BLOCK).is_some_and(|bytes| bytes.iter().all(Option::is_some))
+}
+
+#[derive(Default, Debug)]
+struct Totals {
+    forwarded: u64,
+    split: u64,
+    aborts: u64,
+    again: u64,
+    kept: u64,
+}
+
+impl Totals {
+    fn add(&mut self, bed: &Bed) {
+        let counters = bed.counters();
+        self.forwarded += counters.forwarded;
+        self.split += counters.split;
+        self.aborts += counters.aborts;
+        self.again += counters.again;
+        self.kept += counters.kept.iter().sum::<u64>();
+        assert_eq!(counters.unexpected, 0);
+    }
+}
+
+/// Seeds of one run. `SANLOOM_FORWARD_SEEDS` asks for more, or for one (`=1234..1235`).
+fn seeds() -> std::ops::Range<u64> {
+    let asked = std::env::var("SANLOOM_FORWARD_SEEDS").ok();
+    let range = asked.as_deref().and_then(|text| text.split_once(".."));
+    match range {
+        Some((from, to)) => from.parse().expect("a number")..to.parse().expect("a number"),
+        None => 0..3000,
+    }
+}
+
+#[test]
+fn all_ways_give_the_same_bytes_and_the_same_answers() {
+    let mut totals = Totals::default();
+    for seed in seeds() {
+        let mut chance = SplitMix64(seed);
+        let shapes = shapes(&mut chance);
+        let script = script(&mut chance, shapes.blocks);
+        let case = || format!("seed {seed}, {shapes:?}");
+        let mut ways = [Way::Plain, Way::Conventional, Way::Forwarding].map(|way| {
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let mut of_this = Totals::default();
+                let ran = run(way, &shapes, &script, seed, &mut of_this);
+                (ran, of_this)
+            }));
+            caught.unwrap_or_else(|_| panic!("{way:?}, {}", case()))
+        });
+        let forwarding = std::mem::take(&mut ways[2].1);
+        totals.forwarded += forwarding.forwarded;
+        totals.split += forwarding.split;
+        totals.aborts += forwarding.aborts;
+        totals.again += forwarding.again;
+        totals.kept += forwarding.kept;
+        for (number, ended) in &ways[0].0.ended {
+            for (way, (other, _)) in [Way::Conventional, Way::Forwarding].iter().zip(&ways[1..]) {
+                let other = &other.ended[number];
+                assert!(
+                    other == ended,
+                    "{way:?}: command {number}: {} but {}: {}",
+                    other.short(),
+                    ended.short(),
+                    case()
+                );
+            }
+        }
+        assert!(ways[0].0.content == ways[1].0.content, "conventional: {}", case());
+        assert!(ways[0].0.content == ways[2].0.content, "forwarding: {}", case());
+    }
+    // The comparison means something only if all of this happens.
+    println!("{totals:?}");
+    let Totals { forwarded, split, aborts, again, kept } = totals;
+    assert!([forwarded, split, aborts, again, kept].iter().all(|count| *count > 0), "{totals:?}");
+}

@@ -1,0 +1,121 @@
+//! A target of the beds: a session, its device, its buffers.
+
+use crate::disk::BLOCK;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::sequence::Statuses;
+use sanloom_core::iscsi::target::{Established, Input, Limits, Node, Output, Place, Session, SessionKey, Target};
+use sanloom_core::scsi::{Device, DeviceConfig, Io, IoTag, PortConfig, PortName, UnitConfig};
+use sanloom_core::time::Instant;
+use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+pub type Pdu = ([u8; BHS_BYTES], Vec<u8>);
+
+/// Block I/O, recalls, and what was cancelled with its block I/O, if that had begun.
+pub type Drained = (Vec<Io>, Vec<IoTag>, Vec<(IoTag, Option<Io>)>);
+
+/// It, and block I/O that has not been done.
+pub struct Served {
+    pub session: Session,
+    pub device: Device,
+    pub statuses: Statuses,
+    pub buffers: BTreeMap<IoTag, Vec<u8>>,
+    pub ios: Vec<Io>,
+}
+
+impl Served {
+    pub fn new(parameters: Parameters, depth: u16, blocks: u64) -> Served {
+        let name = PortName::Iscsi { target: "iqn.2026-11.net.example:disk".into(), portal_group: 1 };
+        let unit = UnitConfig { write_back: true, ..UnitConfig::new(blocks, BLOCK as u32) };
+        let mut device = Device::new(DeviceConfig {
+            ports: vec![PortConfig { name, group: 1 }],
+            units: vec![unit],
+            attentions: true,
+            ..DeviceConfig::default()
+        });
+        let established = Established {
+            key: SessionKey {
+                target: Some(0),
+                initiator: "iqn.2026-11.net.example:host".into(),
+                isid: [1; 6],
+                group: 1,
+            },
+            tsih: 1,
+            cid: 0,
+            parameters,
+            exp_cmd_sn: 1,
+            stat_sn: 1,
+            replaces: None,
+        };
+        let target = Target { ping: None, ..Target::new("iqn.2026-11.net.example:disk") };
+        let node = Arc::new(Node { targets: vec![target], ..Node::default() });
+        let limits = Limits { depth, ..Limits::default() };
+        let session = Session::new(Instant::ZERO, established, node, limits, Some((0, &mut device)));
+        Served { session, device, statuses: Statuses::new(1), buffers: BTreeMap::new(), ios: Vec::new() }
+    }
+
+    /// A PDU that is the session's; what it answers is on `out`.
+    pub fn hear(&mut self, now: Instant, (header, data): &Pdu) {
+        let head = Head::parse(header).unwrap();
+        self.session.handle(now, Input::Header(head), Some(&mut self.device));
+        if data.is_empty() {
+            return;
+        }
+        let input = match self.session.place() {
+            Place::Text => Input::Text { data: data[..].into(), intact: true },
+            Place::Skip => Input::Segment { intact: true },
+            Place::Buffer { tag, at } => {
+                let buffer = self.buffers.entry(tag).or_default();
+                let end = at as usize + data.len();
+                buffer.resize(buffer.len().max(end), 0);
+                buffer[at as usize..end].copy_from_slice(data);
+                Input::Segment { intact: true }
+            }
+        };
+        self.session.handle(now, input, Some(&mut self.device));
+    }
+
+    pub fn number(&mut self, header: [u8; BHS_BYTES]) -> [u8; BHS_BYTES] {
+        let mut bhs = Bhs(header);
+        self.statuses.number(&mut bhs);
+        bhs.0
+    }
+
+    /// What the session says: PDUs to `out`, block I/O and recalls to the caller.
+    pub fn drain(&mut self, now: Instant, out: &mut VecDeque<Pdu>) -> Drained {
+        let (mut ios, mut recalls, mut cancels) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(output) = self.session.poll_output() {
+            match output {
+                Output::Send { head, data } => {
+                    let header = self.number(head.to_bytes());
+                    out.push_back((header, data.into()));
+                }
+                Output::Data { tag, head, at } => {
+                    let end = (at + head.data_bytes) as usize;
+                    let data = self.buffers[&tag][at as usize..end].to_vec();
+                    let header = self.number(head.to_bytes());
+                    out.push_back((header, data));
+                }
+                Output::Io(io) => ios.push(io),
+                Output::Fetch { tag, bytes } => {
+                    let list = self.buffers[&tag][..bytes as usize].to_vec();
+                    self.session.handle(now, Input::Parameters { tag, bytes: list }, Some(&mut self.device));
+                }
+                Output::Release(tag) => {
+                    self.buffers.remove(&tag);
+                }
+                Output::Cancel(tag) => {
+                    self.buffers.remove(&tag);
+                    let given = self.ios.iter().position(|io| io.tag == tag);
+                    cancels.push((tag, given.map(|at| self.ios.swap_remove(at))));
+                }
+                Output::Recall(tag) => recalls.push(tag),
+                Output::Ends(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        while self.device.poll_output().is_some() {}
+        (ios, recalls, cancels)
+    }
+}

@@ -1,0 +1,314 @@
+//! A host that only makes load: [`Load`], one session with one LUN. What it reads goes nowhere, what it writes is a pattern, so that
+//! the processor is left to who is measured.
+
+use super::TARGET;
+use super::link::{Buffers, Event, Link};
+use super::remote::random;
+use crate::clock::Clock;
+use crate::poll::{Interest, Poller};
+use sanloom_core::fcp::DataDirection;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::initiator::{Command, Input, LoginConfig, Outcome, SessionConfig};
+use sanloom_core::iscsi::parameters::Wishes;
+use sanloom_core::random::SplitMix64;
+use sanloom_core::time::Span;
+use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::lun::{self, LunBytes};
+use sanloom_wire::scsi::capacity::ReadCapacity16;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A target that says nothing for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Reads in one turn.
+const READS_IN_TURN: usize = 8;
+/// How often a unit is asked whether it is ready.
+const PROBES: u32 = 16;
+
+/// Where the load goes.
+#[derive(Clone, Debug)]
+pub struct LoadConfig {
+    /// Where the target is.
+    pub portal: SocketAddr,
+    /// Its iSCSI name.
+    pub target: String,
+    /// Number of the logical unit.
+    pub lun: u16,
+    /// Our iSCSI name.
+    pub initiator: String,
+    /// What is wanted of the session.
+    pub wishes: Wishes,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// Bytes of a request, a multiple of the block size.
+    pub bytes: u32,
+    /// Requests at once.
+    pub depth: u32,
+    /// Writes instead of reads.
+    pub write: bool,
+    /// At random places instead of one behind the other.
+    pub random: bool,
+}
+
+/// What was done.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Served {
+    /// How long each request took, in nanoseconds, in the order in which they ended.
+    pub latencies_ns: Vec<u64>,
+    /// From the first request to the end of the last.
+    pub elapsed: Duration,
+}
+
+/// Why there is no load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The connection.
+    #[error("no connection: {0}")]
+    Connection(#[from] io::Error),
+    /// The login, or the session.
+    #[error("{0}")]
+    Session(String),
+    /// A command failed.
+    #[error("a command failed: {0}")]
+    Command(String),
+    /// The unit is too small for a request.
+    #[error("the unit has {blocks} blocks of {block_bytes} bytes, too few for requests of {bytes} bytes")]
+    TooSmall {
+        /// What it has.
+        blocks: u64,
+        /// Size of one.
+        block_bytes: u32,
+        /// Of a request.
+        bytes: u32,
+    },
+    /// It says nothing.
+    #[error("the target says nothing")]
+    Silent,
+}
+
+#[derive(Debug)]
+struct Store {
+    /// What is written.
+    pattern: Arc<Vec<u8>>,
+    /// Data of one command are wanted.
+    kept: Option<(u64, Vec<u8>)>,
+}
+
+impl Buffers for Store {
+    fn room(&mut self, id: u64, at: usize, len: usize) -> Option<&mut [u8]> {
+        let (of, buffer) = self.kept.as_mut()?;
+        if *of == id { buffer.get_mut(at..)?.get_mut(..len) } else { None }
+    }
+
+    fn data(&mut self, _: u64) -> Option<(Arc<Vec<u8>>, u32)> {
+        Some((self.pattern.clone(), 0))
+    }
+
+    fn discards(&self) -> bool {
+        true
+    }
+}
+
+/// A session that makes load.
+#[derive(Debug)]
+pub struct Load {
+    link: Box<Link>,
+    poller: Poller,
+    clock: Clock,
+    store: Store,
+    lun: LunBytes,
+    blocks: u64,
+    block_bytes: u32,
+    next_id: u64,
+    parameters: Option<Parameters>,
+}
+
+impl Load {
+    /// Logs in, and asks for the size of the unit.
+    ///
+    /// # Errors
+    /// When the target is not there, refuses the login, or the unit cannot be used.
+    pub fn open(config: &LoadConfig) -> Result<Load, LoadError> {
+        let stream = TcpStream::connect_timeout(&config.portal, PATIENCE)?;
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let mut isid = random::<6>()?;
+        isid[0] = 0x80;
+        let login = LoginConfig {
+            initiator: config.initiator.clone(),
+            target: Some(config.target.clone()),
+            isid,
+            wishes: config.wishes,
+            own: None,
+            target_proof: None,
+            challenge: random::<16>()?,
+            timeout: Span::from_secs(PATIENCE.as_secs()),
+        };
+        let clock = Clock::start();
+        let session = SessionConfig::default();
+        let mut load = Load {
+            link: Box::new(Link::new(clock.now(), stream, login, session)),
+            poller: Poller::new()?,
+            clock,
+            store: Store { pattern: Arc::new(Vec::new()), kept: None },
+            lun: lun::to_bytes(config.lun).ok_or_else(|| LoadError::Session("there is no such LUN number".into()))?,
+            blocks: 0,
+            block_bytes: 0,
+            next_id: 0,
+            parameters: None,
+        };
+        load.link.drain(load.clock.now(), &mut load.store);
+        let begun = Instant::now();
+        while load.parameters.is_none() {
+            load.turn(begun, |_, _| {})?;
+        }
+        load.probe()?;
+        Ok(load)
+    }
+
+    /// What was agreed.
+    pub fn parameters(&self) -> Option<&Parameters> {
+        self.parameters.as_ref()
+    }
+
+    /// Waits until the unit is ready, and asks for its size.
+    fn probe(&mut self) -> Result<(), LoadError> {
+        const CAPACITY_BYTES: u32 = 32;
+        for _ in 0..PROBES {
+            if self.one(Cdb::TestUnitReady, DataDirection::None, 0)? == status::GOOD {
+                break;
+            }
+        }
+        let cdb = Cdb::ReadCapacity16 { allocation_len: CAPACITY_BYTES };
+        let id = self.next_id;
+        self.store.kept = Some((id, vec![0; CAPACITY_BYTES as usize]));
+        let answer = self.one(cdb, DataDirection::Read, CAPACITY_BYTES)?;
+        let (_, data) = self.store.kept.take().unwrap_or_default();
+        let capacity = ReadCapacity16::parse(&data).map_err(|error| LoadError::Command(error.to_string()))?;
+        if answer != status::GOOD {
+            return Err(LoadError::Command(format!("the size of the unit: status {answer:02x}")));
+        }
+        (self.blocks, self.block_bytes) = (capacity.last_lba.saturating_add(1), capacity.block_bytes);
+        Ok(())
+    }
+
+    /// One command alone; its status.
+    fn one(&mut self, cdb: Cdb, direction: DataDirection, bytes: u32) -> Result<u8, LoadError> {
+        let id = self.submit(cdb, direction, bytes);
+        let begun = Instant::now();
+        let mut answer = None;
+        while answer.is_none() {
+            self.turn(begun, |done, outcome| {
+                if done == id {
+                    answer = Some(outcome);
+                }
+            })?;
+        }
+        match answer {
+            Some(Outcome::Completed { status, .. }) => Ok(status),
+            other => Err(LoadError::Command(format!("{other:?}"))),
+        }
+    }
+
+    fn submit(&mut self, cdb: Cdb, direction: DataDirection, bytes: u32) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        let command = Command { id, lun: self.lun, cdb: cdb.to_bytes(), direction, bytes };
+        self.link.tell(self.clock.now(), Input::Submit(command), &mut self.store);
+        id
+    }
+
+    /// Makes load for so long.
+    ///
+    /// # Errors
+    /// When the connection is lost or a command fails.
+    pub fn run(&mut self, work: Work, time: Duration, seed: u64) -> Result<Served, LoadError> {
+        let blocks = work.bytes / self.block_bytes.max(1);
+        let places = self.blocks.checked_div(blocks.into()).unwrap_or(0);
+        if places == 0 || !work.bytes.is_multiple_of(self.block_bytes) {
+            let Load { blocks, block_bytes, .. } = *self;
+            return Err(LoadError::TooSmall { blocks, block_bytes, bytes: work.bytes });
+        }
+        if work.write && self.store.pattern.len() != work.bytes as usize {
+            self.store.pattern = Arc::new((0..work.bytes).map(|n| (n % 251) as u8).collect());
+        }
+        let mut chance = SplitMix64(seed);
+        let mut next = chance.below(places);
+        let mut under_way: BTreeMap<u64, Instant> = BTreeMap::new();
+        let mut served = Served::default();
+        let (begun, mut failed) = (Instant::now(), None);
+        loop {
+            let now = Instant::now();
+            let over = now.duration_since(begun) >= time;
+            if over && under_way.is_empty() {
+                break;
+            }
+            while !over && under_way.len() < work.depth as usize {
+                next = if work.random { chance.below(places) } else { (next + 1) % places };
+                let lba = next * u64::from(blocks);
+                let (direction, cdb) = match work.write {
+                    true => (DataDirection::Write, Cdb::Write { lba, blocks, fua: false }),
+                    false => (DataDirection::Read, Cdb::Read { lba, blocks, fua: false }),
+                };
+                let id = self.submit(cdb, direction, work.bytes);
+                under_way.insert(id, Instant::now());
+            }
+            let latencies = &mut served.latencies_ns;
+            self.turn(now, |id, outcome| {
+                if let Some(since) = under_way.remove(&id) {
+                    latencies.push(since.elapsed().as_nanos() as u64);
+                }
+                match outcome {
+                    Outcome::Completed { status: status::GOOD, transferred, .. } if transferred == work.bytes => {}
+                    other => failed = Some(format!("{other:?}")),
+                }
+            })?;
+            if let Some(why) = failed {
+                return Err(LoadError::Command(why));
+            }
+        }
+        served.elapsed = begun.elapsed();
+        Ok(served)
+    }
+
+    /// Sends, waits, receives. `begun`: something was to happen since then.
+    fn turn(&mut self, begun: Instant, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
+        self.link.flush()?;
+        let write = self.link.output.blocked && !self.link.output.is_empty();
+        self.poller.set(TARGET, Some(self.link.stream.as_fd()), Interest { read: true, write })?;
+        let mut readable = false;
+        let happened = self.poller.wait(PATIENCE)?;
+        if happened.is_empty() && begun.elapsed() >= PATIENCE {
+            return Err(LoadError::Silent);
+        }
+        for event in happened {
+            readable |= event.readable;
+            self.link.output.blocked &= !event.writable;
+        }
+        let now = self.clock.now();
+        if self.link.poll_timeout().is_some_and(|at| at <= now) {
+            self.link.timeout(now, &mut self.store);
+        }
+        for _ in 0..READS_IN_TURN {
+            if !readable || !self.link.read(now, &mut self.store)? {
+                break;
+            }
+        }
+        for event in self.link.take_events() {
+            match event {
+                Event::Up => self.parameters = self.link.parameters(),
+                Event::Done(id, outcome) => ended(id, outcome),
+                Event::Refused(error) => return Err(LoadError::Session(error.to_string())),
+                Event::Broken(why) => return Err(LoadError::Session(why.to_string())),
+            }
+        }
+        Ok(())
+    }
+}
