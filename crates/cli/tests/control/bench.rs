@@ -27,3 +27,16 @@ fn logins_over_the_wire_are_measured() {
         assert!(values.len() == 3 && values.iter().all(|value| value.as_f64() > Some(0.0)), "{found}");
     }
 }
+
+#[test]
+fn a_chain_is_measured_beside_one_of_bare_datagrams() {
+    let found = numbers(&["bench", "chain", "--rounds", "1", "--size", "8"]);
+    let rows = found["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| row["op"].as_str().unwrap()).collect::<Vec<_>>(), ["read", "write"]);
+    for row in rows {
+        let frames: f64 = row["frames"].as_array().unwrap().iter().filter_map(|frames| frames.as_f64()).sum();
+        // A command, 8 KiB of data in four or five frames, a response; permission before data are written.
+        assert!((5.5..9.5).contains(&frames), "{row}");
+        assert!(row["mb_per_cpu_s"].as_f64() > Some(0.0) && row["bare_mb_per_cpu_s"].as_f64() > Some(0.0), "{row}");
+    }
+}

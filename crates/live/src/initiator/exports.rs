@@ -4,6 +4,7 @@ use super::Initiator;
 use super::host::{DiskView, Event, Host, lun_name};
 use crate::exports::{DiskWork, disk_work, export_of};
 use crate::nbd::Work;
+use sanloom_core::disk::{Done, Error, Op, Request};
 use sanloom_core::nbd::Export;
 use sanloom_core::time::Instant;
 use sanloom_wire::Wwpn;
@@ -31,15 +32,27 @@ impl Initiator {
                         self.nbd.set_exports(exports);
                     }
                 }
-                Some(Event::Done { tag, result, data }) => {
-                    if let Some(asked) = self.asked.remove(&tag) {
-                        asked.answer(now, &mut self.nbd, result, data);
-                    }
-                }
+                Some(Event::Done { tag, result, data }) => match self.asked.remove(&tag) {
+                    Some(asked) => asked.answer(now, &mut self.nbd, result, data),
+                    None => self.finished.push_back((result, data)),
+                },
                 Some(Event::Answer { number, message }) => self.answered(now, number, message),
                 None => return,
             }
         }
+    }
+
+    /// Does something with the first disk of the physical port, beside what NBD clients ask. `data` as for [`Host::submit`].
+    pub fn submit(&mut self, op: Op, lba: u64, blocks: u32, data: Vec<u8>) {
+        let tag = self.next_asked;
+        self.next_asked += 1;
+        let now = self.clock.now();
+        self.hosts[0].submit(now, 0, Request { tag, op, lba, blocks, fua: false }, data);
+    }
+
+    /// What became of a request of [`submit`](Self::submit), in the order in which they ended, and its buffer.
+    pub fn next_finished(&mut self) -> Option<(Result<Done, Error>, Vec<u8>)> {
+        self.finished.pop_front()
     }
 
     fn work(&mut self, now: Instant, work: Work) {

@@ -33,7 +33,7 @@ use control::Question;
 use controller::{Controller, Told};
 use host::Host;
 use sanloom_core::dcbx;
-use sanloom_core::disk::DiskConfig;
+use sanloom_core::disk::{DiskConfig, Done, Error};
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
 use sanloom_core::fip::enode::{Enode, EnodeConfig};
 use sanloom_core::fip::vlan::VlanResponder;
@@ -43,7 +43,7 @@ use sanloom_core::nport::{LoginScript, NPortConfig, VirtualPort};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ether::{MacAddr, VlanTag};
 use sanloom_wire::{Wwnn, Wwpn};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
@@ -179,6 +179,8 @@ pub struct Initiator {
     next_look: Instant,
     /// What NBD clients have asked, by our tag.
     asked: BTreeMap<u64, Asked>,
+    /// What became of requests that no NBD client has asked.
+    finished: VecDeque<(Result<Done, Error>, Vec<u8>)>,
     next_asked: u64,
     /// What tools have asked that the fabric has to answer, by number of the physical port.
     questions: BTreeMap<u16, Question>,
@@ -243,6 +245,7 @@ impl Initiator {
             turn_of: 0,
             next_look: Instant::ZERO,
             asked: BTreeMap::new(),
+            finished: VecDeque::new(),
             next_asked: 0,
             questions: BTreeMap::new(),
             link_failures: 0,

@@ -276,7 +276,11 @@ struct Bare {
 impl Bare {
     fn start(gauge: Arc<Gauge>, ports: [EthernetPort; 2]) -> Result<Bare, Failure> {
         let seen = gauge.clone();
-        let body = move || forward(ports, &seen);
+        let body = move || {
+            let outcome = forward(ports, &seen);
+            seen.end();
+            outcome
+        };
         let thread = thread::Builder::new().name("bare".to_owned()).spawn(body).map_err(Failure::environment)?;
         Ok(Bare { gauge, thread: Some(thread) })
     }

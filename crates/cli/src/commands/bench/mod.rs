@@ -1,5 +1,6 @@
 //! `sanloom bench`: how fast sanloom is.
 
+mod chain;
 mod ethernet;
 mod fabric;
 mod fdisc;
@@ -40,6 +41,8 @@ pub enum What {
     Forward(forward::Args),
     /// Logins of virtual ports over the wire per second, and how long each takes, up to 65,000
     Fdisc(fdisc::Args),
+    /// Reads and writes over FCoE through the switch, beside a bare chain of as many datagrams
+    Chain(chain::Args),
     /// What it costs a large fabric to converge: domains, routes, name service and zones of all switches agree
     Fabric(fabric::Args),
     /// What the offloads of document 002 are worth in software: CRC, placement, segmentation, threads
@@ -63,6 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Names(args) => names::run(args),
         What::Forward(args) => forward::run(args),
         What::Fdisc(args) => fdisc::run(args),
+        What::Chain(args) => chain::run(args),
         What::Fabric(args) => fabric::run(args),
         What::Offloads(args) => offloads::run(args),
         What::Io(args) => io::run(args),

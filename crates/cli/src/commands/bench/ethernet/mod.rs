@@ -110,7 +110,9 @@ impl Switching {
                 Err(error) => return Err(error),
             };
             let _ = ready.send(());
-            runtime.run(None, |_| seen.go_on())
+            let outcome = runtime.run(None, |_| seen.go_on());
+            seen.end();
+            outcome
         };
         let thread = thread::Builder::new().name("switch".to_owned()).spawn(body).map_err(Failure::environment)?;
         let mut switching = Switching { gauge, thread: Some(thread) };

@@ -1,0 +1,466 @@
+//! `sanloom bench chain`: reads and writes of our initiator through our switch to our storage, beside a chain that sends and
+//! takes as many datagrams and looks at none.
+//!
+//! ```text
+//!   initiator ──▶ unix datagrams ──▶ switch and storage          requester ──▶ unix datagrams ──▶ responder
+//!             ◀──                ◀──                                       ◀──                ◀──
+//! ```
+//!
+//! How many frames a request takes in either direction, and how long they are, is counted in the one chain and done in the other.
+//! They take turns, so that what else the machine does hits both.
+
+use super::ethernet::{Folder, Gauge, Switching};
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::machine::thread_cpu;
+use crate::output;
+use crate::report::{file, format, json};
+use sanloom_core::disk::Op;
+use sanloom_live::clock::Clock;
+use sanloom_live::frame::{FrameBuf, Pool};
+use sanloom_live::initiator::{Initiator, InitiatorConfig};
+use sanloom_live::poll::{Interest, Poller};
+use sanloom_live::ports::{EthernetPort, Traffic};
+use sanloom_live::sys::batch::BATCH;
+use sanloom_wire::ether::MacAddr;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Options of `sanloom bench chain`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Bytes of a request in KiB
+    #[arg(long, value_name = "KIB", value_delimiter = ',', default_value = "4,64,512", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    size: Vec<u32>,
+    /// Requests under way at a time
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=256))]
+    depth: u32,
+    /// Seconds of a measurement
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Measurements of each of both; their medians count
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Chains {
+    /// Requests under way at a time.
+    pub depth: u32,
+    /// Each size, read and written.
+    pub rows: Vec<Row>,
+}
+
+/// A size and a direction. Megabytes are of data, 10^6 bytes; processor time is that of both ends.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// What was done: `read` or `write`.
+    pub op: &'static str,
+    /// Bytes of a request.
+    pub size_bytes: u32,
+    /// Frames for each request from the initiator and to it, as they were counted.
+    pub frames: [f64; 2],
+    /// Megabytes per second of processor time through initiator, switch and storage.
+    pub mb_per_cpu_s: f64,
+    /// The same of the bare chain.
+    pub bare_mb_per_cpu_s: f64,
+    /// Megabytes per second of the clock.
+    pub mb_per_s: f64,
+    /// The same of the bare chain.
+    pub bare_mb_per_s: f64,
+    /// The first over the second: the median of the rounds.
+    pub ratio: f64,
+}
+
+const LAB: &str = r#"
+[switch.sw1]
+
+[host.h1]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.ram]
+lun_size = "64MiB"
+
+[[link]]
+from = "h1"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "ram"
+to = "sw1"
+"#;
+const MAC: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 1]);
+const UNIT_BYTES: u64 = 64 << 20;
+const BLOCK_BYTES: u32 = 512;
+/// Before anything is measured.
+const WARM_UP: Duration = Duration::from_millis(200);
+/// The disk is found in this time, and every request ends.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Measures, and prints what was measured.
+///
+/// # Errors
+/// When the switch cannot be brought up, a request fails, something cannot be written, or Ctrl-C came.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let chains = measure(args)?;
+    if let Some(path) = &args.json {
+        output::written(file::write(path, |out| json::write_value(out, &chains)))?;
+        if path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    output::print(&text(&chains))
+}
+
+fn measure(args: &Args) -> Result<Chains, Failure> {
+    let folder = Folder::new("chain")?;
+    let mut whole = Whole::start(&folder)?;
+    let mut bare = Bare::start(&folder)?;
+    let time = Duration::from_secs(args.seconds);
+    let mut rows = Vec::new();
+    for size in args.size.iter().map(|kib| kib << 10) {
+        for (name, op) in [("read", Op::Read), ("write", Op::Write)] {
+            let (mut of_whole, mut of_bare) = (Vec::new(), Vec::new());
+            for _ in 0..args.rounds {
+                if interrupt::requested() {
+                    return Err(Failure::interrupted("the measurement was not complete"));
+                }
+                let sample = whole.measure(op, size, args.depth, time)?;
+                of_bare.push(bare.measure(sample.traffic(), args.depth, time)?);
+                of_whole.push(sample);
+            }
+            let of = |samples: &[Sample], value: fn(&Sample) -> f64| {
+                f64::from(size) / 1e6 * median(samples.iter().map(value))
+            };
+            let ratios = of_whole.iter().zip(&of_bare).map(|(whole, bare)| whole.per_cpu_s() / bare.per_cpu_s());
+            rows.push(Row {
+                op: name,
+                size_bytes: size,
+                frames: [0, 1].map(|way| median(of_whole.iter().map(|sample| sample.frames_of_request(way)))),
+                mb_per_cpu_s: of(&of_whole, Sample::per_cpu_s),
+                bare_mb_per_cpu_s: of(&of_bare, Sample::per_cpu_s),
+                mb_per_s: of(&of_whole, Sample::per_s),
+                bare_mb_per_s: of(&of_bare, Sample::per_s),
+                ratio: median(ratios),
+            });
+        }
+    }
+    Ok(Chains { depth: args.depth, rows })
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    requests: u64,
+    cpu: Duration,
+    wall: Duration,
+    /// Out of the initiator, and into it.
+    moved: [Traffic; 2],
+}
+
+/// Frames of a request in one direction, and how long each is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Burst {
+    frames: u32,
+    bytes: usize,
+}
+
+impl Sample {
+    fn per_cpu_s(&self) -> f64 {
+        self.requests as f64 / self.cpu.as_secs_f64()
+    }
+
+    fn per_s(&self) -> f64 {
+        self.requests as f64 / self.wall.as_secs_f64()
+    }
+
+    fn frames_of_request(&self, way: usize) -> f64 {
+        self.moved[way].frames as f64 / self.requests as f64
+    }
+
+    /// What a request moves in either direction.
+    fn traffic(&self) -> [Burst; 2] {
+        [0, 1].map(|way| Burst {
+            frames: self.frames_of_request(way).round().max(1.0) as u32,
+            bytes: (self.moved[way].bytes / self.moved[way].frames.max(1)) as usize,
+        })
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// Initiator, switch, storage.
+struct Whole {
+    switching: Switching,
+    initiator: Initiator,
+}
+
+impl Whole {
+    fn start(folder: &Folder) -> Result<Whole, Failure> {
+        let switching = Switching::up(folder, LAB)?;
+        let port = folder.port("h1-sw1.peer.sock", "h1-sw1.sock").map_err(Failure::environment)?;
+        let config = InitiatorConfig::new(MAC, folder.path().join("nbd.sock"));
+        let mut initiator = Initiator::new(config, port).map_err(Failure::environment)?;
+        let begun = Instant::now();
+        let mut busy = false;
+        while !initiator.is_ready() {
+            if begun.elapsed() > PATIENCE {
+                return Err(Failure::environment("the initiator does not find its disk"));
+            }
+            busy = initiator.turn(busy).map_err(Failure::environment)?;
+        }
+        Ok(Whole { switching, initiator })
+    }
+
+    fn measure(&mut self, op: Op, size: u32, depth: u32, time: Duration) -> Result<Sample, Failure> {
+        let blocks = size / BLOCK_BYTES;
+        let places = UNIT_BYTES / u64::from(size);
+        let mut buffers = vec![vec![0_u8; size as usize]; depth as usize];
+        let (mut submitted, mut done, mut busy) = (0_u64, 0_u64, false);
+        let cpu = |whole: &Whole| thread_cpu() + whole.switching.gauge.read();
+        let moved = |whole: &Whole| [whole.initiator.port.sent, whole.initiator.port.received];
+        let begun = Instant::now();
+        let mut from = None;
+        loop {
+            let now = Instant::now();
+            if from.is_none() && now - begun >= WARM_UP {
+                from = Some((now, done, cpu(self), moved(self)));
+            }
+            if let Some((at, before, cpu_before, moved_before)) = from
+                && now - at >= time
+            {
+                let sample = Sample {
+                    requests: done - before,
+                    cpu: cpu(self) - cpu_before,
+                    wall: at.elapsed(),
+                    moved: difference(moved_before, moved(self)),
+                };
+                while done < submitted {
+                    done += self.turn(&mut busy, &mut buffers)?;
+                }
+                return Ok(sample);
+            }
+            while let Some(buffer) = buffers.pop() {
+                self.initiator.submit(op, submitted % places * u64::from(blocks), blocks, buffer);
+                submitted += 1;
+                busy = true;
+            }
+            done += self.turn(&mut busy, &mut buffers)?;
+        }
+    }
+
+    /// How many requests have ended.
+    fn turn(&mut self, busy: &mut bool, buffers: &mut Vec<Vec<u8>>) -> Result<u64, Failure> {
+        *busy = self.initiator.turn(*busy).map_err(Failure::environment)?;
+        let mut ended = 0;
+        while let Some((result, buffer)) = self.initiator.next_finished() {
+            result.map_err(|error| Failure::protocol(format_args!("a request failed: {error}")))?;
+            buffers.push(buffer);
+            ended += 1;
+        }
+        Ok(ended)
+    }
+}
+
+fn difference(before: [Traffic; 2], after: [Traffic; 2]) -> [Traffic; 2] {
+    [0, 1].map(|way| Traffic {
+        frames: after[way].frames - before[way].frames,
+        bytes: after[way].bytes - before[way].bytes,
+    })
+}
+
+/// Two ends that count datagrams: when all of a request have come, those of the answer leave.
+struct Bare {
+    near: End,
+    gauge: Arc<Gauge>,
+    /// What a request brings and what its answer is, for the other end.
+    plan: Sender<[Burst; 2]>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Bare {
+    fn start(folder: &Folder) -> Result<Bare, Failure> {
+        let port = |own: &str, peer: &str| folder.port(own, peer).map_err(Failure::environment);
+        let far = port("far", "near")?;
+        let near = port("near", "far")?;
+        let gauge = Arc::new(Gauge::default());
+        let (plan, plans) = channel();
+        let (seen, mut far) = (gauge.clone(), End::new(far).map_err(Failure::environment)?);
+        let body = move || {
+            let outcome = far.respond(&seen, &plans);
+            seen.end();
+            outcome
+        };
+        let thread = thread::Builder::new().name("responder".to_owned()).spawn(body).map_err(Failure::environment)?;
+        Ok(Bare { near: End::new(near).map_err(Failure::environment)?, gauge, plan, thread: Some(thread) })
+    }
+
+    fn measure(&mut self, traffic: [Burst; 2], depth: u32, time: Duration) -> Result<Sample, Failure> {
+        let [request, answer] = traffic;
+        if self.plan.send(traffic).is_err() {
+            return Err(Failure::environment("the bare chain has ended"));
+        }
+        let (mut submitted, mut done, mut got) = (0_u64, 0_u64, 0_u32);
+        let begun = Instant::now();
+        let mut from = None;
+        let mut sample = None;
+        loop {
+            let now = Instant::now();
+            if now - begun > WARM_UP + time + PATIENCE {
+                return Err(Failure::environment("the bare chain has stopped"));
+            }
+            let state = |near: &End| (thread_cpu() + self.gauge.read(), [near.port.sent, near.port.received]);
+            if from.is_none() && now - begun >= WARM_UP {
+                from = Some((now, done, state(&self.near)));
+            }
+            if let Some((at, before, (cpu, moved))) = from
+                && sample.is_none()
+                && now - at >= time
+            {
+                let (cpu_now, moved_now) = state(&self.near);
+                let moved = difference(moved, moved_now);
+                sample = Some(Sample { requests: done - before, cpu: cpu_now - cpu, wall: at.elapsed(), moved });
+            }
+            match sample {
+                Some(sample) if done == submitted => return Ok(sample),
+                Some(_) => {}
+                None => {
+                    while submitted - done < u64::from(depth) {
+                        self.near.push(request);
+                        submitted += 1;
+                    }
+                }
+            }
+            got += self.near.turn().map_err(Failure::environment)?;
+            done += u64::from(got / answer.frames);
+            got %= answer.frames;
+        }
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.gauge.end();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Batches that an end takes before it sends: as the initiator has it.
+const BATCHES_IN_TURN: usize = 4;
+/// How long an end waits before it looks whether it is to go on.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// An end of the bare chain.
+struct End {
+    port: EthernetPort,
+    poller: Poller,
+    pool: Pool,
+    spare: Vec<FrameBuf>,
+    clock: Clock,
+    more: bool,
+}
+
+impl End {
+    fn new(port: EthernetPort) -> io::Result<End> {
+        let mut pool = Pool::default();
+        let spare = (0..BATCH).map(|_| pool.take()).collect();
+        let (poller, clock) = (Poller::new()?, Clock::start());
+        Ok(End { port, poller, pool, spare, clock, more: false })
+    }
+
+    fn push(&mut self, burst: Burst) {
+        let now = self.clock.now();
+        for _ in 0..burst.frames {
+            let mut buffer = self.pool.take();
+            // Whatever is in it leaves: nobody looks at it.
+            buffer.received(burst.bytes, None);
+            self.port.push(now, buffer);
+        }
+    }
+
+    /// Sends what waits, waits for something to do, and takes what there is: so many frames.
+    fn turn(&mut self) -> io::Result<u32> {
+        if !self.port.has_peer() {
+            self.port.look_for_peer();
+        }
+        if !self.port.egress.blocked && self.port.has_peer() {
+            self.port.flush(&mut self.pool);
+        }
+        let write = self.port.egress.blocked && !self.port.egress.queue.is_empty();
+        self.poller.set(0, self.port.socket(), Interest { read: true, write })?;
+        for event in self.poller.wait(if self.more { Duration::ZERO } else { LOOK })? {
+            self.port.egress.blocked &= !event.writable;
+            self.more |= event.readable;
+        }
+        if !self.more {
+            return Ok(0);
+        }
+        let mut all = 0;
+        for _ in 0..BATCHES_IN_TURN {
+            let got = match self.port.receive(&mut self.spare) {
+                Ok((got, _)) => got,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(error),
+            };
+            all += got as u32;
+            self.more = got == BATCH;
+            if !self.more {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    fn respond(&mut self, gauge: &Gauge, plans: &Receiver<[Burst; 2]>) -> io::Result<()> {
+        let mut plan = None;
+        let mut got = 0;
+        while gauge.go_on() {
+            // The requester is silent while it plans.
+            plan = plans.try_iter().last().or(plan);
+            let frames = self.turn()?;
+            if frames > 0 {
+                plan = plans.try_iter().last().or(plan);
+            }
+            let Some([request, answer]) = plan else { continue };
+            got += frames;
+            while got >= request.frames {
+                got -= request.frames;
+                self.push(answer);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(chains: &Chains) -> String {
+    let mut text = format!(
+        "{} requests at a time through initiator, switch and storage, and through a chain of as many datagrams\n\
+         {:<18} {:>13} {:>12} {:>12} {:>10} {:>10} {:>6}\n",
+        chains.depth, "", "frames", "MB/CPU s", "bare", "MB/s", "bare", "ratio"
+    );
+    for row in &chains.rows {
+        let what = format!("{} {}", row.op, format::bytes(row.size_bytes.into()));
+        let frames = format!("{:.1} + {:.1}", row.frames[0], row.frames[1]);
+        let _ = writeln!(
+            text,
+            "{what:<18} {frames:>13} {:>12.0} {:>12.0} {:>10.0} {:>10.0} {:>6.2}",
+            row.mb_per_cpu_s, row.bare_mb_per_cpu_s, row.mb_per_s, row.bare_mb_per_s, row.ratio
+        );
+    }
+    text
+}
