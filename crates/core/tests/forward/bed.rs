@@ -2,9 +2,11 @@
 
 use crate::check::Wire;
 use crate::disk::{BLOCK, Disk, perform_mapped};
-use crate::served::{Pdu, Served};
+use crate::served::{Drained, Pdu, Served};
+use crate::streams::Streams;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::mover::{Output, Stop, Turn};
 use sanloom_core::iscsi::forward::{Action, CloseReason, Conn, Counters, Forward, Gate, Settings, Switch, VirtualDisk};
 use sanloom_core::iscsi::initiator::{self, Command, Outcome, SessionConfig};
 use sanloom_core::iscsi::target::{ConnectionId, Input};
@@ -40,6 +42,8 @@ pub struct Shapes {
     /// Bad blocks of the volume.
     pub bad: Vec<u64>,
     pub settings: Settings,
+    /// The forwarding path works on bytes as they come, not on whole PDUs.
+    pub cut_through: bool,
 }
 
 pub struct Bed {
@@ -66,6 +70,8 @@ pub struct Bed {
     actions: Vec<Action>,
     /// Back ends say what they like.
     noisy: bool,
+    /// The switch sees bytes, not PDUs.
+    pub streams: Option<Streams>,
     /// Connections that the switch wants closed.
     pub closed: Vec<(Conn, CloseReason)>,
 }
@@ -134,8 +140,12 @@ impl Bed {
             lun_blocks,
             actions: Vec::new(),
             noisy: false,
+            streams: None,
             closed: Vec::new(),
         };
+        if forwarding && shapes.cut_through {
+            bed.streams = Some(Streams::new(shapes));
+        }
         if forwarding {
             (0..luns as u8).for_each(|back| bed.connect(back));
         }
@@ -155,7 +165,11 @@ impl Bed {
             exp_stat_sn: 1,
         };
         let mut actions = Vec::new();
-        self.forward.back_up(self.now, back, &established, &mut actions).expect("parameters that fit");
+        let fit = self.forward.back_up(self.now, back, &established, &mut actions);
+        assert!(fit.is_ok() || self.back_parameters.data_digest, "{fit:?}");
+        if let Some(streams) = &mut self.streams {
+            streams.connect(back, &self.back_parameters);
+        }
         self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
     }
 
@@ -164,6 +178,9 @@ impl Bed {
         let number = usize::from(back);
         self.backs[number] = None;
         (self.to_back[number], self.from_back[number]) = (VecDeque::new(), VecDeque::new());
+        if let Some(streams) = &mut self.streams {
+            streams.cut(back);
+        }
         let mut actions = std::mem::take(&mut self.actions);
         self.with_forward(|forward, now, switch| forward.lost(now, back, switch, &mut actions));
         self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
@@ -284,6 +301,9 @@ impl Bed {
             self.front.hear(self.now, &pdu);
             return self.after_switch();
         }
+        if let Some(streams) = &mut self.streams {
+            return streams.arrive(conn, &pdu);
+        }
         let mut actions = std::mem::take(&mut self.actions);
         let mut header = pdu.0;
         self.with_forward(|forward, now, switch| forward.on_header(now, conn, &mut header, switch, &mut actions));
@@ -299,8 +319,77 @@ impl Bed {
         }
     }
 
+    /// What the switch's own session wants; `None`: a PDU is half sent to the host.
+    fn drain_front(&mut self) -> Option<Drained> {
+        let Some(streams) = &mut self.streams else { return Some(self.front.drain(self.now, &mut self.to_host)) };
+        if streams.mover.is_open(Conn::Host).is_some() {
+            return None;
+        }
+        let mut out = VecDeque::new();
+        std::mem::swap(&mut self.front.statuses, streams.mover.statuses());
+        let drained = self.front.drain(self.now, &mut out);
+        std::mem::swap(&mut self.front.statuses, streams.mover.statuses());
+        out.iter().for_each(|pdu| streams.send(pdu));
+        self.deliver();
+        Some(drained)
+    }
+
+    /// PDUs that are complete reach whom they are for.
+    fn deliver(&mut self) {
+        let Some(streams) = &mut self.streams else { return };
+        for (conn, pdu) in streams.take_complete() {
+            self.queue(conn).push_back(pdu);
+        }
+    }
+
+    /// Bytes that leave the switch.
+    fn carry(&mut self, output: Output, input: &[u8]) {
+        if let Some(streams) = &mut self.streams {
+            streams.leave(output.pieces, input);
+        }
+        self.closed.extend(output.closes);
+        self.deliver();
+    }
+
+    /// The switch reads some bytes of a connection, and does what can be done with them.
+    fn switch_reads(&mut self, number: usize) {
+        let Some(streams) = &mut self.streams else { return };
+        let (conn, mut input) = streams.read(number, &mut self.chance);
+        loop {
+            let (mut at, mut output) = (0, Output::default());
+            let Served { session, device, .. } = &mut self.front;
+            let mut switch = Switch { session, device, map: &mut self.map, disks: &mut self.disks };
+            let (now, forward) = (self.now, &mut self.forward);
+            let mut turn = Turn { now, forward, switch: &mut switch, output: &mut output };
+            let Some(streams) = &mut self.streams else { return };
+            let stop = streams.mover.run(&mut turn, conn, &mut input, &mut at);
+            self.carry(output, &input);
+            let Some(streams) = &mut self.streams else { return };
+            if let Stop::Conventional(range) = &stop {
+                for pdu in streams.conventional(&input[range.clone()]) {
+                    self.front.hear(self.now, &pdu);
+                }
+            }
+            input.drain(..at);
+            self.after_switch();
+            match stop {
+                Stop::More | Stop::Blocked => break,
+                Stop::HeaderDigest => return self.closed.push((conn, CloseReason::Protocol)),
+                Stop::Conventional(_) | Stop::Session => {}
+            }
+        }
+        if let Some(streams) = &mut self.streams {
+            streams.put_back(number, input);
+        }
+    }
+
     /// The Data Mover, for whole PDUs.
     fn execute(&mut self, actions: &mut Vec<Action>, pdu: &Pdu, from: Option<Conn>) {
+        if let Some(streams) = &mut self.streams {
+            let mut output = Output::default();
+            streams.mover.execute(actions, &mut output);
+            return self.carry(output, &[]);
+        }
         let (header, data) = pdu;
         let mut at = 0;
         while !actions.is_empty() {
@@ -345,7 +434,7 @@ impl Bed {
     fn after_switch(&mut self) {
         const WHO: ConnectionId = ConnectionId(0);
         loop {
-            let (ios, recalls, cancels) = self.front.drain(self.now, &mut self.to_host);
+            let Some((ios, recalls, cancels)) = self.drain_front() else { return };
             for (tag, given) in cancels {
                 let gate = &mut self.disks[0].as_mut().unwrap().gate;
                 match given {
@@ -431,6 +520,9 @@ impl Bed {
             let works = self.backs[number].as_ref().is_some_and(|served| !served.ios.is_empty());
             choices.extend(works.then_some((5, number)));
         }
+        if let Some(streams) = &self.streams {
+            choices.extend(streams.readable().map(|number| (6, number)));
+        }
         if choices.is_empty() {
             return false;
         }
@@ -456,7 +548,8 @@ impl Bed {
                 let pdu = self.from_back[number].pop_front().unwrap();
                 self.switch_hears(Conn::Back(number as u8), pdu);
             }
-            _ => self.back_works(number),
+            5 => self.back_works(number),
+            _ => self.switch_reads(number),
         }
         true
     }

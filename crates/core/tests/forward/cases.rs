@@ -29,6 +29,7 @@ pub fn shapes() -> Shapes {
         depth: 8,
         bad: Vec::new(),
         settings: Settings::default(),
+        cut_through: false,
     }
 }
 
@@ -45,18 +46,18 @@ fn bed() -> Bed {
     bed
 }
 
-fn read(bed: &mut Bed, id: u64, lba: u64, blocks: u32) {
+pub fn read(bed: &mut Bed, id: u64, lba: u64, blocks: u32) {
     let room = vec![0; blocks as usize * BLOCK];
     bed.submit(id, Cdb::Read { lba, blocks, fua: false }, DataDirection::Read, room);
 }
 
-fn write(bed: &mut Bed, id: u64, lba: u64, blocks: u32) {
+pub fn write(bed: &mut Bed, id: u64, lba: u64, blocks: u32) {
     let data = vec![id as u8; blocks as usize * BLOCK];
     bed.submit(id, Cdb::Write { lba, blocks, fua: false }, DataDirection::Write, data);
 }
 
 /// Status, sense key and code of a command that has ended.
-fn ended(bed: &mut Bed, id: u64) -> (u8, u8, u16) {
+pub fn ended(bed: &mut Bed, id: u64) -> (u8, u8, u16) {
     let at = bed.done.iter().position(|(done, _)| *done == id).expect("it has ended");
     match bed.done.remove(at).1 {
         Outcome::Completed { status, sense, .. } if sense.is_empty() => (status, 0, 0),

@@ -4,7 +4,9 @@
 mod bed;
 mod cases;
 mod check;
+mod cut_through;
 mod disk;
 mod noise;
 mod script;
 mod served;
+mod streams;

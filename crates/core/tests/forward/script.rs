@@ -107,6 +107,8 @@ fn shapes(chance: &mut SplitMix64) -> Shapes {
     let (front, back) = (parameters(chance), parameters(chance));
     let front = if chance.chance(70) { matched(front, &back) } else { front };
     let blocks = 40 + chance.below(160);
+    let cut_through = chance.chance(50);
+    let (front, back) = if cut_through { with_digests(chance, front, back) } else { (front, back) };
     let bad = if chance.chance(30) { (0..4).map(|_| chance.below(blocks)).collect() } else { Vec::new() };
     Shapes {
         luns,
@@ -118,7 +120,22 @@ fn shapes(chance: &mut SplitMix64) -> Shapes {
         depth: 1 + chance.below(12) as u16,
         bad,
         settings: patient(),
+        cut_through,
     }
+}
+
+/// Digests on either side. Data digests only if both have them, and mostly with segments that nobody has to cut.
+fn with_digests(chance: &mut SplitMix64, front: Parameters, back: Parameters) -> (Parameters, Parameters) {
+    let data_digest = chance.chance(40);
+    let front = Parameters { header_digest: chance.chance(50), data_digest, ..front };
+    let back = Parameters { header_digest: chance.chance(50), data_digest, ..back };
+    if !data_digest || chance.chance(20) {
+        return (front, back);
+    }
+    // What comes from a back end passes to the host, and the other way round: both are seen from the target.
+    let Parameters { send_bytes, receive_bytes, max_burst_bytes, .. } = back;
+    let first_burst_bytes = front.first_burst_bytes.min(max_burst_bytes);
+    (Parameters { send_bytes, receive_bytes, max_burst_bytes, first_burst_bytes, ..front }, back)
 }
 
 /// Time passes only for hosts that give up.

@@ -4,15 +4,15 @@
 //! ```text
 //!                                 descriptor queue = the driver's order of headers
 //!   host  -> Header Extractor --> Dispatcher --------------------------------> conventional path: target::Session, scsi::Device
-//!            (the driver)         rule.rs | READ, WRITE
+//!            (mover.rs)           rule.rs | READ, WRITE
 //!                                         v
 //!                                 Address Translator (core::map) -> PDU Duplicating Handler (host.rs, back.rs)
 //!                                                                       |  Dynamic Session Mapping Table (table.rs)
 //!                                                                       v
-//!   back ends <- Data Mover (the driver) <- Action <----------- Header Adaptor (adaptor.rs)
+//!   back ends <- Data Mover (mover.rs) <---- Action <----------- Header Adaptor (adaptor.rs)
 //! ```
 //!
-//! [`Forward`] is all of this but for what moves bytes: one for each host session, with one back-end session for each back end, so that
+//! [`Mover`] finds the headers in the bytes of a connection and says which bytes go where. [`Forward`] is all of the rest: one for each host session, with one back-end session for each back end, so that
 //! what is cut through can break nothing but this host's own tasks. It is told of every header of these connections
 //! ([`Forward::on_header`]) and says what becomes of the PDU ([`Action`]).
 //!
@@ -46,11 +46,12 @@
 //!
 //! # What the driver does
 //!
-//! 1. A header is complete, with its additional headers: [`Forward::on_header`]. Actions in their order; then the outputs of the host's
-//!    session, as always. Nothing of another PDU enters a connection before the PDU under way is complete.
-//! 2. A connection is lost: [`Forward::lost`]. If a data segment from there was half moved, the connection that it went to is closed
-//!    first: what has left cannot be taken back.
+//! 1. Bytes have come: [`Mover::run`]. It writes the pieces, in their order, and does what the [`Stop`](mover::Stop) says; outputs of the host's
+//!    session are carried while no PDU is half sent to the host, with numbers of [`Mover::statuses`].
+//! 2. A connection to a back end is lost: [`Mover::lost`], then [`Forward::lost`]. If a PDU from there was half sent, the host's connection is
+//!    closed: what has left cannot be taken back. If the host is lost, so are its connections to back ends.
 //! 3. [`Output::Recall`](super::target::Output::Recall) of the session: [`Forward::recall`].
+//! 4. Block I/O of the conventional path passes the [`Gate`] of its unit.
 
 mod action;
 mod adaptor;
@@ -60,6 +61,7 @@ mod gate;
 mod host;
 mod machine;
 mod merge;
+pub mod mover;
 mod rule;
 mod table;
 
@@ -67,5 +69,6 @@ pub use action::{Action, CloseReason, Conn};
 pub use fit::{Unfit, back_wishes, fits, front_wishes};
 pub use gate::Gate;
 pub use machine::{Counters, Forward, Settings, Switch, VirtualDisk};
+pub use mover::Mover;
 pub use rule::Kept;
 pub use table::MAX_PARTS;

@@ -340,6 +340,12 @@ impl Session {
         self.outputs.pop_front()
     }
 
+    /// There is something to do.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
     /// When to come back with [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let ping = self.ping.map(|ping| self.asked.unwrap_or(self.heard) + ping);

@@ -1,0 +1,74 @@
+//! The Data Mover when something breaks in the middle of a PDU.
+
+use crate::bed::{Bed, Shapes, Way};
+use crate::cases::{ended, read, shapes, write};
+use sanloom_core::fcp::DataDirection;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::{CloseReason, Conn};
+use sanloom_wire::cdb::Cdb;
+
+fn bed(front: Parameters, seed: u64) -> Bed {
+    let shapes = Shapes { cut_through: true, front, back: front, ..shapes() };
+    let mut bed = Bed::new(Way::Forwarding, &shapes, seed);
+    for id in 1000..1003 {
+        bed.submit(id, Cdb::TestUnitReady, DataDirection::None, Vec::new());
+        bed.settle();
+    }
+    bed.done.clear();
+    bed
+}
+
+/// Until a PDU is half sent there, and where it comes from. Chance may read all PDUs whole.
+fn until_open(bed: &mut Bed, to: Conn) -> Option<Conn> {
+    loop {
+        let from = bed.streams.as_ref().and_then(|streams| streams.mover.is_open(to));
+        if from.is_some() || !bed.step() {
+            return from;
+        }
+    }
+}
+
+#[test]
+fn a_host_in_the_middle_of_data_of_a_dead_back_end_has_to_be_closed() {
+    let mut bed = bed(shapes().front, 3);
+    read(&mut bed, 1, 0, 16);
+    assert_eq!(until_open(&mut bed, Conn::Host), Some(Conn::Back(0)));
+    let streams = bed.streams.as_mut().unwrap();
+    assert!(streams.mover.is_half(Conn::Back(0)));
+    // The other back end has nothing to do with it.
+    assert!(!streams.cut(1));
+    assert!(streams.cut(0), "the rest of the PDU will never come");
+}
+
+#[test]
+fn data_for_a_dead_back_end_are_taken_from_the_host_and_go_nowhere() {
+    let mut half = 0;
+    for seed in 0..60 {
+        let mut bed = bed(Parameters { header_digest: seed % 2 == 1, ..shapes().front }, seed);
+        write(&mut bed, 1, 0, 16);
+        write(&mut bed, 2, 56, 4);
+        if until_open(&mut bed, Conn::Back(0)).is_none() {
+            continue;
+        }
+        half += 1;
+        bed.cut(0);
+        bed.settle();
+        assert_eq!(ended(&mut bed, 1), (2, 0x0b, 0x0800), "seed {seed}");
+        assert_eq!(ended(&mut bed, 2), (0, 0, 0), "seed {seed}");
+        bed.assert_idle();
+    }
+    assert!(half > 10, "{half}");
+}
+
+#[test]
+fn a_wrong_header_digest_ends_the_connection() {
+    let mut bed = bed(Parameters { header_digest: true, ..shapes().front }, 3);
+    read(&mut bed, 1, 0, 16);
+    while !bed.streams.as_mut().unwrap().damage(Conn::Back(0)) {
+        assert!(bed.step(), "the back end says nothing");
+    }
+    while bed.closed.is_empty() {
+        assert!(bed.step());
+    }
+    assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Protocol)]);
+}
