@@ -7,7 +7,8 @@ use std::fmt;
 
 /// Why an E_Port is isolated: the link is there, but carries no traffic.
 ///
-/// The reasons are those that switches of all vendors show (RFC 4044, RFC 4439, manuals).
+/// The reasons are those that switches of all vendors show (RFC 4044, RFC 4439, manuals), as far as they can come to be here: there
+/// are no exchanges that form trunks, tag virtual fabrics, or prove who a switch is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Isolation {
     /// ELP: class F parameters that do not fit.
@@ -41,12 +42,6 @@ pub enum Isolation {
     },
     /// ESC: no routing protocol that both ends can do.
     EscMismatch,
-    /// The links of a trunk differ.
-    TrunkMismatch,
-    /// The two ports belong to different virtual fabrics.
-    VirtualFabricMismatch,
-    /// The other switch could not prove who it is, or would not believe us.
-    Authentication,
     /// The other end isolated the link, and did not say why.
     OtherSide,
 }
@@ -69,9 +64,6 @@ impl Isolation {
             Isolation::NoPrincipal => "no-principal",
             Isolation::ZoneMerge { .. } => "zone-merge-failure",
             Isolation::EscMismatch => "esc-mismatch",
-            Isolation::TrunkMismatch => "trunk-mismatch",
-            Isolation::VirtualFabricMismatch => "virtual-fabric-mismatch",
-            Isolation::Authentication => "authentication",
             Isolation::OtherSide => "other-side",
         }
     }
@@ -89,13 +81,9 @@ impl Isolation {
             Isolation::DomainUnavailable => SwRjt::new(Reason::UNABLE, Why::DOMAIN_UNAVAILABLE),
             Isolation::RcfDenied | Isolation::EscMismatch => SwRjt::new(Reason::UNABLE, Why::NOT_SUPPORTED),
             Isolation::InvalidReconfigure => SwRjt::new(Reason::PROTOCOL_ERROR, Why::NONE),
-            Isolation::EfpRejected
-            | Isolation::NoPrincipal
-            | Isolation::ZoneMerge { .. }
-            | Isolation::TrunkMismatch
-            | Isolation::VirtualFabricMismatch
-            | Isolation::Authentication
-            | Isolation::OtherSide => SwRjt::new(Reason::UNABLE, Why::E_PORT_ISOLATED),
+            Isolation::EfpRejected | Isolation::NoPrincipal | Isolation::ZoneMerge { .. } | Isolation::OtherSide => {
+                SwRjt::new(Reason::UNABLE, Why::E_PORT_ISOLATED)
+            }
         }
     }
 
@@ -160,9 +148,6 @@ impl fmt::Display for Isolation {
             Isolation::NoPrincipal => f.pad("every switch has priority 255, so none may be principal"),
             Isolation::ZoneMerge { conflict } => write!(f, "the zones cannot be merged: {conflict}"),
             Isolation::EscMismatch => f.pad("the two switches know no common routing protocol"),
-            Isolation::TrunkMismatch => f.pad("the links of the trunk do not fit together"),
-            Isolation::VirtualFabricMismatch => f.pad("the two ports belong to different virtual fabrics"),
-            Isolation::Authentication => f.pad("the two switches do not trust each other"),
             Isolation::OtherSide => f.pad("the neighbour has isolated the link"),
         }
     }
@@ -182,7 +167,7 @@ mod tests {
             (command::ELP, Isolation::FlowControl, Isolation::FlowControl),
             (command::ELP, Isolation::Loopback, Isolation::Loopback),
             (command::ELP, Isolation::LinkParameters(wrong_name), Isolation::LinkParameters(wrong_name)),
-            (command::ELP, Isolation::Authentication, Isolation::OtherSide),
+            (command::ELP, Isolation::NoPrincipal, Isolation::OtherSide),
             (command::ELP, Isolation::DomainOverlap, Isolation::DomainOverlap),
             (command::EFP, Isolation::DomainOverlap, Isolation::DomainOverlap),
             (command::EFP, Isolation::DomainUnavailable, Isolation::OtherSide),

@@ -226,3 +226,24 @@ fn every_phase_has_an_answer_to_every_event() {
     }
     insta::assert_snapshot!(table);
 }
+
+#[test]
+fn a_gateway_gets_several_domains_or_none() {
+    let (_, reach) = PHASES.iter().find(|(phase, _)| *phase == "joined, principal").expect("a principal");
+    let mut bench = reach();
+    let mut ask = |domains: &[u8]| {
+        bench.said.clear();
+        bench.hear(2, SwIls::Rdi(Rdi { switch_name: OTHER, domains: domains.to_vec() }));
+        let answer = bench.said[0].clone();
+        bench.pass(Span::from_secs(1));
+        answer
+    };
+    // It has 6 from before; 5 is ours.
+    assert_eq!(ask(&[6, 7]), "accept [6, 7]");
+    assert_eq!(ask(&[7, 6]), "accept [7, 6]");
+    assert_eq!(ask(&[0]), "accept [6]");
+    assert!(ask(&[0; 239]).starts_with("reject"), "one is ours");
+    assert_eq!(ask(&[5, 6, 7]), "accept [1, 6, 7]");
+    let told = bench.said.iter().any(|said| said.contains("domains"));
+    assert!(told, "the other machines of the switch hear of the new domains: {:?}", bench.said);
+}

@@ -56,8 +56,8 @@ impl Bench {
                 Output::Send(Send::Answer { message, .. }) => message.to_string(),
                 Output::Send(Send::Notice { message, .. }) => format!("notice {message}"),
                 Output::Send(Send::Withdraw { .. }) => "withdraw".into(),
-                Output::Changed { database, effective } => {
-                    format!("version {:?}{}", versions(&database), if effective { " in force" } else { "" })
+                Output::Changed { zones, effective } => {
+                    format!("version {:?}{}", versions(zones.database()), if effective { " in force" } else { "" })
                 }
                 Output::LinkMerged { port } => format!("port {port} merged"),
                 Output::Isolate { port, .. } => format!("port {port} isolated"),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sanloom_core::config::{Zone, ZoneDefault, ZoneMember, Zoning};
 use sanloom_core::fabric::{PortIdentity, ZoneSet};
 use sanloom_core::zoning::{
-    DefinedZones, EffectiveZones, MemberRef, Transaction, ZoneDatabase, ZoneDefinition, ZoneEdit,
+    DefinedZones, EffectiveZones, MemberRef, MergedZones, Transaction, ZoneDatabase, ZoneDefinition, ZoneEdit, Zones,
 };
 use sanloom_core::zoning::{MergeControl, MergeRules, Merged, Preview, Verdict, ZoneLimits, explain, merge};
 use sanloom_wire::{FcId, Wwnn, Wwpn};
@@ -53,6 +53,26 @@ proptest! {
                 prop_assert_eq!(one.len(), other.len());
             }
             _ => unreachable!(),
+        }
+    }
+
+    #[test]
+    fn databases_that_are_shared_merge_to_the_same(
+        a in any_database(),
+        b in any_database(),
+        nothing in prop::sample::select(&[ZoneDefault::Open, ZoneDefault::Closed][..]),
+        (control, rules) in any_terms(),
+    ) {
+        let limits = ZoneLimits::default();
+        let nothing = ZoneDatabase { default_zone: nothing, ..ZoneDatabase::default() };
+        for (ours, theirs) in [(&a, &b), (&a, &nothing), (&nothing, &a), (&nothing, &nothing)] {
+            let shared = Zones::new(ours.clone()).merge(&Zones::new(theirs.clone()), control, &limits, rules);
+            let of_shared = |merged: MergedZones| {
+                let MergedZones { zones, changes_ours, changes_theirs } = merged;
+                (zones.database().clone(), changes_ours, changes_theirs)
+            };
+            let plain = |Merged { database, changes_ours, changes_theirs }| (database, changes_ours, changes_theirs);
+            prop_assert_eq!(shared.map(of_shared), merge(ours, theirs, control, &limits, rules).map(plain));
         }
     }
 

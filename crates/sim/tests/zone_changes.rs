@@ -5,6 +5,7 @@ mod labs;
 use labs::{lab, lab_with, run};
 use sanloom_api::results::{EventKind, FindingKind, Results};
 use sanloom_sim::run::{Blind, world_at};
+use std::sync::Arc;
 
 fn example(name: &str, sets: &[&str]) -> Results {
     let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -64,6 +65,18 @@ action = "create"
 zone = "z"
 members = ["h", "d"]
 "#;
+
+/// Ten thousand zones in 239 switches would not fit into memory otherwise.
+#[test]
+fn switches_share_the_zones_that_a_change_has_given_them() {
+    let lab = lab_with(RACE, "", &[]);
+    let world = world_at(&lab, Some(lab.run.duration.0), &mut Blind);
+    let [one, other] = &world.switches[..] else { panic!("two switches") };
+    let [one, other] = [one, other].map(|switch| switch.machine.zone_server().zones());
+    assert_eq!(one.database().defined.zones.len(), 1);
+    assert!(Arc::ptr_eq(&one.database().defined, &other.database().defined));
+    assert!(Arc::ptr_eq(&one.index(), &other.index()));
+}
 
 #[test]
 fn a_change_at_a_switch_that_does_not_run_is_refused_and_said() {

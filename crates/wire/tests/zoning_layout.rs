@@ -54,10 +54,8 @@ const ZONE: &str = "02 08 0000 02000000 64620000 00000006 \
 fn zone_sets() -> Arc<ZoneSets> {
     let set = ZoneObject::Set { protocol: 0, name: (*b"all").into(), zones: vec![zone()] };
     let alias = MemberList { kind: ZoneObjectType::ALIAS, protocol: 0, name: (*b"disk1").into(), members: vec![] };
-    Arc::new(ZoneSets {
-        active: Some(ActiveZoneSet { name: (*b"all").into(), zones: vec![ZoneObject::List(zone())] }),
-        full: Some(vec![set, ZoneObject::List(alias)]),
-    })
+    let active = ActiveZoneSet { name: (*b"all").into(), zones: vec![ZoneObject::List(zone())] };
+    Arc::new(ZoneSets::new(Some(active), Some(vec![set, ZoneObject::List(alias)])))
 }
 
 /// 8 name + 4 count + 84 zone; 4 count + 16 set head + 84 zone + 20 alias.
@@ -132,7 +130,7 @@ fn sets_do_not_hold_sets() {
 #[test]
 fn an_active_set_may_be_longer_than_its_length_field_can_say() {
     let many = vec![ZoneObject::List(zone()); 1000];
-    let sets = ZoneSets { active: Some(ActiveZoneSet { name: (*b"all").into(), zones: many }), full: None };
+    let sets = ZoneSets::new(Some(ActiveZoneSet { name: (*b"all").into(), zones: many }), None);
     let message = SwIls::Mr(Arc::new(sets));
     let mut bytes = Vec::new();
     message.emit(&mut bytes);

@@ -1,5 +1,6 @@
 //! The command as its users meet it: exit code, standard output and standard error together.
 
+mod bench;
 mod check;
 mod documents;
 mod interrupts;

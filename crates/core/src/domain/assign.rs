@@ -42,9 +42,9 @@ impl DomainManager {
                 let rdi = Rdi { switch_name: self.config.switch_name, domains: vec![wanted] };
                 self.requesting = Some(self.ask(port, SwIls::Rdi(rdi), Asked::Rdi(port)));
             }
-            None => match self.grant(now, self.config.switch_name, wanted) {
-                Some(domain) => self.given(now, domain),
-                None => self.isolate_all(now, Isolation::DomainUnavailable),
+            None => match self.grant(now, self.config.switch_name, &[wanted]).as_deref() {
+                Some([domain, ..]) => self.given(now, *domain),
+                _ => self.isolate_all(now, Isolation::DomainUnavailable),
             },
         }
     }
@@ -104,15 +104,16 @@ impl DomainManager {
         if let Some(link) = self.links.get_mut(&port) {
             link.child = true;
         }
-        if let Some(domain) = self.domain_of(rdi.switch_name) {
-            let granted = Rdi { switch_name: rdi.switch_name, domains: vec![domain] };
+        let held = self.domains_of(rdi.switch_name);
+        if held.len() >= rdi.domains.len().max(1) {
+            let domains = matched(&rdi.domains, held).into_iter().flatten().collect();
+            let granted = Rdi { switch_name: rdi.switch_name, domains };
             return self.answer(request, SwIls::SwAcc(SwAcc::Rdi(granted)));
         }
         let Some(upstream) = self.upstream else {
-            let wanted = rdi.domains.first().copied().unwrap_or(0);
-            return match self.grant(now, rdi.switch_name, wanted) {
-                Some(domain) => {
-                    let granted = Rdi { switch_name: rdi.switch_name, domains: vec![domain] };
+            return match self.grant(now, rdi.switch_name, &rdi.domains) {
+                Some(domains) => {
+                    let granted = Rdi { switch_name: rdi.switch_name, domains };
                     self.answer(request, SwIls::SwAcc(SwAcc::Rdi(granted)));
                 }
                 None => self.reject(request, Isolation::DomainUnavailable.reject()),
@@ -135,11 +136,11 @@ impl DomainManager {
 
     /// The answer to an RDI that we passed on.
     pub(super) fn relayed(&mut self, now: Instant, name: Wwnn, answer: Option<SwIls>) {
-        if let Some(SwIls::SwAcc(SwAcc::Rdi(rdi))) = &answer
-            && let Some(domain) = rdi.domains.first().filter(|domain| (1..=MAX_DOMAIN).contains(*domain))
-        {
+        if let Some(SwIls::SwAcc(SwAcc::Rdi(rdi))) = &answer {
             // Who asks again, because the way is long, is answered from here.
-            self.granted.entry(*domain).or_insert(name);
+            for domain in rdi.domains.iter().filter(|domain| (1..=MAX_DOMAIN).contains(*domain)) {
+                self.granted.entry(*domain).or_insert(name);
+            }
             self.tell_all(now);
         }
         for request in self.relays.remove(&name).unwrap_or_default() {
@@ -163,6 +164,11 @@ impl DomainManager {
         self.granted.iter().find(|(_, owner)| **owner == name).map(|(&domain, _)| domain)
     }
 
+    /// The same, where a gateway has several.
+    fn domains_of(&self, name: Wwnn) -> Vec<u8> {
+        self.granted.iter().filter(|(_, owner)| **owner == name).map(|(&domain, _)| domain).collect()
+    }
+
     /// Takes our own domain out of the list of the fabric: the answer that says so may be late or lost.
     pub(super) fn find_own_domain(&mut self, now: Instant) {
         if let Some(domain) = self.domain_of(self.config.switch_name)
@@ -173,21 +179,45 @@ impl DomainManager {
         }
     }
 
-    /// As principal: gives a switch the wanted domain if it is free, else another one.
-    fn grant(&mut self, now: Instant, name: Wwnn, wanted: u8) -> Option<u8> {
-        if let Some(domain) = self.domain_of(name) {
-            return Some(domain);
-        }
+    /// As principal: gives a switch the wanted domains where they are free, else other ones; all of them, or none. Those
+    /// that it has already count.
+    pub(super) fn grant(&mut self, now: Instant, name: Wwnn, wanted: &[u8]) -> Option<Vec<u8>> {
         let us = name == self.config.switch_name;
-        let free = |domain: &u8| !self.granted.contains_key(domain) && (us || self.domain != Some(*domain));
         let reserved = |domain: &u8| self.previous.get(domain).is_some_and(|owner| *owner != name);
-        let all = 1..=MAX_DOMAIN;
-        let domain = Some(wanted)
-            .filter(|wanted| all.contains(wanted) && free(wanted) && !reserved(wanted))
-            .or_else(|| all.clone().find(|domain| free(domain) && !reserved(domain)))
-            .or_else(|| all.clone().find(free))?;
-        self.granted.insert(domain, name);
-        self.tell_all(now);
-        Some(domain)
+        let mut domains = matched(wanted, self.domains_of(name));
+        let mut granted = self.granted.clone();
+        for (domain, wanted) in domains.iter_mut().zip(wanted.iter().chain([&0])) {
+            if domain.is_some() {
+                continue;
+            }
+            let free = |domain: &u8| !granted.contains_key(domain) && (us || self.domain != Some(*domain));
+            let all = 1..=MAX_DOMAIN;
+            let found = Some(*wanted)
+                .filter(|wanted| all.contains(wanted) && free(wanted) && !reserved(wanted))
+                .or_else(|| all.clone().find(|domain| free(domain) && !reserved(domain)))
+                .or_else(|| all.clone().find(free))?;
+            granted.insert(found, name);
+            *domain = Some(found);
+        }
+        if granted != self.granted {
+            self.granted = granted;
+            self.tell_all(now);
+        }
+        Some(domains.into_iter().flatten().collect())
     }
+}
+
+/// By wanted domain: itself if it is held, else another one that is. Who wants none wants any one.
+fn matched(wanted: &[u8], mut held: Vec<u8>) -> Vec<Option<u8>> {
+    let mut take = |wanted: &u8| held.iter().position(|domain| domain == wanted).map(|at| held.remove(at));
+    let mut domains: Vec<Option<u8>> = match wanted {
+        [] => vec![None],
+        wanted => wanted.iter().map(&mut take).collect(),
+    };
+    for domain in domains.iter_mut().filter(|domain| domain.is_none()) {
+        if !held.is_empty() {
+            *domain = Some(held.remove(0));
+        }
+    }
+    domains
 }

@@ -6,12 +6,10 @@
 use super::{Cable, FabricSwitch, FabricSwitchConfig, IslConfig, Trial, switch_name};
 use crate::config::{FlowControlModes, Lab, Picos};
 use crate::domain::{DEFAULT_PRIORITY, MAX_DOMAIN};
-use crate::fabric::ZoneSet;
 use crate::isolation::Isolation;
 use crate::zoning::{MergeConflict, ZoneDatabase, Zones, merge};
 use sanloom_wire::Wwnn;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// A fabric, and where the link would end.
 #[derive(Clone, Copy, Debug)]
@@ -239,9 +237,8 @@ fn members(switch: &FabricSwitch) -> Vec<(u8, Wwnn)> {
 /// The switches of a lab, as they begin. Their names are numbered from `first` on.
 pub fn lab_configs(lab: &Lab, first: u16) -> Vec<FabricSwitchConfig> {
     let config = |switch| {
-        let database = lab.zone_database_at(switch);
-        let zones = Arc::new(ZoneSet::new(&database.zoning()));
-        let mut config = FabricSwitchConfig::of_lab(lab, switch, zones, Zones::new(database));
+        let zones = Zones::new(lab.zone_database_at(switch));
+        let mut config = FabricSwitchConfig::of_lab(lab, switch, zones.index(), zones);
         let name = switch_name(first + switch);
         (config.services.name, config.services.fabric_name, config.domain.switch_name) = (name, name, name);
         config

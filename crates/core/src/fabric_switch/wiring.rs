@@ -3,7 +3,7 @@
 use super::{Asker, Event, FabricSwitch, Output, Requester};
 use crate::domain;
 use crate::eport;
-use crate::fabric::{Leg, ZoneSet};
+use crate::fabric::Leg;
 use crate::fspf;
 use crate::isolation::Isolation;
 use crate::names;
@@ -11,7 +11,6 @@ use crate::switch::{self, PeerUpdate, PortKind};
 use crate::time::Instant;
 use crate::zoning::server;
 use sanloom_wire::Wwnn;
-use std::sync::Arc;
 
 impl FabricSwitch {
     /// Carries outputs until no machine has any.
@@ -108,12 +107,12 @@ impl FabricSwitch {
             moved = true;
             match output {
                 server::Output::Send(send) => self.send(now, Asker::Zones, send),
-                server::Output::Changed { database, effective } => {
+                server::Output::Changed { zones, effective } => {
+                    let database = zones.database();
                     self.outputs.push_back(Output::Zones(database.clone()));
                     self.services.handle(now, switch::Input::ZoneDatabase(Some(database.clone())));
                     if effective {
-                        let zones = Arc::new(ZoneSet::new(&database.zoning()));
-                        self.services.handle(now, switch::Input::Zoning(zones));
+                        self.services.handle(now, switch::Input::Zoning(zones.index()));
                     }
                 }
                 server::Output::LinkMerged { port } => self.open(now, port),

@@ -25,9 +25,6 @@ impl Isolation {
                 "make what contradicts equal on both sides, or rename one of the two; both switches must know zoning"
             }
             Isolation::EscMismatch => "let both switches speak FSPF",
-            Isolation::TrunkMismatch => "give all links of the trunk the same switches, rate and length",
-            Isolation::VirtualFabricMismatch => "put both ports into the same virtual fabric",
-            Isolation::Authentication => "give both switches the secret of the other",
             Isolation::OtherSide => "look at the other end of the link for the reason",
         }
     }

@@ -143,6 +143,17 @@ const FC_PH_3: u8 = 0x20;
 const SEQUENCES_AND_OFFSETS: u32 = 0x00ff_001f;
 
 impl NPort {
+    /// The port is the source of a frame with this header. All FDISCs of a physical port have S_ID 0.
+    pub fn is_source(&self, header: &Header) -> bool {
+        match header.s_id {
+            FcId::ZERO => {
+                let is_fdisc = |port: VirtualPort| (0..8).any(|attempt| port.fdisc_ox_id(attempt) == header.ox_id);
+                self.config.virtual_port.is_some_and(is_fdisc)
+            }
+            s_id => s_id == self.port_id,
+        }
+    }
+
     /// The one way into a state: sends its request.
     pub(super) fn enter(&mut self, now: Instant, state: FabricState) {
         self.state = state;

@@ -34,7 +34,7 @@ impl View {
 
 impl Switch {
     pub(super) fn set_zoning(&mut self, now: Instant, zones: Arc<ZoneSet>) {
-        if *zones == *self.config.zoning {
+        if zones == self.config.zoning {
             self.config.zoning = zones;
             return;
         }

@@ -23,7 +23,7 @@ pub use database::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, Object
 pub use explain::{Explanation, Membership, Verdict, explain};
 pub use limits::{DatabaseSize, Limit, ZoneLimits};
 pub use merge::{MergeConflict, MergeControl, MergeRules, Merged, merge};
-pub use objects::{BadZones, Zones};
+pub use objects::{BadZones, MergedZones, Zones};
 pub use preview::Preview;
 pub use problem::ZoneProblem;
 pub use store::ZoneStore;

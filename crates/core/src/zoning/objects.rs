@@ -1,20 +1,55 @@
 //! A zone database as zoning objects of FC-SW, the form that MR and SFC carry: [`Zones`].
 
 use super::database::{DefinedZones, EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition};
+use super::limits::ZoneLimits;
+use super::merge::{MergeConflict, MergeControl, MergeRules, merge};
 use crate::config::{Zone, ZoneDefault, ZoneMember};
+use crate::fabric::ZoneSet;
 use sanloom_wire::sw_ils::{
     ActiveZoneSet, MemberList, ZoneMember as WireMember, ZoneMemberId, ZoneObject, ZoneObjectType, ZoneSets,
 };
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// A zone database and its form on the wire, made once and shared by all that hold it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A zone database, its form on the wire, and its index, each made once and shared by all that hold it.
+///
+/// All switches of a process that take a database over from the same MR or SFC share it, too: what is decoded hangs on what
+/// the message carries.
+#[derive(Clone, Debug)]
 pub struct Zones {
-    database: ZoneDatabase,
+    decoded: Arc<Decoded>,
     wire: Arc<ZoneSets>,
-    bytes: usize,
 }
+
+#[derive(Debug)]
+struct Decoded {
+    database: ZoneDatabase,
+    /// What is in force, by port.
+    index: OnceLock<Arc<ZoneSet>>,
+    /// Whether the database is sound and within the limits that somebody asked for first.
+    sound: OnceLock<(ZoneLimits, bool)>,
+    /// No list has a member twice, and all are sorted.
+    sorted: OnceLock<bool>,
+}
+
+/// Two databases made one, as [`Merged`](super::Merged) says it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MergedZones {
+    /// What holds in the joined fabric.
+    pub zones: Zones,
+    /// Our side has to take it over: it is not what we had.
+    pub changes_ours: bool,
+    /// Their side has to.
+    pub changes_theirs: bool,
+}
+
+impl PartialEq for Zones {
+    fn eq(&self, other: &Zones) -> bool {
+        Arc::ptr_eq(&self.decoded, &other.decoded) || self.database() == other.database()
+    }
+}
+
+impl Eq for Zones {}
 
 /// Objects that are no zone database.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +86,10 @@ impl Zones {
     /// Works out the form on the wire.
     pub fn new(database: ZoneDatabase) -> Zones {
         let wire = Arc::new(to_wire(&database));
-        Zones { bytes: wire.encoded_len(), database, wire }
+        let decoded = Arc::new(Decoded::of(database));
+        // Whoever reads the message gets this database.
+        wire.derived(|| Arc::new(Ok::<_, BadZones>(decoded.clone())));
+        Zones { decoded, wire }
     }
 
     /// Reads what another switch sent. What it does not say of the default zone is `default_zone`.
@@ -59,13 +97,84 @@ impl Zones {
     /// # Errors
     /// The first object that has no place in a database.
     pub fn from_wire(wire: &Arc<ZoneSets>, default_zone: ZoneDefault) -> Result<Zones, BadZones> {
-        let database = from_wire(wire, default_zone)?;
-        Ok(Zones { bytes: wire.encoded_len(), database, wire: wire.clone() })
+        let decode = || from_wire(wire, default_zone).map(|database| Arc::new(Decoded::of(database)));
+        let decoded = match says_default_zone(wire) {
+            true => (*wire.derived(|| Arc::new(decode()))).clone()?,
+            false => decode()?,
+        };
+        Ok(Zones { decoded, wire: wire.clone() })
     }
 
     /// The database.
     pub fn database(&self) -> &ZoneDatabase {
-        &self.database
+        &self.decoded.database
+    }
+
+    /// What is in force, by port.
+    pub fn index(&self) -> Arc<ZoneSet> {
+        self.decoded.index.get_or_init(|| Arc::new(ZoneSet::new(&self.database().zoning()))).clone()
+    }
+
+    /// The database has no [`problem`](ZoneDatabase::problems) under these limits.
+    pub fn is_sound(&self, limits: &ZoneLimits) -> bool {
+        let check = || self.database().problems(limits).is_empty();
+        let (asked, sound) = *self.decoded.sound.get_or_init(|| (*limits, check()));
+        if asked == *limits { sound } else { check() }
+    }
+
+    /// What [`merge()`](super::merge()) makes of ours and theirs. Where one side has nothing, the other one's database is
+    /// the result, and is shared.
+    ///
+    /// # Errors
+    /// Every conflict, sorted.
+    pub fn merge(
+        &self,
+        theirs: &Zones,
+        control: MergeControl,
+        limits: &ZoneLimits,
+        rules: MergeRules,
+    ) -> Result<MergedZones, Vec<MergeConflict>> {
+        let stays = |all: &Zones, nothing: &Zones| {
+            let [default, other] = [all, nothing].map(|side| side.database().default_zone);
+            nothing.is_empty()
+                && control == MergeControl::Allow
+                && (default == other || (default == ZoneDefault::Closed && !rules.same_default_zone))
+                && all.is_sorted()
+                && all.is_sound(limits)
+        };
+        if stays(theirs, self) {
+            return Ok(MergedZones { zones: theirs.clone(), changes_ours: self != theirs, changes_theirs: false });
+        }
+        if stays(self, theirs) {
+            return Ok(MergedZones { zones: self.clone(), changes_ours: false, changes_theirs: self != theirs });
+        }
+        let merged = merge(self.database(), theirs.database(), control, limits, rules)?;
+        let zones = match (merged.changes_ours, merged.changes_theirs) {
+            (_, false) => theirs.clone(),
+            (false, true) => self.clone(),
+            (true, true) => Zones::new(merged.database),
+        };
+        Ok(MergedZones { zones, changes_ours: merged.changes_ours, changes_theirs: merged.changes_theirs })
+    }
+
+    /// Nothing is defined or in force.
+    fn is_empty(&self) -> bool {
+        let ZoneDatabase { defined, effective, .. } = self.database();
+        effective.is_none() && **defined == DefinedZones::default()
+    }
+
+    /// No list has a member twice, and all are sorted: a merge with nothing leaves it as it is.
+    fn is_sorted(&self) -> bool {
+        *self.decoded.sorted.get_or_init(|| {
+            let ZoneDatabase { defined, effective, .. } = self.database();
+            let zones = defined.zones.values();
+            let effective: &[Zone] = effective.as_deref().map_or(&[], |effective| &effective.zones);
+            zones.clone().all(|zone| ascending(&zone.members) && ascending(&zone.principals))
+                && defined.aliases.values().all(|members| ascending(members))
+                && defined.configs.values().all(|zones| ascending(zones))
+                && effective.iter().all(|zone| ascending(&zone.members) && ascending(&zone.principals))
+                && effective.is_sorted_by(|one, next| one.name < next.name)
+        })
     }
 
     /// What MR and SFC carry.
@@ -75,8 +184,24 @@ impl Zones {
 
     /// Bytes of an MR with it.
     pub fn encoded_len(&self) -> usize {
-        self.bytes
+        self.wire.encoded_len()
     }
+}
+
+impl Decoded {
+    fn of(database: ZoneDatabase) -> Decoded {
+        Decoded { database, index: OnceLock::new(), sound: OnceLock::new(), sorted: OnceLock::new() }
+    }
+}
+
+fn ascending<T: Ord>(list: &[T]) -> bool {
+    list.is_sorted_by(|one, next| one < next)
+}
+
+/// The sender has a default zone that belongs to its database.
+fn says_default_zone(wire: &ZoneSets) -> bool {
+    let name = |object: &ZoneObject| matches!(object, ZoneObject::Set { name, .. } if [DEFAULT_OPEN, DEFAULT_CLOSED].contains(&&**name));
+    wire.full().is_some_and(|full| full.iter().any(name))
 }
 
 fn to_wire(database: &ZoneDatabase) -> ZoneSets {
@@ -107,7 +232,7 @@ fn to_wire(database: &ZoneDatabase) -> ZoneSets {
         });
         ActiveZoneSet { name: effective.name.as_bytes().into(), zones: zones.collect() }
     });
-    ZoneSets { active, full: Some(full) }
+    ZoneSets::new(active, Some(full))
 }
 
 fn list(kind: ZoneObjectType, name: &str, members: Vec<WireMember>) -> MemberList {
@@ -134,7 +259,7 @@ fn wire_member(member: &ZoneMember, flags: u8) -> WireMember {
 fn from_wire(wire: &ZoneSets, default_zone: ZoneDefault) -> Result<ZoneDatabase, BadZones> {
     let mut database = ZoneDatabase { default_zone, ..ZoneDatabase::default() };
     let mut defined = DefinedZones::default();
-    for object in wire.full.iter().flatten() {
+    for object in wire.full().into_iter().flatten() {
         match object {
             ZoneObject::Set { name, zones, .. } => match &**name {
                 DEFAULT_OPEN => database.default_zone = ZoneDefault::Open,
@@ -164,7 +289,7 @@ fn from_wire(wire: &ZoneSets, default_zone: ZoneDefault) -> Result<ZoneDatabase,
         }
     }
     database.defined = Arc::new(defined);
-    if let Some(active) = &wire.active {
+    if let Some(active) = wire.active() {
         let mut zones = Vec::with_capacity(active.zones.len());
         for object in &active.zones {
             let ZoneObject::List(list) = object else { return Err(BadZones::Object(ZoneObjectType::SET)) };
@@ -270,7 +395,7 @@ mod tests {
         let members = vec![WireMember::new(ZoneMemberId::Alias((*b"disks").into()))];
         let zones = vec![list(ZoneObjectType::ZONE, "zone", members)];
         let set = ZoneObject::Set { protocol: 0, name: (*b"day").into(), zones };
-        let wire = Arc::new(ZoneSets { active: None, full: Some(vec![set]) });
+        let wire = Arc::new(ZoneSets::new(None, Some(vec![set])));
         for default_zone in [ZoneDefault::Open, ZoneDefault::Closed] {
             let zones = Zones::from_wire(&wire, default_zone).expect("a database");
             let database = zones.database();
@@ -285,9 +410,9 @@ mod tests {
         let lun = ZoneMemberId::Other { kind: 0xe1, id: [0; 16].into() };
         let alias = ZoneMemberId::Alias((*b"disks").into());
         let list = |id| list(ZoneObjectType::ZONE, "zone", vec![WireMember::new(id)]);
-        let active = |list| ZoneSets {
-            active: Some(ActiveZoneSet { name: (*b"day").into(), zones: vec![ZoneObject::List(list)] }),
-            full: None,
+        let active = |list| {
+            let set = ActiveZoneSet { name: (*b"day").into(), zones: vec![ZoneObject::List(list)] };
+            ZoneSets::new(Some(set), None)
         };
         let odd = MemberList { kind: ZoneObjectType(0x77), ..list(alias.clone()) };
         let unnamed = MemberList { name: [0xff].into(), ..list(alias.clone()) };

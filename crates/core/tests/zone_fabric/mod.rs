@@ -238,7 +238,8 @@ impl Fabric {
                     self.send(switch, request.from, request.ox_id, false, &message);
                 }
                 Output::Send(Send::Notice { .. } | Send::Withdraw { .. }) => panic!("the zone server has no notices"),
-                Output::Changed { database, effective } => {
+                Output::Changed { zones, effective } => {
+                    let database = zones.database().clone();
                     let before = node.history.last().expect("the first database");
                     let differs =
                         before.effective != database.effective || before.default_zone != database.default_zone;

@@ -25,6 +25,8 @@ pub struct FabricPlan {
     zoning: Arc<Zoning>,
     zones: Arc<ZoneSet>,
     database: Zones,
+    /// What all switches but the first begin with: the zones come to them over their links.
+    nothing: Zones,
 }
 
 /// Members of a peer zone beside its principal.
@@ -40,12 +42,14 @@ impl FabricPlan {
     /// A fabric of 1 to 239 switches and so many N_Ports. The zones know `later` more, which log in later.
     pub fn new(switches: usize, ports: usize, later: usize) -> FabricPlan {
         let zoning = zoning(ports, later);
+        let database = Zones::new(ZoneDatabase::of_zoning(&zoning, "fabric"));
         FabricPlan {
             switches,
             ports,
             later,
-            zones: Arc::new(ZoneSet::new(&zoning)),
-            database: Zones::new(ZoneDatabase::of_zoning(&zoning, "fabric")),
+            zones: database.index(),
+            nothing: Zones::new(ZoneDatabase { default_zone: zoning.default, ..ZoneDatabase::default() }),
+            database,
             zoning: Arc::new(zoning),
         }
     }
@@ -112,6 +116,7 @@ impl FabricPlan {
 
     pub(super) fn config(&self, number: usize, ports: u16) -> FabricSwitchConfig {
         let name = Wwnn(0x1000_0000_0000_0001 + number as u64);
+        let database = if number == 0 { &self.database } else { &self.nothing };
         FabricSwitchConfig {
             services: SwitchConfig {
                 domain: None,
@@ -123,7 +128,7 @@ impl FabricPlan {
                 rscn_delay: Span::from_ms(5),
                 bb_credit: vec![16; usize::from(ports)],
                 receive_size_bytes: 2112,
-                zoning: self.zones.clone(),
+                zoning: database.index(),
                 policy: Policy { addressing: Addressing::Flat, ..Policy::default() },
             },
             domain: DomainConfig {
@@ -136,7 +141,7 @@ impl FabricPlan {
                 f_s_tov: Span::from_secs(5),
             },
             zones: ZoneServerConfig::default(),
-            database: self.database.clone(),
+            database: database.clone(),
             fspf: FspfConfig::default(),
             cost_rule: CostRule::Standard,
             names: NamesConfig::default(),
@@ -155,11 +160,13 @@ fn zoning(ports: usize, later: usize) -> Zoning {
     let principals = ports.div_ceil(PER_PRINCIPAL);
     let others = ports + later - principals;
     let member = |n_port| ZoneMember::PortName(port_name(n_port));
-    let zone = |number: usize| Zone {
-        name: format!("zone{number}"),
+    // In the order that a merge gives zones and members, so that it leaves them as they are.
+    let zone = |number: usize| {
         // Dealt out to the zones in turn, each as often as any other.
-        members: (0..MEMBERS.min(others)).map(|n| member(principals + (number * MEMBERS + n) % others)).collect(),
-        principals: vec![member(number)],
+        let dealt = (0..MEMBERS.min(others)).map(|n| principals + (number * MEMBERS + n) % others);
+        let mut members: Vec<ZoneMember> = dealt.map(member).collect();
+        members.sort_unstable();
+        Zone { name: format!("zone{number:05}"), members, principals: vec![member(number)] }
     };
     Zoning { zones: (0..principals).map(zone).collect(), default: ZoneDefault::Closed }
 }

@@ -194,6 +194,24 @@ impl Net {
         }
     }
 
+    /// Control messages with such a header that an N_Port has not sent yet will not be sent: who was going to is gone.
+    pub fn forget_messages(&mut self, nport: u16, meant: impl Fn(&Header) -> bool) {
+        let plane = &mut self.nports[usize::from(nport)];
+        let messages = &mut self.messages;
+        let before = plane.waiting.len();
+        plane.waiting.retain(|item| {
+            let Tx::Message(tx) = item else { return true };
+            let gone = messages.get(tx.number).is_some_and(|frame| meant(&frame.header));
+            if gone {
+                messages.abandon(*tx);
+            }
+            !gone
+        });
+        if plane.waiting.len() != before {
+            plane.paused = false;
+        }
+    }
+
     /// The credits of every lane add up: those at hand, on their way back, used by frames on the line and in the
     /// receiver's buffers, and lost or withheld by a fault. Returns the first lane that does not add up.
     ///

@@ -260,8 +260,8 @@ fn zones(lab: &Lab) -> BTreeMap<Option<u16>, (Arc<ZoneSet>, Zones)> {
     let mut zones = BTreeMap::new();
     for switch in 0..lab.switches.len() as u16 {
         zones.entry(zone_key(lab, switch)).or_insert_with(|| {
-            let database = lab.zone_database_at(switch);
-            (Arc::new(ZoneSet::new(&database.zoning())), Zones::new(database))
+            let zones = Zones::new(lab.zone_database_at(switch));
+            (zones.index(), zones)
         });
     }
     zones

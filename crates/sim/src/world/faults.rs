@@ -6,12 +6,9 @@ use super::processor::SwitchProcessor;
 use crate::net::{End, NEVER};
 use crate::rng::{Purpose, stream_rng};
 use sanloom_core::config::{Direction, Fault, FaultKind, Node, Picos};
-use sanloom_core::fabric::ZoneSet;
 use sanloom_core::fabric_switch::{FabricSwitch, Input};
 use sanloom_core::time::Instant;
-use sanloom_core::zoning::Zones;
 use sanloom_core::zoning::server::ZoneChange;
-use std::sync::Arc;
 
 /// What is still to come.
 #[derive(Default)]
@@ -239,12 +236,9 @@ impl World {
             node.forgotten = node.counted();
             let now = Instant::from_ns(self.net.now() / 1_000);
             let mut config = self.switch_config(switch);
-            let committed = self.switches[usize::from(switch)].machine.zone_database();
-            if *committed != self.lab.zone_database_at(switch) {
-                // Logins are forgotten, what an administrator has committed is not.
-                config.services.zoning = Arc::new(ZoneSet::new(&committed.zoning()));
-                config.database = Zones::new(committed.clone());
-            }
+            // Logins are forgotten, what an administrator has committed is not.
+            let committed = self.switches[usize::from(switch)].machine.zone_server().zones().clone();
+            (config.services.zoning, config.database) = (committed.index(), committed);
             self.switches[usize::from(switch)].machine = FabricSwitch::new(now, config);
             self.switches[usize::from(switch)].up = true;
             self.note(NoteKind::Switch { switch, up });

@@ -67,8 +67,10 @@ impl World {
             return plane;
         }
         let waits = |nport: &&u16| self.nodes[usize::from(**nport)].login.expects(header);
-        let known = node.carried.find(header.d_id);
-        known.or_else(|| node.carried.ports.iter().find(waits).copied()).unwrap_or(plane)
+        let of_fabric = header.s_id == FcId::F_PORT;
+        // The address that an FDISC brings may be one that another port lost without a word.
+        let asked = of_fabric.then(|| node.carried.ports.iter().find(waits).copied()).flatten();
+        asked.or_else(|| node.carried.find(header.d_id)).unwrap_or(plane)
     }
 
     /// Our address, where several addresses send through one N_Port of the frame path.
@@ -174,8 +176,11 @@ impl World {
 
     /// True if the port was attached.
     fn detach(&mut self, nport: u16) -> bool {
-        self.port_link(nport, false);
         let plane = self.plane_of(nport);
+        // What stayed in the queue of the HBA would log the machine in where it is not any more.
+        let login = &self.nodes[usize::from(nport)].login;
+        self.net.forget_messages(plane, |header| login.is_source(header));
+        self.port_link(nport, false);
         let ports = &mut self.nodes[usize::from(plane)].carried.ports;
         let before = ports.len();
         ports.retain(|&port| port != nport);

@@ -5,6 +5,10 @@ use crate::bytes::{Put, Reader};
 use crate::codes::codes;
 use crate::error::ParseError;
 use crate::zone_name;
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
 /// A zoning object.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -46,12 +50,44 @@ codes!(ZoneObjectType, u8, "zoning object type" {
 });
 
 /// The active zone set and the full database, each of which may be missing.
+///
+/// A value is never changed. All switches of a process that learn of it share it, and what is worked out of it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ZoneSets {
-    /// The active zone set.
-    pub active: Option<ActiveZoneSet>,
-    /// All that is defined: sets, zones, aliases.
-    pub full: Option<Vec<ZoneObject>>,
+    active: Option<ActiveZoneSet>,
+    full: Option<Vec<ZoneObject>>,
+    derived: Derived,
+}
+
+/// What was worked out of a value. It is no part of the value, and a copy does not have it.
+#[derive(Default)]
+struct Derived {
+    encoded_len: OnceLock<usize>,
+    made: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Clone for Derived {
+    fn clone(&self) -> Derived {
+        Derived::default()
+    }
+}
+
+impl PartialEq for Derived {
+    fn eq(&self, _: &Derived) -> bool {
+        true
+    }
+}
+
+impl Eq for Derived {}
+
+impl Hash for Derived {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 /// The active zone set.
@@ -67,6 +103,28 @@ pub struct ActiveZoneSet {
 const LONG: u16 = u16::MAX;
 
 impl ZoneSets {
+    /// The active zone set, and all that is defined: sets, zones, aliases.
+    pub fn new(active: Option<ActiveZoneSet>, full: Option<Vec<ZoneObject>>) -> ZoneSets {
+        ZoneSets { active, full, derived: Derived::default() }
+    }
+
+    /// The active zone set.
+    pub fn active(&self) -> Option<&ActiveZoneSet> {
+        self.active.as_ref()
+    }
+
+    /// All that is defined: sets, zones, aliases.
+    pub fn full(&self) -> Option<&[ZoneObject]> {
+        self.full.as_deref()
+    }
+
+    /// What `make` makes of this value: made once, and then shared by all who ask for the same type. A second type is made
+    /// anew each time.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl Fn() -> Arc<T>) -> Arc<T> {
+        let made = self.derived.made.get_or_init(|| make()).clone();
+        made.downcast().unwrap_or_else(|_| make())
+    }
+
     /// Reads a payload whose active set has its length at offset 2 and follows at offset 4.
     pub(super) fn parse(payload: &[u8]) -> Result<ZoneSets, ParseError> {
         let mut reader = Reader::new(payload, 0);
@@ -94,7 +152,7 @@ impl ZoneSets {
                 Some(objects)
             }
         };
-        Ok(ZoneSets { active, full })
+        Ok(ZoneSets::new(active, full))
     }
 
     /// Appends the payload; `command` and `second` are its first two bytes.
@@ -113,7 +171,8 @@ impl ZoneSets {
 
     /// Bytes of an MR or SFC with these zones.
     pub fn encoded_len(&self) -> usize {
-        8 + self.active_len() + self.full.as_deref().map_or(0, objects_len)
+        let len = || 8 + self.active_len() + self.full.as_deref().map_or(0, objects_len);
+        *self.derived.encoded_len.get_or_init(len)
     }
 
     fn active_len(&self) -> usize {

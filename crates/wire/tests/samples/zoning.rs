@@ -22,13 +22,12 @@ pub fn zone_sets() -> ZoneSets {
     );
     let by_alias = list(ZoneObjectType::ZONE, b"zone_two", vec![ZoneMemberId::Alias((*b"db_array").into())]);
     let alias = list(ZoneObjectType::ALIAS, b"db_array", vec![ZoneMemberId::PortName(STORAGE_PORT)]);
-    ZoneSets {
-        active: Some(ActiveZoneSet { name: (*b"nightly1").into(), zones: vec![ZoneObject::List(resolved.clone())] }),
-        full: Some(vec![
-            ZoneObject::Set { protocol: 0, name: (*b"nightly1").into(), zones: vec![resolved, by_alias] },
-            ZoneObject::List(alias),
-        ]),
-    }
+    let active = ActiveZoneSet { name: (*b"nightly1").into(), zones: vec![ZoneObject::List(resolved.clone())] };
+    let full = vec![
+        ZoneObject::Set { protocol: 0, name: (*b"nightly1").into(), zones: vec![resolved, by_alias] },
+        ZoneObject::List(alias),
+    ];
+    ZoneSets::new(Some(active), Some(full))
 }
 
 fn zone_set() -> FzsZoneSet {

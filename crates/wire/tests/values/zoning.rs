@@ -37,7 +37,8 @@ pub fn link_services() -> impl Strategy<Value = (SwIls, Option<u8>)> {
 
 fn zone_sets() -> impl Strategy<Value = Arc<ZoneSets>> {
     let active = (name(), vec(object(), 0..4)).prop_map(|(name, zones)| ActiveZoneSet { name, zones });
-    (option::of(active), option::of(vec(object(), 0..4))).prop_map(|(active, full)| Arc::new(ZoneSets { active, full }))
+    (option::of(active), option::of(vec(object(), 0..4)))
+        .prop_map(|(active, full)| Arc::new(ZoneSets::new(active, full)))
 }
 
 fn object() -> impl Strategy<Value = ZoneObject> {

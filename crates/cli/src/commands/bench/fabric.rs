@@ -1,5 +1,6 @@
 //! `sanloom bench fabric`: what it costs a large fabric to converge.
 
+use super::bound::{self, Bound};
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::{rss_bytes, thread_cpu};
@@ -28,6 +29,9 @@ pub struct Args {
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// End with exit code 1 where a bound is missed
+    #[arg(long)]
+    judge: bool,
 }
 
 /// What was measured.
@@ -67,6 +71,19 @@ pub struct Later {
     pub traffic: BTreeMap<&'static str, u64>,
 }
 
+/// Switches and ports that the bounds are for.
+const JUDGED: (u16, u32) = (239, 100_000);
+
+impl Fabric {
+    fn bounds(&self) -> Vec<Bound> {
+        if (self.switches, self.ports) != JUDGED {
+            return Vec::new();
+        }
+        let gib = self.rss_bytes as f64 / (1u64 << 30) as f64;
+        vec![Bound::at_most("CPU time", self.cpu_s, 60.0, "s"), Bound::at_most("resident", gib, 2.0, "GiB")]
+    }
+}
+
 /// Virtual time between two looks at the fabric.
 const STEP: Span = Span::from_ms(500);
 /// A fabric that has not converged by then never does.
@@ -82,11 +99,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let fabric = measure(args)?;
     if let Some(path) = &args.json {
         output::written(file::write(path, |out| json::write_value(out, &fabric)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
     }
-    output::print(&text(&fabric))
+    let bounds = fabric.bounds();
+    if args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&(text(&fabric) + &bound::text(&bounds)))?;
+    }
+    if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 
 fn measure(args: &Args) -> Result<Fabric, Failure> {

@@ -1,5 +1,6 @@
 //! `sanloom bench login`: what an FDISC costs a switch, with zoning and name server.
 
+use super::bound::{self, Bound};
 use super::switch::{Bench, PORTS, zones};
 use crate::exit::Failure;
 use crate::interrupt;
@@ -28,6 +29,9 @@ pub struct Args {
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// End with exit code 1 where a bound is missed
+    #[arg(long)]
+    judge: bool,
 }
 
 /// How the permissions of hard zoning are found.
@@ -78,6 +82,23 @@ pub struct Logins {
     pub contrast: Option<Box<Logins>>,
 }
 
+/// Logins that the bounds are for.
+const JUDGED: u32 = 65_000;
+
+impl Logins {
+    fn bounds(&self) -> Vec<Bound> {
+        let (Some(second), Some(last)) = (self.mean_us.get(1), self.mean_us.last()) else { return Vec::new() };
+        if self.zoning != Way::ZoneMates || self.logins < JUDGED {
+            return Vec::new();
+        }
+        let largest = self.mean_us.iter().copied().fold(0.0, f64::max);
+        vec![
+            Bound::at_most("largest mean of a thousand FDISCs", largest, 20.0, "us"),
+            Bound::at_most("mean of the last by that of the second thousand", last / second, 1.5, "times"),
+        ]
+    }
+}
+
 /// Comparing ends after so long.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Logins of the contrast at most.
@@ -96,15 +117,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     if let Some(path) = &args.json {
         output::written(file::write(path, |out| json::write_value(out, &logins)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
     }
     let mut text = text(&logins);
     if let Some(contrast) = &logins.contrast {
         let _ = write!(text, "\nfor contrast, on the first {} of them:\n{}", contrast.logins, self::text(contrast));
     }
-    output::print(&text)
+    let bounds = logins.bounds();
+    if args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&(text + &bound::text(&bounds)))?;
+    }
+    if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 
 fn measure(asked: u32, zoning: Way, zone_members: Option<u32>) -> Result<Logins, Failure> {

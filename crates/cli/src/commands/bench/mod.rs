@@ -1,5 +1,6 @@
 //! `sanloom bench`: how fast sanloom is.
 
+mod bound;
 mod chain;
 mod ethernet;
 mod fabric;

@@ -1,5 +1,6 @@
 //! `sanloom bench names`: how fast the name server answers.
 
+use super::bound::{self, Bound};
 use super::switch::{Bench, zones};
 use crate::exit::Failure;
 use crate::interrupt;
@@ -27,6 +28,9 @@ pub struct Args {
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// End with exit code 1 where a bound is missed
+    #[arg(long)]
+    judge: bool,
 }
 
 /// What was measured.
@@ -50,6 +54,21 @@ pub struct Names {
     pub rss_bytes: u64,
 }
 
+/// Ports that the bounds are for.
+const JUDGED: u32 = 65_000;
+
+impl Names {
+    fn bounds(&self) -> Vec<Bound> {
+        if self.logins < JUDGED {
+            return Vec::new();
+        }
+        vec![
+            Bound::at_least("answers per CPU second", self.answers_per_cpu_s, 50_000.0, "GPN_FT"),
+            Bound::at_most("one all-seeing GPN_FT", self.all_seeing_ms, 5.0, "ms"),
+        ]
+    }
+}
+
 /// Questions of the port that sees all.
 const ALL_SEEING: u32 = 20;
 
@@ -61,11 +80,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let names = measure(args)?;
     if let Some(path) = &args.json {
         output::written(file::write(path, |out| json::write_value(out, &names)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
     }
-    output::print(&text(&names))
+    let bounds = names.bounds();
+    if args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&(text(&names) + &bound::text(&bounds)))?;
+    }
+    if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 
 fn measure(args: &Args) -> Result<Names, Failure> {

@@ -3,6 +3,7 @@
 //! ns-3 does less: no credits, no arbitration, no logins, output queues without a limit. The ratio is therefore a lower
 //! bound of the difference.
 
+use super::bound::{self, Bound};
 use super::rate::{self, Rate};
 use super::work::Nodes;
 use crate::exit::Failure;
@@ -32,6 +33,9 @@ pub struct Args {
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// End with exit code 1 where the ratio is less than it should be
+    #[arg(long)]
+    judge: bool,
 }
 
 /// What ns-3 says about a run.
@@ -71,19 +75,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let comparison = Comparison { ns3, sanloom, ratio };
     if let Some(path) = &args.json {
         output::written(file::write(path, |out| json::write_value(out, &comparison)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
     }
-    output::print(&format!(
+    let bounds = [Bound::at_least("ratio", ratio, 5.0, "times")];
+    if args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&(text(&comparison, args.runs) + &bound::text(&bounds)))?;
+    }
+    if args.judge { bound::judge(&bounds) } else { Ok(()) }
+}
+
+fn text(comparison: &Comparison, runs: u32) -> String {
+    format!(
         "frame-hops per CPU second, 16 nodes, saturated 32 KB reads, best of {}\n\
          ns-3      {:>6.2} M   without credits and arbitration\n\
          sanloom   {:>6.2} M   with credits and arbitration\n\
-         ratio     {ratio:>6.2}\n",
-        args.runs,
+         ratio     {:>6.2}\n",
+        runs,
         comparison.ns3.frame_hops_per_cpu_s / 1e6,
         comparison.sanloom.frame_hops_per_cpu_s / 1e6,
-    ))
+        comparison.ratio,
+    )
 }
 
 /// Asks the compiler, which knows best where headers are.

@@ -1,5 +1,6 @@
 //! `sanloom bench sim`: frame-hops per second of processor time, and memory.
 
+use super::bound::{self, Bound};
 use super::work::{Enforced, Nodes};
 use crate::exit::Failure;
 use crate::interrupt;
@@ -34,6 +35,9 @@ pub struct Args {
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// End with exit code 1 where a bound is missed
+    #[arg(long)]
+    judge: bool,
 }
 
 /// What was measured.
@@ -75,11 +79,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let rate = measure(args.nodes, args.unzoned, args.zoning, args.duration.as_deref(), args.runs)?;
     if let Some(path) = &args.json {
         output::written(file::write(path, |out| json::write_value(out, &rate)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
     }
-    output::print(&text(&rate))
+    let bounds = rate.bounds();
+    if args.json.as_deref() != Some(Path::new("-")) {
+        output::print(&(text(&rate) + &bound::text(&bounds)))?;
+    }
+    if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 
 /// Runs the work several times.
@@ -115,6 +120,22 @@ pub fn measure(
         }
     }
     Ok(rate)
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+impl Rate {
+    fn bounds(&self) -> Vec<Bound> {
+        let (rate, memory) = (self.frame_hops_per_cpu_s / 1e6, self.rss_bytes as f64 / MIB);
+        let hops = |wanted| Bound::at_least("frame-hops per CPU second", rate, wanted, "M");
+        let resident = |wanted| Bound::at_most("resident", memory, wanted, "MiB");
+        match (self.nodes, self.zoned) {
+            (16, _) => vec![hops(8.0)],
+            (1024, true) => vec![hops(6.0), resident(64.0)],
+            (1024, false) => vec![resident(160.0)],
+            _ => Vec::new(),
+        }
+    }
 }
 
 struct Sums {

@@ -3,7 +3,6 @@
 use super::{Asked, MergeFailure, Output, ZoneServer};
 use crate::ils::{Outcome, Peer, Request};
 use crate::time::Instant;
-use crate::zoning::merge::merge;
 use crate::zoning::objects::Zones;
 use sanloom_wire::sw_ils::{
     Mrra, MrraAcc, MrraResponse, SwAcc, SwIls, SwRjtReason, ZoneReason, ZoneReply, ZoneSets, ZoneStatus,
@@ -173,9 +172,7 @@ impl ZoneServer {
             }
         };
         let config = &self.config;
-        let merged =
-            merge(self.zones.database(), theirs.database(), config.merge_control, &config.limits, config.rules);
-        match merged {
+        match self.zones.merge(&theirs, config.merge_control, &config.limits, config.rules) {
             Err(conflicts) => {
                 self.isolate(port, MergeFailure::Conflicts(conflicts));
                 ZoneReply::new(ZoneStatus::FAILED, ZoneReason::CANNOT_MERGE)
@@ -184,8 +181,7 @@ impl ZoneServer {
             Ok(merged) => {
                 let known = !merged.changes_theirs;
                 if merged.changes_ours {
-                    let zones = if known { theirs } else { Zones::new(merged.database) };
-                    self.adopt(zones, Some(port).filter(|_| known));
+                    self.adopt(merged.zones, Some(port).filter(|_| known));
                 }
                 self.on_heard(port, known);
                 ZoneReply::DONE

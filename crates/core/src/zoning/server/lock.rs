@@ -61,7 +61,7 @@ impl ZoneServer {
         let Ok(zones) = Zones::from_wire(sets, self.zones.database().default_zone) else {
             return failed(ZoneReason::INVALID_DATA);
         };
-        if !zones.database().problems(&self.config.limits).is_empty() {
+        if !zones.is_sound(&self.config.limits) {
             return failed(ZoneReason::INVALID_DATA);
         }
         self.staged = Some(zones);

@@ -155,8 +155,8 @@ pub enum Output {
     Send(Send),
     /// Another database holds from now on.
     Changed {
-        /// The database.
-        database: ZoneDatabase,
+        /// What is committed now.
+        zones: Zones,
         /// What is enforced changes with it: the effective zones or the default zone.
         effective: bool,
     },
@@ -252,6 +252,11 @@ impl ZoneServer {
     /// The committed database.
     pub fn database(&self) -> &ZoneDatabase {
         self.zones.database()
+    }
+
+    /// The committed database with its index, which all switches of a process share that took it over from one message.
+    pub fn zones(&self) -> &Zones {
+        &self.zones
     }
 
     /// The domain whose change the switch is locked for, our own included.
@@ -382,7 +387,7 @@ impl ZoneServer {
             link.synced = Some(*port) == known_at;
         }
         let effective = old.effective != new.effective || old.default_zone != new.default_zone;
-        self.outputs.push_back(Output::Changed { database: new.clone(), effective });
+        self.outputs.push_back(Output::Changed { zones: self.zones.clone(), effective });
     }
 
     fn ask(&mut self, to: Peer, ils: SwIls, asked: Asked) -> u32 {

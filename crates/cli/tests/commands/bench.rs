@@ -1,0 +1,63 @@
+//! `sanloom bench`, as a user meets it: small sizes, for which nothing is promised but that numbers come.
+
+use crate::tool::Bench;
+use serde_json::Value;
+
+fn numbers(words: &str) -> Value {
+    let ran = Bench::new(&words.replace(' ', "-")).run(words);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{words}");
+    serde_json::from_str(&ran.stdout).expect("JSON")
+}
+
+fn positive(value: &Value, names: &[&str]) {
+    for name in names {
+        assert!(value[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {value}");
+    }
+}
+
+#[test]
+fn sim_gives_rate_and_memory() {
+    let rate = numbers("bench sim --duration 5ms --runs 2 --json");
+    positive(&rate, &["frame_hops", "cpu_s", "frame_hops_per_cpu_s", "rss_bytes", "bytes_per_login_pair"]);
+    assert_eq!(rate["runs"].as_array().map(Vec::len), Some(2));
+    // Hard zoning is on the way of each frame, and changes nothing of what the frames do.
+    let [soft, hard] =
+        ["soft", "hard"].map(|way| numbers(&format!("bench sim --duration 5ms --runs 1 --zoning {way} --json")));
+    assert_eq!((&soft["frame_hops"], &soft["ios"]), (&hard["frame_hops"], &hard["ios"]));
+}
+
+#[test]
+fn login_gives_the_mean_of_each_thousand_and_the_contrast() {
+    let ours = numbers("bench login --logins 2000 --json");
+    positive(&ours, &["rss_bytes", "bytes_per_login", "permissions"]);
+    assert_eq!(ours["mean_us"].as_array().map(Vec::len), Some(2));
+    let contrast = &ours["contrast"];
+    assert_eq!((&contrast["zoning"], &contrast["permissions"]), (&"standard".into(), &ours["permissions"]));
+    assert!(contrast["comparisons"].as_u64() > ours["zone_members_looked_at"].as_u64());
+    let modified = numbers("bench login --logins 300 --zoning modified --json");
+    assert!(modified.get("contrast").is_none() && modified["zoning"] == "modified");
+}
+
+#[test]
+fn names_and_fabric_give_their_numbers() {
+    let names = numbers("bench names --logins 500 --questions 1000 --json");
+    positive(&names, &["answers_per_cpu_s", "all_seeing_ms", "all_seeing_answer_bytes", "rss_bytes"]);
+    let fabric = numbers("bench fabric --switches 5 --ports 200 --later 10 --json");
+    positive(&fabric, &["converged_after_s", "cpu_s", "messages", "rss_bytes"]);
+    // One switch has the zones at first; the others get them over their links.
+    assert!(fabric["traffic"]["zones"].as_u64() > Some(8), "{fabric}");
+    positive(&fabric["later"], &["cpu_s", "messages"]);
+}
+
+#[test]
+fn bounds_are_printed_and_judged_when_asked() {
+    let bench = Bench::new("bench-judge");
+    let small = bench.run("bench login --logins 100 --judge");
+    assert_eq!(small.code, 2, "{}", small.stderr);
+    assert!(small.stderr.contains("no bounds for this size"), "{}", small.stderr);
+    // Whether a machine is fast enough is not for a test to say; that the verdict and the exit code agree is.
+    let judged = bench.run("bench sim --duration 5ms --runs 1 --judge");
+    let missed = judged.stdout.contains("wanted at least 8 M: missed");
+    assert!(missed || judged.stdout.contains("wanted at least 8 M: holds"), "{}", judged.stdout);
+    assert_eq!((judged.code, judged.stderr.contains("missed")), (i32::from(missed), missed), "{}", judged.stderr);
+}
