@@ -18,6 +18,7 @@ use crate::apply::ApplyReport;
 use crate::fcoe::{FcoeAnswer, FcoeRequest};
 use crate::view::View;
 use crate::view::build::{LiveWhich, Which};
+use crate::volume::VolumeAction;
 use crate::zone_database::Edit;
 use crate::zoning::{ZonePreview, ZoneStatus};
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,12 @@ pub enum Request {
         /// The port; without: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<String>,
+    },
+    /// Do something with virtual disks, or look at them. Answered with [`Answer::Done`] or a table.
+    Volume {
+        /// What to do.
+        #[serde(flatten)]
+        action: VolumeAction,
     },
     /// What monitoring reads. Answered with [`Answer::Metrics`].
     Metrics,

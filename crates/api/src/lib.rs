@@ -11,5 +11,6 @@ pub mod fcoe;
 pub mod inject;
 pub mod results;
 pub mod view;
+pub mod volume;
 pub mod zone_database;
 pub mod zoning;

@@ -3,7 +3,7 @@
 use crate::commands::fcoe::{esxcli, fcnsq, fcoeadm, fcoemon, fcping, fipvlan};
 use crate::commands::{
     apply, bench, capture, check, completions, fabric, initiator, port, reference, replay, reproduce, show, sim, sweep,
-    up, whatif, zone,
+    up, volume, whatif, zone,
 };
 use clap::{Parser, Subcommand};
 
@@ -60,6 +60,8 @@ pub enum Command {
     Capture(capture::Args),
     /// Tell the machines of a recorded run the same again, and find out whether they say the same
     Replay(replay::Args),
+    /// Make, extend, delete and serve virtual disks of a running lab
+    Volume(volume::Args),
     /// Ask about the zones of a lab
     Zone(zone::Args),
     /// Ask about fabrics as a whole

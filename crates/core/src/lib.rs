@@ -35,4 +35,5 @@ pub mod random;
 pub mod scsi;
 pub mod switch;
 pub mod time;
+pub mod volume;
 pub mod zoning;

@@ -141,7 +141,7 @@ fn what_was_kept_is_restored_or_refused_as_a_whole() {
     create(&mut before, "b", Shape::Linear, 8).unwrap();
     let kept: Vec<(VolumeId, Volume)> = before.volumes().map(|(id, volume)| (id, volume.clone())).collect();
     let mut after = unreached(4, 2);
-    after.restore(kept.clone()).unwrap();
+    after.restore(kept.clone(), VolumeId(2)).unwrap();
     assert_eq!(places(&after, kept[0].0), places(&before, kept[0].0));
     // Its extents are in use before the LUNs are reached.
     assert!(!after.reached(LunId(0), 15), "too small for what is there");
@@ -166,7 +166,7 @@ fn what_was_kept_is_restored_or_refused_as_a_whole() {
     ];
     for (volumes, expected) in cases {
         let mut map = map(4, &[4, 4]);
-        assert_eq!(map.restore((0..).map(VolumeId).zip(volumes).collect()), Err(expected));
+        assert_eq!(map.restore((0..).map(VolumeId).zip(volumes).collect(), VolumeId(0)), Err(expected));
         assert_eq!((used(&map), map.volumes().count()), (0, 0));
     }
 }

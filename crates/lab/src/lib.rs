@@ -79,6 +79,14 @@ pub fn parse_time(text: &str) -> Result<Picos, String> {
     units::parse(text, &units::TIME).map(Picos).map_err(|bad| format!("{}: {}", bad.reason, bad.remedy))
 }
 
+/// Reads a number of bytes with its unit, such as `4GiB`, as lab files write it.
+///
+/// # Errors
+/// What is wrong with it and how to write it, in one sentence.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    units::parse(text, &units::SIZE).map_err(|bad| format!("{}: {}", bad.reason, bad.remedy))
+}
+
 /// Reads the file of zone edits `text` and does the edits on the zone database of a lab, in one transaction that has not
 /// been committed. `path_label` is what diagnostics call the file.
 ///
@@ -111,6 +119,8 @@ pub fn codes() -> Vec<&'static str> {
         build::AMBIGUOUS_PORT,
         build::BAD_ADDRESS,
         build::BAD_ISCSI_NAME,
+        build::UNKNOWN_POOL,
+        build::NOT_FOR_VOLUMES,
         build::BAD_FC_ID,
         build::BAD_EDIT,
         build::BAD_LUN,

@@ -1,7 +1,7 @@
 //! The live runtime: the switches and the storage of a lab on real Ethernet ports, with the real clock.
 //!
 //! Start at [`runtime`] for the whole, [`ports`] for what carries frames, [`storage`] for the disks, [`iscsi`] for their way over
-//! TCP, [`state`] for what outlives a crash beside them, [`record`] for what machines are told and say, [`initiator`] for a host
+//! TCP, [`volumes`] for virtual disks on the LUNs of others, [`state`] for what outlives a crash beside them, [`record`] for what machines are told and say, [`initiator`] for a host
 //! in user space and [`nbd`] for the way of programs to its disks.
 
 pub mod capture;
@@ -23,3 +23,4 @@ pub mod sequence;
 pub mod state;
 pub mod storage;
 pub mod sys;
+pub mod volumes;

@@ -16,6 +16,7 @@ pub use port::{FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRo
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
 use crate::inject::RulesView;
+use crate::volume::{PathsView, SessionsView, VolumesView};
 use serde::{Deserialize, Serialize};
 
 /// Name of the JSON format.
@@ -63,6 +64,12 @@ pub enum Table {
     Counters(CountersView),
     /// What a running instance does to frames by order of an operator.
     Injections(RulesView),
+    /// Virtual disks.
+    Volumes(VolumesView),
+    /// Back ends and the ways to them.
+    Paths(PathsView),
+    /// iSCSI sessions of hosts.
+    Sessions(SessionsView),
 }
 
 impl View {

@@ -5,9 +5,10 @@ use crate::exit::Failure;
 use crate::interrupt;
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::iscsi::chap::Credentials;
+use sanloom_core::iscsi::initiator::SessionConfig;
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::nbd::Limits;
-use sanloom_live::iscsi::initiator::{IscsiInitiator, IscsiInitiatorConfig};
+use sanloom_live::iscsi::initiator::{IscsiInitiator, IscsiInitiatorConfig, RemoteConfig};
 use sanloom_wire::iscsi::name;
 use std::fs;
 use std::net::SocketAddr;
@@ -86,18 +87,18 @@ pub fn run(
     ready_fd: Option<i32>,
 ) -> Result<(), Failure> {
     let digests = if args.digests { Digests::Always } else { Digests::Either };
-    let config = IscsiInitiatorConfig {
-        portal,
+    let remote = RemoteConfig {
+        portals: vec![portal],
         target,
         initiator: args.iscsi_name.clone(),
         own: credentials(args.chap_name.as_ref(), args.chap_secret_file.as_ref())?,
         target_proof: credentials(args.target_chap_name.as_ref(), args.target_secret_file.as_ref())?,
         wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
         disk: DiskConfig::default(),
-        nbd: nbd.to_owned(),
-        limits: Limits::default(),
+        session: SessionConfig::default(),
     };
-    tracing::info!(%portal, target = config.target, nbd = %nbd.display(), "up");
+    tracing::info!(%portal, target = remote.target, nbd = %nbd.display(), "up");
+    let config = IscsiInitiatorConfig { remote, nbd: nbd.to_owned(), limits: Limits::default() };
     let mut initiator = IscsiInitiator::new(config).map_err(Failure::environment)?;
     let mut announced = ready_fd.is_none();
     let mut unannounced = Ok(());

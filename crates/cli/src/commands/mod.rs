@@ -17,6 +17,7 @@ pub mod show;
 pub mod sim;
 pub mod sweep;
 pub mod up;
+pub mod volume;
 pub mod whatif;
 pub mod zone;
 
@@ -47,6 +48,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Port(args) => port::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Capture(args) => capture::run(args),
+        Command::Volume(args) => volume::run(args),
         Command::Zone(args) => zone::run(args),
         Command::Fabric(args) => fabric::run(args),
         Command::Reproduce(args) => reproduce::run(args),

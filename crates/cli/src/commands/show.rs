@@ -64,6 +64,14 @@ enum What {
     Counters,
     /// What a running instance does to frames by `sanloom port inject` (with --live)
     Injections,
+    /// The virtual disks of a running instance, and its pools (with --live)
+    Volumes,
+    /// The back ends of virtual disks, and the ways to them (with --live)
+    Paths,
+    /// The iSCSI sessions of hosts (with --live)
+    Sessions,
+    /// What was counted of virtual disks and back ends (with --live)
+    Stats,
 }
 
 /// Shows a table.
@@ -127,6 +135,10 @@ impl What {
             What::Luns => return ShowTable::Live(LiveWhich::Luns),
             What::Counters => return ShowTable::Live(LiveWhich::Counters),
             What::Injections => return ShowTable::Live(LiveWhich::Injections),
+            What::Volumes => return ShowTable::Live(LiveWhich::Volumes),
+            What::Paths => return ShowTable::Live(LiveWhich::Paths),
+            What::Sessions => return ShowTable::Live(LiveWhich::Sessions),
+            What::Stats => return ShowTable::Live(LiveWhich::Stats),
         };
         ShowTable::Fabric(which)
     }

@@ -19,5 +19,6 @@ mod scsi_commands;
 mod started;
 mod tools;
 mod virtual_ports;
+mod vlans;
 mod vn2vn;
 mod zoning;

@@ -2,6 +2,7 @@
 
 use super::iscsi::Iscsi;
 use super::units::Picos;
+use super::volumes::{BackEnd, Pool, VolumeSpec};
 use super::workload::Target;
 use core::net::SocketAddr;
 use sanloom_wire::Wwpn;
@@ -29,6 +30,12 @@ pub struct Live {
     pub iscsi: BTreeMap<u16, Iscsi>,
     /// Who sees which LUNs. A storage system that no mask names shows all its LUNs to everybody.
     pub masks: Vec<Mask>,
+    /// Pools of back-end LUNs.
+    pub pools: Vec<Pool>,
+    /// Back-end LUNs.
+    pub back_ends: Vec<BackEnd>,
+    /// Virtual disks that are to be there.
+    pub volumes: Vec<VolumeSpec>,
 }
 
 impl Live {
@@ -116,6 +123,8 @@ pub enum MediumKind {
     Pattern,
     /// Nowhere: reads give zeros, and writes are taken and forgotten.
     Null,
+    /// They are virtual disks: [`Live::volumes`], and what operators create.
+    Volumes,
 }
 
 /// LUNs that some initiators see.

@@ -15,6 +15,7 @@ mod problem;
 mod units;
 mod validate;
 mod virtual_fabric;
+mod volumes;
 mod workload;
 mod zoning;
 
@@ -35,6 +36,7 @@ pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 pub use virtual_fabric::{MAX_VF_ID, VirtualFabric};
+pub use volumes::{BackEnd, Pool, VolumeSpec};
 pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
 pub use zoning::{BadZoneMember, Zone, ZoneDefault, ZoneMember, ZonePolicy, Zoning};
 

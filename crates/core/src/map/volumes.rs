@@ -38,11 +38,11 @@ impl Map {
         Map { pools, luns, volumes, epochs, leaving, next_volume: 0, next_epoch: 0 }
     }
 
-    /// Takes volumes that were kept. To be called once, before anything else.
+    /// Takes volumes that were kept, and the number that the next one gets. To be called once, before anything else.
     ///
     /// # Errors
     /// When they do not fit the pools or each other; the map is as before then.
-    pub fn restore(&mut self, volumes: Vec<(VolumeId, Volume)>) -> Result<(), RestoreError> {
+    pub fn restore(&mut self, volumes: Vec<(VolumeId, Volume)>, next: VolumeId) -> Result<(), RestoreError> {
         let mut luns = self.luns.clone();
         let mut names = std::collections::BTreeSet::new();
         for (number, (id, volume)) in volumes.iter().enumerate() {
@@ -63,6 +63,7 @@ impl Map {
             }
         }
         self.luns = luns;
+        self.next_volume = next.0;
         for (id, volume) in volumes {
             self.next_volume = self.next_volume.max(id.0 + 1);
             self.enter(id, volume);
@@ -169,6 +170,16 @@ impl Map {
         self.epochs.get(&epoch)?.layout.resolve(lba, blocks)
     }
 
+    /// The back-end LUNs of a layout, each once.
+    pub fn luns_of(&self, epoch: EpochId) -> Vec<LunId> {
+        let segments = self.epochs.get(&epoch).map_or(&[][..], |epoch| epoch.layout.segments());
+        let mut luns: Vec<LunId> =
+            segments.iter().flat_map(|segment| segment.columns.iter().map(|place| place.lun)).collect();
+        luns.sort_unstable();
+        luns.dedup();
+        luns
+    }
+
     /// A task that held this epoch has ended.
     #[inline]
     pub fn end(&mut self, id: EpochId) {
@@ -235,7 +246,7 @@ impl Map {
     }
 
     /// The number of the next volume.
-    pub(super) fn next_volume(&self) -> VolumeId {
+    pub fn next_volume(&self) -> VolumeId {
         VolumeId(self.next_volume)
     }
 }

@@ -59,8 +59,10 @@ pub struct UnitConfig {
     pub thin: bool,
     /// Largest transfer of one command in blocks; 0: no limit.
     pub max_transfer_blocks: u32,
-    /// Serial number; empty: made from the node name and the unit's number.
+    /// Serial number; empty: made from the node name and the unit's number, or [`identity`](Self::identity).
     pub serial: String,
+    /// What stands in the unit's name in place of its number, for one that may have another number tomorrow.
+    pub identity: Option<u64>,
     /// Product identification, at most 16 ASCII characters.
     pub product: String,
 }
@@ -76,6 +78,7 @@ impl UnitConfig {
             thin: false,
             max_transfer_blocks: 0,
             serial: String::new(),
+            identity: None,
             product: "VIRTUAL DISK".into(),
         }
     }

@@ -95,33 +95,39 @@ impl Device {
     #[inline]
     pub fn unit(&self, nexus: NexusId, bytes: LunBytes) -> Option<u16> {
         match self.config.masking {
-            Masking::Open => lun::from_bytes(bytes).filter(|&number| usize::from(number) < self.units.len()),
-            Masking::Listed(_) => {
-                let unit = mapped(self.nexuses.luns(nexus), bytes);
-                unit.filter(|&unit| usize::from(unit) < self.units.len())
-            }
+            Masking::Open => lun::from_bytes(bytes).filter(|&number| self.has(number)),
+            Masking::Listed(_) => mapped(self.nexuses.luns(nexus), bytes).filter(|&unit| self.has(unit)),
         }
+    }
+
+    /// There is such a unit.
+    #[inline]
+    fn has(&self, unit: u16) -> bool {
+        self.units.get(usize::from(unit)).is_some_and(|unit| !unit.removed)
     }
 
     /// Shape of a unit as it is now.
     pub fn unit_config(&self, unit: u16) -> Option<&UnitConfig> {
-        self.units.get(usize::from(unit)).map(|unit| &unit.config)
+        self.units.get(usize::from(unit)).filter(|unit| !unit.removed).map(|unit| &unit.config)
     }
 
     /// LUN numbers that a nexus sees, in ascending order.
     pub(super) fn luns(&self, nexus: NexusId) -> Vec<LunBytes> {
         let numbers: Vec<u16> = match self.config.masking {
-            Masking::Open => (0..=lun::MAX_LUN).take(self.units.len()).collect(),
-            Masking::Listed(_) => self.nexuses.luns(nexus).iter().map(|map| map.lun).collect(),
+            Masking::Open => (0..=lun::MAX_LUN).take(self.units.len()).filter(|&unit| self.has(unit)).collect(),
+            Masking::Listed(_) => {
+                self.nexuses.luns(nexus).iter().filter(|map| self.has(map.unit)).map(|map| map.lun).collect()
+            }
         };
         numbers.into_iter().filter_map(lun::to_bytes).collect()
     }
 
     pub(super) fn sees(&self, nexus: NexusId, unit: u16) -> bool {
-        match self.config.masking {
-            Masking::Open => true,
-            Masking::Listed(_) => self.nexuses.luns(nexus).iter().any(|map| map.unit == unit),
-        }
+        self.has(unit)
+            && match self.config.masking {
+                Masking::Open => true,
+                Masking::Listed(_) => self.nexuses.luns(nexus).iter().any(|map| map.unit == unit),
+            }
     }
 
     /// A command has come.
@@ -228,6 +234,36 @@ impl Device {
             self.attend_everywhere(None);
         }
         number
+    }
+
+    /// A unit with this number. False, and nothing is done, if there is one, or if tasks of one that was removed have not ended.
+    /// With [`Masking::Open`] everybody sees it at once.
+    pub fn put_unit(&mut self, number: u16, config: UnitConfig) -> bool {
+        while self.units.len() <= usize::from(number) {
+            let hole = self.units.len() as u16;
+            self.units.push(Unit { removed: true, ..Unit::new(hole, config.clone()) });
+        }
+        let unit = &mut self.units[usize::from(number)];
+        if !unit.removed || unit.active > 0 || !unit.blocked.is_empty() {
+            return false;
+        }
+        *unit = Unit::new(number, config);
+        self.settle();
+        if self.config.masking == Masking::Open {
+            self.attend_everywhere(None);
+        }
+        true
+    }
+
+    /// Nobody sees a unit any more. Its tasks go on; initiators are told that their list has changed.
+    pub fn remove_unit(&mut self, number: u16) {
+        let Some(unit) = self.units.get_mut(usize::from(number)).filter(|unit| !unit.removed) else { return };
+        unit.removed = true;
+        unit.reserved = None;
+        unit.reservations = Reservations::default();
+        self.attentions.retain(|&(of, _), _| of != number);
+        self.settle();
+        self.attend_everywhere(None);
     }
 
     /// Masking has changed. Initiators that see other units than before are told; tasks that have begun go on.

@@ -91,7 +91,10 @@ impl Device {
     /// Node name and number, unless the configuration says another: the same through every port.
     fn serial(&self, unit: &Unit) -> String {
         if unit.config.serial.is_empty() {
-            format!("{:016x}{:04x}", self.config.wwnn.0, unit.number)
+            match unit.config.identity {
+                None => format!("{:016x}{:04x}", self.config.wwnn.0, unit.number),
+                Some(identity) => format!("{:016x}{identity:016x}", self.config.wwnn.0),
+            }
         } else {
             unit.config.serial.clone()
         }
@@ -104,7 +107,7 @@ impl Device {
         const RELATIVE_PORT: u8 = 4;
         const PORT_GROUP: u8 = 5;
         let naa = self.config.wwnn.0 & !(0xf << 60) | 0x6 << 60;
-        let naa = u128::from(naa) << 64 | u128::from(unit.number);
+        let naa = u128::from(naa) << 64 | u128::from(unit.config.identity.unwrap_or(unit.number.into()));
         let mut list = vec![Designator::binary(association::UNIT, NAA, &naa.to_be_bytes())];
         let number = self.nexuses.get(nexus).map_or(0, |nexus| nexus.port);
         if let Some(port) = self.config.ports.get(usize::from(number)) {

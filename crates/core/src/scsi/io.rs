@@ -2,6 +2,7 @@
 
 use super::NexusId;
 use crate::fcp::DataDirection;
+use sanloom_wire::sense::{SenseCode, SenseKey};
 
 /// What block I/O does. All of it happens to whole blocks of one unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -131,6 +132,13 @@ pub enum IoStatus {
     },
     /// No room for the blocks of a thin unit.
     NoSpace,
+    /// CHECK CONDITION with this sense, of a medium that is a device of its own.
+    Failed {
+        /// Its key.
+        key: SenseKey,
+        /// Its additional code.
+        code: SenseCode,
+    },
     /// Answer to [`IoOp::Mapping`].
     Mapping {
         /// The blocks are mapped.

@@ -100,6 +100,7 @@ impl Device {
                 information: Some(offset.into()),
                 ..Sense::new(SenseKey::MISCOMPARE, SenseCode::MISCOMPARE)
             }),
+            (IoStatus::Failed { key, code }, _) => failed(key, code),
             (IoStatus::NoSpace, _) => failed(SenseKey::DATA_PROTECT, SenseCode::SPACE_EXHAUSTED),
         };
         self.pass(task, step)

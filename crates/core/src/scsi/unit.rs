@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 pub(super) struct Unit {
     pub(super) config: UnitConfig,
     pub(super) number: u16,
+    /// It was removed: nobody sees it. What had begun on it goes on.
+    pub(super) removed: bool,
     /// Tasks that have begun and are not over.
     pub(super) active: u32,
     /// The one among them before which no other begins.
@@ -43,6 +45,7 @@ impl Unit {
             mode: Mode::default_of(&config),
             config,
             number,
+            removed: false,
             active: 0,
             ordered: None,
             blocked: VecDeque::new(),

@@ -8,3 +8,4 @@ mod model;
 mod order;
 mod persistence;
 mod reservations;
+mod units;

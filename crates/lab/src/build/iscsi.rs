@@ -87,7 +87,12 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
 }
 
 /// All names that the patterns of a key stand for, each with its place.
-fn expanded(element: &Element<'_>, key: &str, budget: &mut Budget, sink: &mut Sink) -> Vec<(String, Origin)> {
+pub(super) fn expanded(
+    element: &Element<'_>,
+    key: &str,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<(String, Origin)> {
     let mut all = Vec::new();
     for (text, origin) in element.patterns(key) {
         let names = budget.expand(text, origin, sink).unwrap_or_default();
@@ -128,7 +133,7 @@ fn target_name(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: 
     }
 }
 
-fn check_name(text: &str, origin: &Origin, sink: &mut Sink) {
+pub(super) fn check_name(text: &str, origin: &Origin, sink: &mut Sink) {
     if !name::is_valid(text) {
         let reason = format!("`{}` is no iSCSI name", value::cut(text));
         let remedy = "write one such as iqn.2026-11.net.example:disk1, in lower case";
@@ -136,7 +141,7 @@ fn check_name(text: &str, origin: &Origin, sink: &mut Sink) {
     }
 }
 
-fn address(text: &str, origin: &Origin, sink: &mut Sink) -> Option<SocketAddr> {
+pub(super) fn address(text: &str, origin: &Origin, sink: &mut Sink) -> Option<SocketAddr> {
     let parsed = text.parse().ok();
     if parsed.is_none() {
         let reason = format!("`{}` is not an address and a port", value::cut(text));

@@ -40,6 +40,10 @@ pub(super) fn build<'d>(
 ) -> Live {
     let section = document.element(schema::section("live"));
     let text = |key| section.as_ref().and_then(|live| live.text(key)).map(str::to_owned);
+    let media: Vec<Medium> =
+        storage.iter().zip(&lab.storage).map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink)).collect();
+    let kinds: Vec<MediumKind> = media.iter().map(|medium| medium.kind).collect();
+    let (pools, back_ends, volumes) = super::volumes::build(document, lab, &kinds, budget, sink);
     Live {
         folder: text("folder"),
         control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
@@ -47,13 +51,12 @@ pub(super) fn build<'d>(
         ethernet: ethernet(lab, links, budget, sink),
         stations: stations(lab, storage, budget, sink),
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
-        media: storage
-            .iter()
-            .zip(&lab.storage)
-            .map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink))
-            .collect(),
+        media,
         iscsi: super::iscsi::build(lab, storage, budget, sink),
         masks: masks(document, lab, names, budget, sink),
+        pools,
+        back_ends,
+        volumes,
     }
 }
 

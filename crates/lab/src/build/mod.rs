@@ -11,6 +11,7 @@ mod nodes;
 mod persistent;
 mod ports;
 mod vms;
+mod volumes;
 mod workloads;
 mod zone_edits;
 mod zone_members;
@@ -23,6 +24,7 @@ pub(crate) use live::{BAD_ADDRESS, BAD_PERIOD};
 pub(crate) use nodes::UNKNOWN_NODE;
 pub(crate) use persistent::BAD_FC_ID;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
+pub(crate) use volumes::{NOT_FOR_VOLUMES, UNKNOWN_POOL};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
 pub(crate) use zone_edits::{BAD_EDIT, Edited, edit_zones};
 pub(crate) use zone_members::BAD_MEMBER;
@@ -222,6 +224,9 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
         "host" => lab.hosts.iter().map(|h| h.name.as_str()).collect(),
         "storage" => lab.storage.iter().map(|s| s.name.as_str()).collect(),
         "link" | "isl" => lab.links.iter().map(|l| l.name.as_str()).collect(),
+        "pool" => lab.live.pools.iter().map(|p| p.name.as_str()).collect(),
+        "back_end" => lab.live.back_ends.iter().map(|b| b.name.as_str()).collect(),
+        "volume" => lab.live.volumes.iter().map(|v| v.name.as_str()).collect(),
         "workload" => lab.workloads.iter().map(|w| w.name.as_str()).collect(),
         _ => Vec::new(),
     }

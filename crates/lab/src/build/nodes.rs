@@ -11,8 +11,8 @@ use crate::value::Value;
 use crate::{overrides, pattern, suggest, value};
 use sanloom_core::config::{
     Arbitration, Bus, Forwarding, Hba, Host, Interrupt, IoQueue, IoScheduler, IslChoice, Joining, Lab, Lun, MAX_NODES,
-    Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage, StoragePort, Switch,
-    VirtualFabric,
+    MediumKind, Multipath, Node, PathPolicy, Picos, Processor, ProcessorSharing, Queueing, Service, Storage,
+    StoragePort, Switch, VirtualFabric,
 };
 use sanloom_core::switch::{LoginLimits, Policy};
 use sanloom_wire::{Wwnn, Wwpn};
@@ -278,7 +278,8 @@ pub(super) fn storage<'d>(
         .enumerate()
         .map(|(index, e)| {
             let ports: u64 = ports_left.count(e, "ports", sink);
-            let luns: u64 = luns_left.count(e, "luns", sink);
+            let virtual_disks = e.choice("medium", schema::MEDIA) == Some(MediumKind::Volumes);
+            let luns = if virtual_disks { 0 } else { luns_left.count(e, "luns", sink) };
             let receive_size_bytes = receive_size(e);
             let block_bytes = e.size("block_size").unwrap_or(512) as u32;
             let blocks = e.size("lun_size").unwrap_or(0) / u64::from(block_bytes.max(1));

@@ -6,6 +6,7 @@ mod iscsi;
 mod live;
 mod nodes;
 mod traffic;
+mod volumes;
 mod words;
 mod zoning;
 
@@ -140,6 +141,9 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::EXPECT,
     live::LIVE,
     live::MASK,
+    volumes::POOL,
+    volumes::BACK_END,
+    volumes::VOLUME,
 ];
 
 /// Sections, and two keys of each that cannot stand together.

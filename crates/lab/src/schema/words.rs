@@ -219,6 +219,7 @@ words!(MEDIUM, MEDIA: MediumKind {
     "file" => MediumKind::File, "sparse files";
     "pattern" => MediumKind::Pattern, "nothing: a block reads as a function of its address, and writes are forgotten";
     "null" => MediumKind::Null, "nothing: reads give zeros, and writes are forgotten";
+    "volumes" => MediumKind::Volumes, "virtual disks: those of `[volume.NAME]` and of `sanloom volume`; `luns` and `lun_size` mean nothing";
 });
 
 words!(CACHE, CACHES: bool {

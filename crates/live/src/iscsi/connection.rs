@@ -6,7 +6,7 @@ use super::{Behind, Shared};
 use crate::poll::Interest;
 use crate::storage::StorageSystem;
 use crate::storage::medium::BlockWork;
-use crate::storage::workers::{Job, Owner};
+use crate::storage::workers::Owner;
 use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
 use sanloom_core::iscsi::sequence::Statuses;
@@ -379,23 +379,15 @@ impl Connection {
     fn io(&mut self, now: Instant, io: Io, shared: &mut Shared, systems: &mut [StorageSystem]) {
         let Io { tag, unit, op, lba, blocks, bytes, fua, .. } = io;
         let Some(behind) = self.behind else { return };
-        let system = &mut systems[behind.system];
-        let mut data = self.slots.take(tag, &mut shared.buffers);
-        let mut status = IoStatus::MediumError;
-        if let Some(medium) = system.media.get(usize::from(unit)) {
-            let work = BlockWork { op, lba, blocks, bytes, fua };
-            if medium.is_slow() {
-                let (medium, owner) = (medium.clone(), Owner::Session { connection: self.id });
-                system.jobs.push(Job { owner, tag, work, medium, data });
-                return;
-            }
-            status = medium.perform(work, &mut data);
-        }
+        let data = self.slots.take(tag, &mut shared.buffers);
+        let (work, owner) = (BlockWork { op, lba, blocks, bytes, fua }, Owner::Session { connection: self.id });
+        let Some((data, status)) = systems[behind.system].perform(unit, owner, tag, work, data) else { return };
         self.slots.put(tag, data, &mut shared.buffers);
         let Machine::Full(session) = &mut self.machine else { return };
         session.handle(now, Input::IoDone { tag, status }, device(self.behind, systems));
     }
 
+    /// I/O has ended; what follows from it leaves with the next [`flush`](Self::flush).
     pub(super) fn io_done(
         &mut self,
         now: Instant,
@@ -407,7 +399,6 @@ impl Connection {
     ) {
         self.slots.put(tag, data, &mut shared.buffers);
         self.tell(now, Input::IoDone { tag, status }, shared, systems);
-        self.flush(now, shared, systems);
     }
 
     pub(super) fn notice(&mut self, now: Instant, notice: Notice, shared: &mut Shared, systems: &mut [StorageSystem]) {
@@ -432,7 +423,7 @@ impl Connection {
     }
 
     /// Sends what the socket takes, and lets reads go on that waited for it.
-    fn flush(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    pub(super) fn flush(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
         loop {
             if let Err(error) = self.output.flush(&mut self.stream, &mut shared.buffers) {
                 tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");

@@ -23,7 +23,7 @@ use connection::Connection;
 use sanloom_core::iscsi::target::{ConnectionId, Counters, Directory, Node, Session, login};
 use sanloom_core::scsi::{Ends, Notice};
 use sanloom_core::time::{Instant, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd;
@@ -188,16 +188,25 @@ impl IscsiServer {
         !self.ready.is_empty()
     }
 
-    /// A job is done.
-    pub fn done(&mut self, now: Instant, done: Done, poller: &mut Poller, systems: &mut [StorageSystem]) {
-        let Done { job, status } = done;
-        let Owner::Session { connection: id } = job.owner else { return };
-        match self.connections.get_mut(&id) {
-            Some(connection) => {
-                connection.io_done(now, job.tag, status, job.data, &mut self.shared, systems);
+    /// I/O of sessions is done.
+    pub fn done(&mut self, now: Instant, all: Vec<Done>, poller: &mut Poller, systems: &mut [StorageSystem]) {
+        let mut touched = BTreeSet::new();
+        for Done { owner, tag, data, status } in all {
+            let Owner::Session { connection: id } = owner else { continue };
+            match self.connections.get_mut(&id) {
+                Some(connection) => {
+                    connection.io_done(now, tag, status, data, &mut self.shared, systems);
+                    touched.insert(id);
+                }
+                None => self.shared.buffers.keep(data),
+            }
+        }
+        // What several answers have in common leaves with one call.
+        for id in touched {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.flush(now, &mut self.shared, systems);
                 self.after(id, poller, systems);
             }
-            None => self.shared.buffers.keep(job.data),
         }
         self.settle(now, poller, systems);
     }
@@ -383,6 +392,17 @@ impl IscsiServer {
     /// Sessions and logins.
     pub fn connections(&self) -> usize {
         self.connections.len()
+    }
+
+    /// Name of a target, by index; empty for a discovery session.
+    pub fn target_name(&self, target: Option<u16>) -> &str {
+        let target = target.and_then(|target| self.shared.node.targets.get(usize::from(target)));
+        target.map_or("", |target| &target.name)
+    }
+
+    /// Sessions in the full feature phase.
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
+        self.connections.values().filter_map(Connection::session)
     }
 
     /// Of each target its name, how many sessions it has, and what all of its sessions have counted so far.

@@ -77,7 +77,9 @@ fn finish(status: IoStatus) -> Result<Done, Failure> {
         IoStatus::Good | IoStatus::Mapping { .. } => return Ok(Done::All),
         IoStatus::NoSpace => (ErrorNumber::ENOSPC, "no room left for the disk's file"),
         IoStatus::TaskSetFull | IoStatus::Busy => (ErrorNumber::ENOMEM, "the disk is busy"),
-        IoStatus::MediumError | IoStatus::Miscompare { .. } => (ErrorNumber::EIO, "the disk failed"),
+        IoStatus::MediumError | IoStatus::Miscompare { .. } | IoStatus::Failed { .. } => {
+            (ErrorNumber::EIO, "the disk failed")
+        }
     };
     Err(Failure { error, message: message.into() })
 }

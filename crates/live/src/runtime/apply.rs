@@ -7,6 +7,7 @@ use super::plan::{masking, new_unit};
 use super::{Runtime, UpError};
 use crate::runtime::plan::Places;
 use crate::state::{KeptZones, merge};
+use crate::storage::Backing;
 use sanloom_api::apply::{ApplyReport, SCHEMA_VERSION};
 use sanloom_api::control::Answer;
 use sanloom_api::zoning::ZonePreview;
@@ -148,6 +149,7 @@ impl Runtime {
                 Err(error) => Answer::Failed { reason: format!("not all of it is applied: {error}") },
                 Ok(()) => {
                     tracing::info!(changes = report.changes.len(), "lab applied");
+                    self.apply_volumes(&lab);
                     self.lab = lab;
                     report.applied = true;
                     Answer::Applied(Box::new(report))
@@ -176,7 +178,8 @@ impl Runtime {
                     Some(blocks) if blocks < wanted.blocks => {
                         let bytes = wanted.blocks * u64::from(wanted.block_bytes);
                         let path = places.lun_file(lab, index, lun);
-                        let grown = system.media[lun].grow(bytes);
+                        let Some(Backing::Local(medium)) = system.media.get(lun) else { continue };
+                        let grown = medium.grow(bytes);
                         let lun = format!("{}:lun{lun}", config.name);
                         grown.map_err(|error| UpError::File { lun, path, error })?;
                         system.device.resize(unit, wanted.blocks);
@@ -190,6 +193,14 @@ impl Runtime {
             self.drain_storage(number);
         }
         Ok(())
+    }
+
+    /// Volumes that are new in the file.
+    fn apply_volumes(&mut self, lab: &Lab) {
+        let known = |name: &str| self.lab.live.volumes.iter().any(|old| old.name == name);
+        let new: Vec<_> = lab.live.volumes.iter().filter(|volume| !known(&volume.name)).cloned().collect();
+        self.wanted_volumes.extend(new);
+        self.back_ends_found(&[]);
     }
 
     /// The store and the new file are the same from now on.
@@ -218,7 +229,20 @@ fn zone_sentence(switch: &str, preview: &ZonePreview) -> String {
 fn compare(now: &Lab, new: &Lab) -> ApplyReport {
     let mut report = ApplyReport { schema_version: SCHEMA_VERSION, lab: new.name.clone(), ..ApplyReport::default() };
     // Named one by one, so that no value passes for unchanged that nobody has thought of here.
-    let Live { folder, control, metrics, ethernet, stations, fcoe, iscsi, media: _, masks: _ } = &new.live;
+    let Live {
+        folder,
+        control,
+        metrics,
+        ethernet,
+        stations,
+        fcoe,
+        iscsi,
+        pools,
+        back_ends,
+        volumes,
+        media: _,
+        masks: _,
+    } = &new.live;
     let fixed = [
         (now.name == new.name, "the name of the lab", "it is another lab with a folder of its own"),
         (now.timers == new.timers, "timers", "they are agreed on at login and between switches"),
@@ -235,6 +259,8 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.metrics == *metrics, "`[live] metrics`", "the address is opened at the start"),
         (now.live.ethernet == *ethernet, "`ethernet` of links", "ports are opened at the start"),
         (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
+        (now.live.pools == *pools, "pools", "volumes are made of their extents"),
+        (now.live.back_ends == *back_ends, "back ends", "sessions with them were begun at the start"),
         (now.live.fcoe == *fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
         (
             now.live.iscsi == *iscsi,
@@ -255,6 +281,16 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.changes == new.changes, "scheduled changes"),
         (now.expectations == new.expectations, "expectations"),
     ];
+    for volume in volumes {
+        match now.live.volumes.iter().find(|old| old.name == volume.name) {
+            None => report.changes.push(format!("volume {} is created", volume.name)),
+            Some(old) if old != volume => {
+                let help = "`sanloom volume` extends and maps it";
+                report.without_effect.push(format!("volume {}: {help}", volume.name));
+            }
+            Some(_) => {}
+        }
+    }
     report.without_effect.extend(idle.iter().filter(|(same, _)| !same).map(|(_, what)| (*what).to_owned()));
     if now.hosts != new.hosts {
         report.changes.push("hosts: names in tables, and whom masks mean by them".to_owned());

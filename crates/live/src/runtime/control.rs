@@ -181,6 +181,9 @@ impl Runtime {
         if let Some(workers) = &self.workers {
             self.systems[system].jobs.drain(..).for_each(|job| workers.submit(job));
         }
+        if let Some(engine) = &mut self.volumes {
+            self.systems[system].volume_jobs.drain(..).for_each(|job| engine.submit(job));
+        }
     }
 
     /// Storage sends: each port in turn, a few frames at a time, unless it is held back. True if somebody has more.

@@ -152,7 +152,38 @@ impl Runtime {
                 (name, i64::from(system.device.active(unit)))
             })
         });
+        self.volume_metrics(sheet);
         sheet.gauge("lun_active_tasks", "Tasks of the LUN that have begun and are not over", luns);
+    }
+}
+
+impl Runtime {
+    fn volume_metrics(&self, sheet: &mut Sheet) {
+        let Some(engine) = &self.volumes else { return };
+        let jobs = engine.counters();
+        let one = |value: u64| [(label([("lab", &self.lab.name)]), value)];
+        sheet.counter("volume_jobs", "Requests of hosts for volumes", one(jobs.jobs));
+        sheet.counter("volume_split_jobs", "Requests of hosts that lie in several places", one(jobs.split));
+        sheet.counter("volume_failed_jobs", "Requests of hosts for volumes that failed", one(jobs.failed));
+        let open = [(label([("lab", &self.lab.name)]), engine.open_jobs() as i64)];
+        sheet.gauge("volume_open_jobs", "Requests of hosts for volumes that have not ended", open);
+        let back_end = |name: &str| label([("back_end", name)]);
+        let up = engine.back_ends().map(|seen| (back_end(&seen.plan.name), i64::from(seen.path.is_ok())));
+        sheet.gauge("back_end_up", "There is a session with the target of the back end", up);
+        let of = |value: fn(&sanloom_core::disk::Counters) -> u64| {
+            engine.back_ends().map(move |seen| (back_end(&seen.plan.name), value(&seen.counters)))
+        };
+        sheet.counter("back_end_requests", "Requests to the back end", of(|counters| counters.requests));
+        sheet.counter("back_end_failed_requests", "Requests that failed", of(|counters| counters.failed));
+        sheet.counter("back_end_retries", "Commands that were repeated", of(|counters| counters.retries));
+        let lost = engine.back_ends().map(|seen| (back_end(&seen.plan.name), seen.sessions[1]));
+        sheet.counter("back_end_lost_sessions", "Sessions with its target that were lost", lost);
+        let pools = self.volumes_view(None).pools;
+        let pool = |row: &sanloom_api::volume::PoolRow| label([("pool", &row.name)]);
+        let extents = pools.iter().map(|row| (pool(row), row.extents as i64));
+        sheet.gauge("pool_extents", "Extents of the back ends that were reached", extents);
+        let used = pools.iter().map(|row| (pool(row), row.used as i64));
+        sheet.gauge("pool_used_extents", "Extents that volumes have", used);
     }
 }
 

@@ -24,6 +24,8 @@ mod station;
 mod switch;
 mod tables;
 mod turn;
+mod volume_tables;
+mod volumes;
 mod zones;
 
 pub use forward::{Source, reason};
@@ -43,10 +45,11 @@ use crate::record::Recorder;
 use crate::state::{StateError, StateStore};
 use crate::storage::StorageSystem;
 use crate::storage::workers::Workers;
+use crate::volumes::VolumeEngine;
 use apply::ApplyAsked;
 use forward::Entering;
 use inject::Injector;
-use sanloom_core::config::Lab;
+use sanloom_core::config::{Lab, VolumeSpec};
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::time::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
@@ -220,6 +223,10 @@ pub struct Runtime {
     pub systems: Vec<StorageSystem>,
     /// Storage over TCP.
     pub iscsi: Option<IscsiServer>,
+    /// Virtual disks.
+    pub volumes: Option<VolumeEngine>,
+    /// Volumes of the lab that are still to be created.
+    wanted_volumes: Vec<VolumeSpec>,
     /// Captures.
     pub captures: Captures,
     poller: Poller,

@@ -36,6 +36,7 @@ impl Runtime {
                 Request::Show { table: ShowTable::Live(which), .. } => Answer::View(self.live_view(which)),
                 Request::Inject { port, matches, act, count } => self.inject(&port, &matches, &act, count),
                 Request::ClearInjections { port } => self.clear_rules(port.as_deref()),
+                Request::Volume { action } => self.volume(action),
                 Request::Metrics => Answer::Metrics { text: self.metrics() },
                 Request::Port { port, enabled } => self.enable(&port, enabled),
                 Request::Capture { link, file: Some(file) } => match self.capture(&link, Path::new(&file)) {

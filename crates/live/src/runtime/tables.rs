@@ -16,6 +16,10 @@ impl Runtime {
             LiveWhich::Luns => Table::Luns(self.luns()),
             LiveWhich::Counters => Table::Counters(self.counters()),
             LiveWhich::Injections => Table::Injections(self.injector.rows()),
+            LiveWhich::Volumes => Table::Volumes(self.volumes_view(None)),
+            LiveWhich::Paths => Table::Paths(self.paths_view()),
+            LiveWhich::Sessions => Table::Sessions(self.sessions_view()),
+            LiveWhich::Stats => Table::Counters(self.stats_view()),
         };
         View::new(&self.lab.name, self.clock.now().as_ns() as f64 / 1e9, table)
     }
@@ -24,7 +28,8 @@ impl Runtime {
         let shown = Shown::new(&self.lab, Vec::new(), None, |at| at.as_ns() as f64 / 1e9);
         let luns = self.systems.iter().flat_map(|system| {
             let shown = &shown;
-            (0..system.media.len() as u16).map(move |lun| self.lun(shown, system, lun))
+            let luns = (0..system.media.len() as u16).filter(|lun| system.device.unit_config(*lun).is_some());
+            luns.map(move |lun| self.lun(shown, system, lun))
         });
         LunsView { luns: luns.collect() }
     }
@@ -57,6 +62,7 @@ impl Runtime {
                 MediumKind::File => "file",
                 MediumKind::Pattern => "pattern",
                 MediumKind::Null => "null",
+                MediumKind::Volumes => "volume",
             }
             .to_owned(),
             write_back: medium.write_back,

@@ -8,6 +8,7 @@ use crate::lldp::Agent;
 use crate::poll::Interest;
 use crate::storage::workers::{Done, Owner};
 use crate::sys::batch::BATCH;
+use crate::volumes::BACK_ENDS;
 use sanloom_core::dcbx;
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::{fcf, vn2vn};
@@ -56,12 +57,20 @@ impl Runtime {
                 self.poller.set(token + 1, Some(listener), Interest { read: true, write: false })?;
             }
         }
+        if let Some(engine) = &self.volumes {
+            engine.watch(&mut self.poller)?;
+        }
         let now = self.clock.now();
         let wait = if busy { Duration::ZERO } else { until(now, self.next_timer()) };
         let mut listeners = Vec::new();
         for event in self.poller.wait(wait)?.iter().copied() {
             match event.token {
                 WORKERS | BELL => {}
+                token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
+                    if let Some(engine) = &mut self.volumes {
+                        engine.happened((token - BACK_ENDS) as usize, event.readable, event.writable);
+                    }
+                }
                 token if token >= iscsi::LISTENERS => {
                     if let Some(server) = &mut self.iscsi {
                         server.happened(token, event.writable);
@@ -93,14 +102,14 @@ impl Runtime {
             more |= self.receive(now, number);
         }
         if let Some(workers) = &self.workers {
-            for done in workers.take_done() {
-                self.job_done(now, done);
-            }
+            let done = workers.take_done();
+            self.jobs_done(now, done);
         }
         if let Some(server) = &mut self.iscsi {
             more |= server.act(now, &mut self.poller, &mut self.systems);
             (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
+        more |= self.act_on_volumes(now);
         self.timers(now);
         more |= self.pump(now);
         self.settle_inside(now);
@@ -109,14 +118,21 @@ impl Runtime {
         more | self.flush_ports(now)
     }
 
-    fn job_done(&mut self, now: Instant, done: Done) {
-        match (done.job.owner, &mut self.iscsi) {
-            (Owner::Port { system, .. }, _) => {
-                self.systems[system].done(now, done);
-                self.drain_storage(system);
+    /// Tells those who asked of what is done.
+    pub(super) fn jobs_done(&mut self, now: Instant, all: Vec<Done>) {
+        let mut of_sessions = Vec::new();
+        for done in all {
+            match done.owner {
+                Owner::Port { system, .. } => {
+                    self.systems[system].done(now, done);
+                    self.drain_storage(system);
+                }
+                Owner::Session { .. } => of_sessions.push(done),
             }
-            (Owner::Session { .. }, Some(server)) => server.done(now, done, &mut self.poller, &mut self.systems),
-            (Owner::Session { .. }, None) => {}
+        }
+        if let Some(server) = self.iscsi.as_mut().filter(|_| !of_sessions.is_empty()) {
+            server.done(now, of_sessions, &mut self.poller, &mut self.systems);
+            (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
     }
 
@@ -160,8 +176,9 @@ impl Runtime {
         let storage = self.systems.iter().filter_map(|system| system.poll_timeout());
         let queues = self.ports.iter().filter_map(|port| port.ethernet.egress.expires(self.hold_time));
         let delayed = self.injector.next_due();
+        let volumes = self.volumes.as_ref().and_then(|engine| engine.poll_timeout());
         let own = machines.chain(fcfs).chain(agents).chain(stations).chain(storage);
-        own.chain(queues).chain(delayed).fold(self.next_look, Instant::min)
+        own.chain(queues).chain(delayed).chain(volumes).fold(self.next_look, Instant::min)
     }
 
     fn timers(&mut self, now: Instant) {
@@ -295,6 +312,9 @@ impl Runtime {
         }
         self.flush_ports(now);
         self.end_sessions();
+        if let Some(engine) = &mut self.volumes {
+            engine.shut_down(now);
+        }
         self.flush_records();
     }
 

@@ -1,12 +1,14 @@
-//! What outlives a crash beside the disks: the zones of each switch and the addresses that it has learned, in SQLite
-//! ([`StateStore`]).
+//! What outlives a crash beside the disks: the zones of each switch, the addresses that it has learned, and virtual disks, in
+//! SQLite ([`StateStore`]).
 //!
 //! A record is on stable storage when the call that keeps it comes back (write-ahead log, a sync with every transaction), so
 //! whoever waits for the call waits for the record. Several processes, each with switches of its own, may have the file open.
 
 mod agree;
+mod volumes;
 
 pub use agree::{Agreement, differences, merge};
+pub use volumes::{KeptSegment, KeptVolume};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use sanloom_api::zone_database::Database;
@@ -17,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the tables (`PRAGMA user_version`).
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How long another process may hold the file when it is opened.
 const BUSY_AT_START: Duration = Duration::from_secs(5);
 /// And from then on, while frames wait for us.
@@ -79,6 +81,14 @@ pub enum StateError {
         /// What is wrong.
         reason: String,
     },
+    /// Its volumes do not fit the lab.
+    #[error("the volumes in {} do not fit the lab: {reason}; put back what is missing there", path.display())]
+    Volumes {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// The zones of a switch.
@@ -120,6 +130,7 @@ impl StateStore {
         let store = StateStore { path: path.to_owned(), connection };
         store.write(|transaction| {
             transaction.execute_batch(TABLES)?;
+            transaction.execute_batch(volumes::TABLES)?;
             transaction.pragma_update(None, "user_version", VERSION)
         })?;
         Ok(store)
@@ -136,6 +147,10 @@ impl StateStore {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> StateError {
+        StateError::Sqlite { path: self.path.clone(), error }
     }
 
     /// Changes the record of a switch.

@@ -11,13 +11,40 @@ use port::StoragePort;
 use records::Records;
 use sanloom_core::exchange::{Route, route};
 use sanloom_core::fcp::target;
+use sanloom_core::map::VolumeId;
 use sanloom_core::nport;
-use sanloom_core::scsi::{self, Device, Io, IoStatus, UnitConfig};
+use sanloom_core::scsi::{self, Device, Io, IoStatus, IoTag, UnitConfig};
 use sanloom_core::time::Instant;
 use sanloom_wire::{FcId, FcType, Frame, Header, RCtl};
 use std::path::PathBuf;
 use std::sync::Arc;
 use workers::{Done, Job, Owner};
+
+/// What a unit is made of.
+#[derive(Clone, Debug)]
+pub enum Backing {
+    /// There is no such unit.
+    Absent,
+    /// A medium of this process.
+    Local(Arc<Medium>),
+    /// A virtual disk.
+    Volume(VolumeId),
+}
+
+/// I/O on a virtual disk, with the buffer that it is done in.
+#[derive(Debug)]
+pub struct VolumeJob {
+    /// Who asked.
+    pub owner: Owner,
+    /// Names the I/O there.
+    pub tag: IoTag,
+    /// What to do, in blocks of the volume.
+    pub work: BlockWork,
+    /// Which.
+    pub volume: VolumeId,
+    /// Data of a write, or room for a read.
+    pub data: Vec<u8>,
+}
 
 /// A storage system.
 #[derive(Debug)]
@@ -28,10 +55,12 @@ pub struct StorageSystem {
     pub device: Device,
     /// Its ports, as the device numbers them.
     pub ports: Vec<StoragePort>,
-    /// The medium of each unit.
-    pub media: Vec<Arc<Medium>>,
+    /// What each unit is made of.
+    pub media: Vec<Backing>,
     /// I/O for somebody with time.
     pub jobs: Vec<Job>,
+    /// I/O on virtual disks.
+    pub volume_jobs: Vec<VolumeJob>,
     /// What the device has for ports that are not among `ports`: iSCSI targets.
     pub notices: Vec<(u16, scsi::Notice)>,
     /// What survives a restart.
@@ -56,8 +85,9 @@ impl StorageSystem {
             name: name.to_owned(),
             device,
             ports,
-            media,
+            media: media.into_iter().map(Backing::Local).collect(),
             jobs: Vec::new(),
+            volume_jobs: Vec::new(),
             notices: Vec::new(),
             records,
             number,
@@ -68,10 +98,22 @@ impl StorageSystem {
     /// Another unit, and where its persistent reservations are kept.
     pub fn add_unit(&mut self, unit: UnitConfig, medium: Medium, reservations: Option<PathBuf>) {
         let number = self.device.add_unit(unit);
-        self.media.push(Arc::new(medium));
+        self.media.push(Backing::Local(Arc::new(medium)));
         if let Some(path) = reservations {
             self.records.restore(number, path, &mut self.device);
         }
+    }
+
+    /// A volume is a unit of this number, and its persistent reservations are kept there. False if there is such a unit.
+    pub fn put_volume(&mut self, number: u16, unit: UnitConfig, volume: VolumeId, reservations: PathBuf) -> bool {
+        if !self.device.put_unit(number, unit) {
+            return false;
+        }
+        self.records.restore(number, reservations, &mut self.device);
+        let at = usize::from(number);
+        self.media.resize(self.media.len().max(at + 1), Backing::Absent);
+        self.media[at] = Backing::Volume(volume);
+        true
     }
 
     /// Carries what the device says by itself, after somebody has changed it.
@@ -145,7 +187,7 @@ impl StorageSystem {
 
     /// A job is done.
     pub fn done(&mut self, now: Instant, done: Done) {
-        let Done { job: Job { owner, tag, data, .. }, status } = done;
+        let Done { owner, tag, data, status } = done;
         let Owner::Port { port, .. } = owner else { return };
         self.ports[usize::from(port)].put_buffer(tag, data);
         self.tell_target(now, port, target::Input::IoDone { tag, status });
@@ -237,19 +279,38 @@ impl StorageSystem {
 
     fn io(&mut self, now: Instant, port: u16, io: Io) {
         let Io { tag, unit, op, lba, blocks, bytes, fua, .. } = io;
-        let Some(medium) = self.media.get(usize::from(unit)).cloned() else {
-            let status = IoStatus::MediumError;
-            return self.tell_target(now, port, target::Input::IoDone { tag, status });
-        };
-        let mut data = self.ports[usize::from(port)].take_buffer(tag);
+        let data = self.ports[usize::from(port)].take_buffer(tag);
         let work = BlockWork { op, lba, blocks, bytes, fua };
-        if medium.is_slow() {
-            let owner = Owner::Port { system: self.number, port };
-            self.jobs.push(Job { owner, tag, work, medium, data });
-            return;
+        let owner = Owner::Port { system: self.number, port };
+        if let Some((data, status)) = self.perform(unit, owner, tag, work, data) {
+            self.ports[usize::from(port)].put_buffer(tag, data);
+            self.tell_target(now, port, target::Input::IoDone { tag, status });
         }
-        let status = medium.perform(work, &mut data);
-        self.ports[usize::from(port)].put_buffer(tag, data);
-        self.tell_target(now, port, target::Input::IoDone { tag, status });
+    }
+
+    /// Does what is quickly done; nothing: the owner hears of it later.
+    pub fn perform(
+        &mut self,
+        unit: u16,
+        owner: Owner,
+        tag: IoTag,
+        work: BlockWork,
+        mut data: Vec<u8>,
+    ) -> Option<(Vec<u8>, IoStatus)> {
+        match self.media.get(usize::from(unit)).unwrap_or(&Backing::Absent) {
+            Backing::Absent => Some((data, IoStatus::MediumError)),
+            Backing::Local(medium) if medium.is_slow() => {
+                self.jobs.push(Job { owner, tag, work, medium: medium.clone(), data });
+                None
+            }
+            Backing::Local(medium) => {
+                let status = medium.perform(work, &mut data);
+                Some((data, status))
+            }
+            Backing::Volume(volume) => {
+                self.volume_jobs.push(VolumeJob { owner, tag, work, volume: *volume, data });
+                None
+            }
+        }
     }
 }

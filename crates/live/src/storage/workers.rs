@@ -44,11 +44,15 @@ pub struct Job {
     pub data: Vec<u8>,
 }
 
-/// A job that is done.
+/// I/O that is done.
 #[derive(Debug)]
 pub struct Done {
-    /// The job, with what was read.
-    pub job: Job,
+    /// Who asked.
+    pub owner: Owner,
+    /// Names the I/O there.
+    pub tag: IoTag,
+    /// The buffer, with what was read.
+    pub data: Vec<u8>,
     /// How it ended.
     pub status: IoStatus,
 }
@@ -78,9 +82,9 @@ impl Workers {
             let body = move || {
                 loop {
                     let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok(mut job) = job else { return };
-                    let status = job.medium.perform(job.work, &mut job.data);
-                    if finished.send(Done { job, status }).is_err() {
+                    let Ok(Job { owner, tag, work, medium, mut data }) = job else { return };
+                    let status = medium.perform(work, &mut data);
+                    if finished.send(Done { owner, tag, data, status }).is_err() {
                         return;
                     }
                     let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());

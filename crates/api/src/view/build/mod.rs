@@ -43,6 +43,14 @@ pub enum LiveWhich {
     Counters,
     /// The rules that it does to frames.
     Injections,
+    /// Virtual disks.
+    Volumes,
+    /// Back ends and the ways to them.
+    Paths,
+    /// iSCSI sessions of hosts.
+    Sessions,
+    /// What was counted of virtual disks and back ends.
+    Stats,
 }
 
 /// A switch as it is now.

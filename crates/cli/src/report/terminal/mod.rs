@@ -6,6 +6,7 @@ mod group;
 mod live;
 mod replications;
 pub mod view;
+mod volume;
 
 use super::format::{self, clean, grouped, mb_per_s, percent, rate, seconds, us};
 use crate::metric;

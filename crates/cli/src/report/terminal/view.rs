@@ -1,7 +1,7 @@
 //! The tables of `sanloom show` as text.
 
 use super::grid::{Column, Grid};
-use super::live;
+use super::{live, volume};
 use crate::report::format::{clean, grouped, seconds};
 use sanloom_api::view::{
     FabricView, FlogiView, LoginKind, NsView, PortMode, PortsView, RoutesView, SwitchView, Table, View, ZoneDefault,
@@ -38,6 +38,9 @@ fn table(view: &View, when: &str, width: usize) -> String {
         Table::Luns(table) => live::luns(&mut out, table, width),
         Table::Counters(table) => live::counters(&mut out, table, width),
         Table::Injections(table) => live::injections(&mut out, table, width),
+        Table::Volumes(table) => volume::volumes(&mut out, table, width),
+        Table::Paths(table) => volume::paths(&mut out, table, width),
+        Table::Sessions(table) => volume::sessions(&mut out, table, width),
     }
     out
 }

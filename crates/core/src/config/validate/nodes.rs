@@ -1,7 +1,7 @@
 //! Switches, hosts and storage, each for itself.
 
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
-use crate::config::{Host, Lab, Node, Picos, Place, ProblemKind, Section, Storage, Switch};
+use crate::config::{Host, Lab, MediumKind, Node, Picos, Place, ProblemKind, Section, Storage, Switch};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
         }
     }
     for (index, storage) in lab.storage.iter().enumerate() {
-        validate_storage(storage, Place::of(Section::Storage, index), problems);
+        let virtual_disks = lab.live.medium(index as u16).kind == MediumKind::Volumes;
+        validate_storage(storage, virtual_disks, Place::of(Section::Storage, index), problems);
     }
 }
 
@@ -211,7 +212,7 @@ fn validate_host(host: &Host, place: Place, problems: &mut Problems) {
     }
 }
 
-fn validate_storage(storage: &Storage, place: Place, problems: &mut Problems) {
+fn validate_storage(storage: &Storage, virtual_disks: bool, place: Place, problems: &mut Problems) {
     problems.number(place.key("ports"), storage.ports.len() as u64, 1, 256);
     for port in &storage.ports {
         receive_size(place, port.receive_size_bytes, problems);
@@ -228,7 +229,8 @@ fn validate_storage(storage: &Storage, place: Place, problems: &mut Problems) {
     }
     problems.number(place.key("servers"), service.servers.into(), 1, 65_535);
     problems.time(place.key("media_latency"), service.media_latency, Picos::ZERO, Picos::from_secs(60));
-    problems.number(place.key("luns"), storage.luns.len() as u64, 1, 16_384);
+    let fewest = if virtual_disks { 0 } else { 1 };
+    problems.number(place.key("luns"), storage.luns.len() as u64, fewest, 16_384);
     let mut luns = storage.luns.clone();
     luns.dedup();
     for lun in luns {

@@ -1,8 +1,8 @@
 //! The disks of one target, whatever carries their commands: [`Disks`].
 
 use sanloom_core::disk::{
-    Command, Disk, DiskConfig, Done, Error, ErrorKind, Input, Output, Properties, Reply, Request, Scan, ScanInput,
-    ScanOutput,
+    Command, Counters, Disk, DiskConfig, Done, Error, ErrorKind, Input, Output, Properties, Reply, Request, Scan,
+    ScanInput, ScanOutput,
 };
 use sanloom_core::time::Instant;
 use sanloom_wire::lun::{self, LunBytes};
@@ -73,6 +73,27 @@ impl Disks {
         }
         self.wants.push_back(Want::Changed);
         self.drain(now);
+    }
+
+    /// There will be a disk at this LUN; its number.
+    pub(super) fn expect(&mut self, now: Instant, lun: LunBytes) -> u64 {
+        if let Some(unit) = self.units.get(&lun) {
+            return unit.number;
+        }
+        self.add(lun, Disk::new(now, self.config), false)
+    }
+
+    fn add(&mut self, lun: LunBytes, disk: Disk, listed: bool) -> u64 {
+        let number = self.places.len() as u64;
+        self.units.insert(lun, Unit { disk, number, listed, useless: false });
+        self.places.push(lun);
+        number
+    }
+
+    /// What was counted of a disk, by its number.
+    pub(super) fn counters(&self, disk: u64) -> Counters {
+        let unit = self.places.get(disk as usize).and_then(|lun| self.units.get(lun));
+        unit.map(|unit| *unit.disk.counters()).unwrap_or_default()
     }
 
     pub(super) fn submit(&mut self, now: Instant, disk: u64, request: Request) {
@@ -180,8 +201,7 @@ impl Disks {
             if !self.units.contains_key(&lun) {
                 let mut disk = Disk::new(now, self.config);
                 disk.handle(now, Input::PathUp);
-                self.units.insert(lun, Unit { disk, number: self.places.len() as u64, listed: true, useless: false });
-                self.places.push(lun);
+                self.add(lun, disk, true);
             }
         }
         self.wants.push_back(Want::Changed);

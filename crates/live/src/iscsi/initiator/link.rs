@@ -9,12 +9,15 @@ use sanloom_core::iscsi::initiator::{
 use sanloom_core::iscsi::{Framer, Parameters};
 use sanloom_core::time::Instant;
 use sanloom_wire::iscsi::{DEFAULT_SEGMENT_BYTES, Head};
-use std::io::{self, Read};
+use std::io::{self, IoSliceMut, Read};
 use std::net::TcpStream;
 use std::sync::Arc;
 
 /// Bytes that are read at once.
 const INPUT_BYTES: usize = 256 << 10;
+
+/// So much data that is still to come goes straight to its buffer.
+const DIRECT_BYTES: u32 = 8 << 10;
 
 /// Who speaks to the target.
 #[derive(Debug)]
@@ -41,7 +44,11 @@ pub(super) trait Buffers {
     /// Room for data of a command.
     fn room(&mut self, id: u64, at: usize, len: usize) -> Option<&mut [u8]>;
     /// Data of a command, and where in them they begin.
-    fn data(&self, id: u64) -> Option<(Arc<Vec<u8>>, u32)>;
+    fn data(&mut self, id: u64) -> Option<(Arc<Vec<u8>>, u32)>;
+    /// Data without room are wanted by nobody; otherwise that must not be.
+    fn discards(&self) -> bool {
+        false
+    }
 }
 
 /// A connection.
@@ -75,6 +82,11 @@ impl Link {
             spare: Spare::default(),
             events: Vec::new(),
         }
+    }
+
+    /// The full feature phase.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.machine, Machine::Full(_))
     }
 
     /// What has happened since the last call.
@@ -115,22 +127,40 @@ impl Link {
 
     /// Reads once. False if there was less than there was room for.
     pub(super) fn read(&mut self, now: Instant, buffers: &mut impl Buffers) -> io::Result<bool> {
-        let mut input = std::mem::take(&mut self.input);
-        let room = input.len() - self.filled;
-        let outcome = match self.stream.read(&mut input[self.filled..]) {
+        if let (Want::Data(left), Place::Buffer { id, at }, 0) = (self.framer.want(), self.place(), self.filled)
+            && left >= DIRECT_BYTES
+            && let Some(room) = buffers.room(id, (at + self.got) as usize, left as usize)
+        {
+            let got = match self.stream.read_vectored(&mut [IoSliceMut::new(room), IoSliceMut::new(&mut self.input)]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(got) => got,
+                Err(error) => return nothing_yet(error),
+            };
+            let direct = got.min(left as usize);
+            let taken = self.framer.data(&room[..direct]);
+            self.got += direct as u32;
+            self.taken(now, taken, buffers);
+            self.process_input(now, got - direct, buffers);
+            return Ok(got == left as usize + self.input.len());
+        }
+        let room = self.input.len() - self.filled;
+        match self.stream.read(&mut self.input[self.filled..]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(got) => {
-                let filled = self.filled + got;
-                let used = self.process(now, &input[..filled], buffers);
-                input.copy_within(used..filled, 0);
-                self.filled = filled - used;
+                self.process_input(now, self.filled + got, buffers);
                 Ok(got == room)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
-            Err(error) => Err(error),
-        };
+            Err(error) => nothing_yet(error),
+        }
+    }
+
+    /// Follows what stands at the beginning of the input, and keeps what is left.
+    fn process_input(&mut self, now: Instant, filled: usize, buffers: &mut impl Buffers) {
+        let mut input = std::mem::take(&mut self.input);
+        let used = self.process(now, &input[..filled], buffers);
+        input.copy_within(used..filled, 0);
+        self.filled = filled - used;
         self.input = input;
-        outcome
     }
 
     /// Follows what has come. How many bytes were used.
@@ -150,8 +180,11 @@ impl Link {
                     match self.place() {
                         Place::Text => self.text.extend_from_slice(piece),
                         Place::Buffer { id, at } => {
-                            if let Some(room) = buffers.room(id, (at + self.got) as usize, piece.len()) {
-                                room.copy_from_slice(piece);
+                            let discards = buffers.discards();
+                            match buffers.room(id, (at + self.got) as usize, piece.len()) {
+                                Some(room) => room.copy_from_slice(piece),
+                                None if discards => {}
+                                None => self.lost(id),
                             }
                         }
                         Place::Skip => {}
@@ -161,23 +194,37 @@ impl Link {
                     self.framer.data(piece)
                 }
             };
-            match taken {
-                Taken::More => {}
-                Taken::Broken(why) => {
-                    tracing::warn!(%why, "target");
-                    self.events.push(Event::Broken(Broken::Protocol));
-                    return bytes.len();
-                }
-                Taken::Header => {
-                    self.got = 0;
-                    self.text.clear();
-                    if let Ok(head) = Head::parse(&self.framer.bhs().0) {
-                        self.on_header(now, head, buffers);
-                    }
-                }
-                Taken::Segment { intact } => self.on_segment(now, intact, buffers),
+            if !self.taken(now, taken, buffers) {
+                return bytes.len();
             }
         }
+    }
+
+    /// What the framer has found. False: the rest means nothing.
+    fn taken(&mut self, now: Instant, taken: Taken, buffers: &mut impl Buffers) -> bool {
+        match taken {
+            Taken::More => {}
+            Taken::Broken(why) => {
+                tracing::warn!(%why, "target");
+                self.events.push(Event::Broken(Broken::Protocol));
+                return false;
+            }
+            Taken::Header => {
+                self.got = 0;
+                self.text.clear();
+                if let Ok(head) = Head::parse(&self.framer.bhs().0) {
+                    self.on_header(now, head, buffers);
+                }
+            }
+            Taken::Segment { intact } => self.on_segment(now, intact, buffers),
+        }
+        true
+    }
+
+    /// Data have nowhere to be: better no session than a command that has not done what it says.
+    fn lost(&mut self, command: u64) {
+        tracing::error!(command, "a command without its buffer");
+        self.events.push(Event::Broken(Broken::Protocol));
     }
 
     fn place(&self) -> Place {
@@ -231,11 +278,10 @@ impl Link {
                 Machine::Full(session) => match session.poll_output() {
                     None => return,
                     Some(Output::Send { head, data }) => self.output.push(&head, data),
+                    Some(Output::Data { head, .. }) if head.data_bytes == 0 => self.output.push(&head, Box::default()),
                     Some(Output::Data { id, head, at }) => match buffers.data(id) {
-                        Some((data, begin)) if head.data_bytes > 0 => {
-                            self.output.push_data(&head, data, begin + at);
-                        }
-                        _ => self.output.push(&head, Box::default()),
+                        Some((data, begin)) => self.output.push_data(&head, data, begin + at),
+                        None => self.lost(id),
                     },
                     Some(Output::Done { id, outcome }) => self.events.push(Event::Done(id, outcome)),
                     Some(Output::Broken(why)) => self.events.push(Event::Broken(why)),
@@ -247,5 +293,12 @@ impl Link {
     /// Sends what the socket takes.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.output.flush(&mut self.stream, &mut self.spare)
+    }
+}
+
+fn nothing_yet(error: io::Error) -> io::Result<bool> {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(false),
+        _ => Err(error),
     }
 }

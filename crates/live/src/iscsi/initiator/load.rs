@@ -1,8 +1,9 @@
 //! A host that only makes load: [`Load`], one session with one LUN. What it reads goes nowhere, what it writes is a pattern, so that
 //! the processor is left to who is measured.
 
+use super::TARGET;
 use super::link::{Buffers, Event, Link};
-use super::{TARGET, random};
+use super::remote::random;
 use crate::clock::Clock;
 use crate::poll::{Interest, Poller};
 use sanloom_core::fcp::DataDirection;
@@ -106,8 +107,12 @@ impl Buffers for Store {
         if *of == id { buffer.get_mut(at..)?.get_mut(..len) } else { None }
     }
 
-    fn data(&self, _: u64) -> Option<(Arc<Vec<u8>>, u32)> {
+    fn data(&mut self, _: u64) -> Option<(Arc<Vec<u8>>, u32)> {
         Some((self.pattern.clone(), 0))
+    }
+
+    fn discards(&self) -> bool {
+        true
     }
 }
 

@@ -57,21 +57,27 @@ impl Runtime {
     }
 }
 
+/// A name and its secret, where there are both.
+pub(super) fn credentials(
+    places: &Places,
+    name: &Option<String>,
+    file: &Option<String>,
+) -> Result<Option<Credentials>, UpError> {
+    let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
+    let path = places.folder().join(file);
+    let secret = fs::read(&path).map_err(|error| UpError::Secret { path: path.clone(), error })?;
+    // What an editor puts behind the last line is none of the secret.
+    let secret = secret.trim_ascii_end().to_vec();
+    if secret.len() < MIN_SECRET_BYTES {
+        return Err(UpError::WeakSecret { path, why: "it has less than 96 bits (12 bytes)" });
+    }
+    Ok(Some(Credentials { name: name.clone(), secret }))
+}
+
 fn target(iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
-    let credentials = |name: &Option<String>, file: &Option<String>| -> Result<Option<Credentials>, UpError> {
-        let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
-        let path = places.folder().join(file);
-        let secret = fs::read(&path).map_err(|error| UpError::Secret { path: path.clone(), error })?;
-        // What an editor puts behind the last line is none of the secret.
-        let secret = secret.trim_ascii_end().to_vec();
-        if secret.len() < MIN_SECRET_BYTES {
-            return Err(UpError::WeakSecret { path, why: "it has less than 96 bits (12 bytes)" });
-        }
-        Ok(Some(Credentials { name: name.clone(), secret }))
-    };
     let chap = &iscsi.chap;
-    let theirs = credentials(&chap.name, &chap.secret_file)?;
-    let own = credentials(&chap.own_name, &chap.own_secret_file)?;
+    let theirs = credentials(places, &chap.name, &chap.secret_file)?;
+    let own = credentials(places, &chap.own_name, &chap.own_secret_file)?;
     if let (Some(theirs), Some(own), Some(file)) = (&theirs, &own, &chap.own_secret_file)
         && theirs.secret == own.secret
     {

@@ -4,6 +4,7 @@ mod iscsi;
 mod state;
 mod storage;
 mod switches;
+mod volumes;
 
 pub(crate) use state::Kept;
 pub(super) use storage::{masking, new_unit};
@@ -17,9 +18,11 @@ use crate::frame::Pool;
 use crate::poll::Poller;
 use crate::record::{Head, Recorder, Source, VERSION};
 use crate::state::{Agreement, StateStore};
+use crate::storage::Backing;
 use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
 use sanloom_core::config::{Ethernet, Lab, MediumKind, Node};
+use sanloom_core::map::VolumeId;
 use sanloom_core::time::Instant;
 use sanloom_wire::Wwpn;
 use sanloom_wire::ether::MacAddr;
@@ -98,6 +101,11 @@ impl Places {
         in_file.then(|| self.lun_file(lab, storage, lun).with_extension("reservations"))
     }
 
+    /// Where the persistent reservations of a volume are kept.
+    pub fn volume_reservations(&self, volume: VolumeId) -> PathBuf {
+        self.folder.join(format!("volume-{}.reservations", volume.0))
+    }
+
     /// Our socket of a link, and that of the other end. `second`: we are at the end that the link names second, and another
     /// sanloom is at the first.
     pub fn sockets(&self, link: &str, ethernet: &Ethernet, second: bool) -> (PathBuf, PathBuf) {
@@ -131,6 +139,8 @@ impl Runtime {
             switches: Vec::new(),
             systems: Vec::new(),
             iscsi: None,
+            volumes: None,
+            wanted_volumes: Vec::new(),
             captures: Captures::default(),
             poller: Poller::new().map_err(system("epoll"))?,
             workers: None,
@@ -157,8 +167,9 @@ impl Runtime {
             runtime.recorder = Some(Recorder::create(path, &head).map_err(failed)?);
         }
         runtime.make_storage(&places)?;
+        runtime.make_volumes(&places, options.agreement)?;
         runtime.make_iscsi(&places)?;
-        if runtime.systems.iter().flat_map(|system| &system.media).any(|medium| medium.is_slow()) {
+        if runtime.systems.iter().flat_map(|system| &system.media).any(is_slow) {
             runtime.workers = Some(Workers::start().map_err(system("threads"))?);
             runtime.watch_workers()?;
         }
@@ -174,6 +185,10 @@ pub fn mac_of(wwpn: Wwpn) -> MacAddr {
     let [_, _, mac @ ..] = wwpn.0.to_be_bytes();
     let made_of_it = wwpn.0 >> 48 == 0x2000 && MacAddr(mac).is_station();
     if made_of_it { MacAddr(mac) } else { MacAddr([0x02, mac[1], mac[2], mac[3], mac[4], mac[5]]) }
+}
+
+fn is_slow(backing: &Backing) -> bool {
+    matches!(backing, Backing::Local(medium) if medium.is_slow())
 }
 
 /// The switches that run here, by index in the lab.

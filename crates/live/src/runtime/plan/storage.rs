@@ -187,7 +187,8 @@ fn medium(lab: &Lab, places: &Places, storage: u16, number: usize) -> Result<Med
     let source = match lab.live.medium(storage).kind {
         MediumKind::Ram => Source::Ram,
         MediumKind::Pattern => Source::Pattern { seed: u32::from(storage) << 16 | number as u32 },
-        MediumKind::Null => Source::Null,
+        // Virtual disks have no medium of their own.
+        MediumKind::Null | MediumKind::Volumes => Source::Null,
         MediumKind::File => Source::File(FileSpec { path: path.clone(), size_bytes: bytes, sparse: true }),
     };
     let name = format!("{}:lun{number}", config.name);

@@ -1,0 +1,202 @@
+//! Virtual disks of a running instance: what an operator asks for, and the tables that show them.
+
+use serde::{Deserialize, Serialize};
+
+/// What an operator does with virtual disks. `do` names it.
+///
+/// A change is kept before it is answered, and holds for commands of hosts that begin later; those under way end as they began.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum VolumeAction {
+    /// A new one.
+    Create {
+        /// Its name.
+        name: String,
+        /// The pool whose extents it gets.
+        pool: String,
+        /// Its size in bytes, whole blocks.
+        size_bytes: u64,
+        /// Over how many back ends its stripes go round; 1: linear.
+        #[serde(default = "one")]
+        width: u16,
+        /// Bytes of a stripe.
+        #[serde(default)]
+        stripe_bytes: u64,
+        /// Who serves it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        served: Option<Served>,
+    },
+    /// It has so many bytes from now on, more than before.
+    Extend {
+        /// Which.
+        name: String,
+        /// Its size in bytes, whole blocks.
+        size_bytes: u64,
+    },
+    /// It is no more, and nor are its data.
+    Delete {
+        /// Which.
+        name: String,
+    },
+    /// A storage system serves it.
+    Map {
+        /// Which.
+        name: String,
+        /// Who.
+        served: Served,
+    },
+    /// Nobody serves it any more; its data stay.
+    Unmap {
+        /// Which.
+        name: String,
+    },
+    /// Where its blocks are. Answered with a table.
+    Show {
+        /// Which; without: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+}
+
+fn one() -> u16 {
+    1
+}
+
+/// A storage system, and a LUN there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Served {
+    /// The storage system, one with `medium = "volumes"`.
+    pub storage: String,
+    /// The LUN; without: the lowest that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lun: Option<u16>,
+}
+
+/// Virtual disks, in the order of their creation.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct VolumesView {
+    /// One row for each.
+    pub volumes: Vec<VolumeRow>,
+    /// The pools that they are made of.
+    pub pools: Vec<PoolRow>,
+}
+
+/// A virtual disk.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VolumeRow {
+    /// Its name.
+    pub name: String,
+    /// Its pool.
+    pub pool: String,
+    /// Capacity in bytes.
+    pub size_bytes: u64,
+    /// Over how many back ends its stripes go round; 1: linear.
+    pub width: u16,
+    /// Bytes of a stripe; 0: linear.
+    pub stripe_bytes: u64,
+    /// Who serves it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served: Option<Served>,
+    /// How often it was changed or restored since the start, over all volumes.
+    pub epoch: u64,
+    /// Jobs that hold its newest map.
+    pub tasks: u64,
+    /// Where its blocks are, run by run. Only where one volume was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunRow>,
+}
+
+/// A run of a virtual disk: beside each other, or striped over several places.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct RunRow {
+    /// First byte in the volume.
+    pub at_bytes: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Back ends, and the first byte at each.
+    pub places: Vec<(String, u64)>,
+}
+
+/// A pool.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PoolRow {
+    /// Its name.
+    pub name: String,
+    /// Bytes of an extent.
+    pub extent_bytes: u64,
+    /// Extents of the back ends that were reached.
+    pub extents: u64,
+    /// How many of them volumes have.
+    pub used: u64,
+}
+
+/// The back ends, in the lab's order.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PathsView {
+    /// One row for each.
+    pub paths: Vec<PathRow>,
+}
+
+/// A back-end LUN and the way to it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathRow {
+    /// Its name.
+    pub back_end: String,
+    /// Its pool.
+    pub pool: String,
+    /// iSCSI name of the target.
+    pub target: String,
+    /// LUN there.
+    pub lun: u16,
+    /// The portal of the session; without: why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub portal: Option<String>,
+    /// Why there is no session, or why the LUN is not used.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trouble: String,
+    /// Capacity in bytes, once it was reached.
+    pub size_bytes: u64,
+    /// Its name for itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub identity: String,
+    /// Whole extents.
+    pub extents: u64,
+    /// How many of them volumes have.
+    pub used: u64,
+    /// Sessions that were begun.
+    pub logins: u64,
+    /// Sessions that were lost.
+    pub lost: u64,
+}
+
+/// The sessions of hosts.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct SessionsView {
+    /// One row for each.
+    pub sessions: Vec<SessionRow>,
+}
+
+/// An iSCSI session of a host.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionRow {
+    /// iSCSI name of the initiator.
+    pub initiator: String,
+    /// Its session identifier, twelve hexadecimal digits.
+    pub isid: String,
+    /// The target; empty: discovery.
+    pub target: String,
+    /// Tasks that have not ended.
+    pub tasks: u64,
+    /// Commands that came.
+    pub commands: u64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+    /// CRC-32C behind headers, and behind data.
+    pub digests: [bool; 2],
+}

@@ -1,0 +1,146 @@
+//! `sanloom volume`: virtual disks of a running lab.
+
+use crate::exit::Failure;
+use crate::input::{self, LabFile};
+use crate::instance;
+use crate::output;
+use crate::report::terminal::view;
+use crate::report::{file, json};
+use clap::Subcommand;
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::volume::{Served, VolumeAction};
+
+/// Options of `sanloom volume`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What can be done with virtual disks.
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Make one out of the extents of a pool
+    Create(CreateArgs),
+    /// Make one larger, while hosts use it
+    Extend(ExtendArgs),
+    /// Delete one, and its data
+    Delete(NameArgs),
+    /// Let a storage system serve it to hosts
+    Map(MapArgs),
+    /// Take it away from hosts; its data stay
+    Unmap(NameArgs),
+    /// Show virtual disks and pools; with a name, where its blocks are
+    Show(ShowArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct NameArgs {
+    /// Name of the volume
+    #[arg(value_name = "VOLUME")]
+    name: String,
+    #[command(flatten)]
+    file: LabFile,
+}
+
+#[derive(clap::Args, Debug)]
+struct CreateArgs {
+    #[command(flatten)]
+    at: NameArgs,
+    /// The pool whose extents it gets
+    #[arg(long, value_name = "POOL")]
+    pool: String,
+    /// Its size with its unit, for example 100GiB
+    #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size)]
+    size: u64,
+    /// Over how many back ends its stripes go round; 1: linear
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    width: u16,
+    /// Size of a stripe
+    #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size, default_value = "64KiB")]
+    stripe: u64,
+    /// The storage system that serves it [default: none, until `sanloom volume map`]
+    #[arg(long, value_name = "STORAGE")]
+    storage: Option<String>,
+    /// LUN there [default: the lowest that is free]
+    #[arg(long, value_name = "N", requires = "storage")]
+    lun: Option<u16>,
+}
+
+#[derive(clap::Args, Debug)]
+struct ExtendArgs {
+    #[command(flatten)]
+    at: NameArgs,
+    /// Its size from now on, with its unit
+    #[arg(long, value_name = "SIZE", value_parser = sanloom_lab::parse_size)]
+    size: u64,
+}
+
+#[derive(clap::Args, Debug)]
+struct MapArgs {
+    #[command(flatten)]
+    at: NameArgs,
+    /// The storage system, one with `medium = "volumes"`
+    #[arg(long, value_name = "STORAGE")]
+    storage: String,
+    /// LUN there [default: the lowest that is free]
+    #[arg(long, value_name = "N")]
+    lun: Option<u16>,
+}
+
+#[derive(clap::Args, Debug)]
+struct ShowArgs {
+    #[command(flatten)]
+    file: LabFile,
+    /// Show where the blocks of this one are
+    #[arg(long, value_name = "VOLUME")]
+    name: Option<String>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks the running instance.
+///
+/// # Errors
+/// When the lab is wrong, no instance of it runs, or it refuses.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.what {
+        What::Create(args) => {
+            let served = args.storage.clone().map(|storage| Served { storage, lun: args.lun });
+            let action = VolumeAction::Create {
+                name: args.at.name.clone(),
+                pool: args.pool.clone(),
+                size_bytes: args.size,
+                width: args.width,
+                stripe_bytes: if args.width > 1 { args.stripe } else { 0 },
+                served,
+            };
+            ask(&args.at.file, action).map(drop)
+        }
+        What::Extend(args) => {
+            let action = VolumeAction::Extend { name: args.at.name.clone(), size_bytes: args.size };
+            ask(&args.at.file, action).map(drop)
+        }
+        What::Delete(at) => ask(&at.file, VolumeAction::Delete { name: at.name.clone() }).map(drop),
+        What::Map(args) => {
+            let served = Served { storage: args.storage.clone(), lun: args.lun };
+            ask(&args.at.file, VolumeAction::Map { name: args.at.name.clone(), served }).map(drop)
+        }
+        What::Unmap(at) => ask(&at.file, VolumeAction::Unmap { name: at.name.clone() }).map(drop),
+        What::Show(args) => {
+            let Answer::View(table) = ask(&args.file, VolumeAction::Show { name: args.name.clone() })? else {
+                return Err(Failure::protocol("the instance answered something else than a table"));
+            };
+            match args.json {
+                true => output::written(file::stdout(|out| json::write_value(out, &table))),
+                false => output::print(&view::render_live(&table, output::width())),
+            }
+        }
+    }
+}
+
+fn ask(file: &LabFile, action: VolumeAction) -> Result<Answer, Failure> {
+    let lab = input::load(file, &[])?.lab;
+    instance::command(&lab, None, &Request::Volume { action })
+}

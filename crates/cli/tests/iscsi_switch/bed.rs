@@ -1,0 +1,183 @@
+//! A folder of a test, and `sanloom up` as a switch and as storage behind it, in processes of their own.
+
+use crate::peer::run;
+use crate::started::started;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
+
+/// A folder that goes with the test.
+pub struct Bed {
+    pub folder: PathBuf,
+}
+
+impl Bed {
+    pub fn new(name: &str) -> Bed {
+        let folder = std::env::temp_dir().join(format!("sanloom-switch-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Bed { folder }
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Starts the lab of a file, and waits until hosts can log in.
+    pub fn up(&self, file: &str) -> Process {
+        let mut command = Command::new(SANLOOM);
+        command.args(["up", &self.path(file)]);
+        Process(Some(started(command, &self.folder.join("log"))))
+    }
+
+    /// Our own initiator at a portal of a switch, with the socket `nbd.sock`.
+    pub fn initiator(&self, portal: &str) -> Process {
+        let mut command = Command::new(SANLOOM);
+        let target = format!("{portal}/iqn.2026-11.example.sanloom:switch");
+        command.args(["initiator", "--iscsi", &target, "--nbd", &self.path("nbd.sock")]);
+        Process(Some(started(command, &self.folder.join("log"))))
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// A process that ends with the test.
+pub struct Process(pub Option<Child>);
+
+impl Process {
+    /// Ends as in a crash.
+    pub fn kill(&mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Ends as an administrator ends it.
+    pub fn stop(&mut self) {
+        let mut child = self.0.take().unwrap();
+        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The switch.
+pub struct Switch<'b> {
+    bed: &'b Bed,
+    /// Where hosts find it.
+    pub portals: [String; 2],
+    process: Process,
+}
+
+impl<'b> Switch<'b> {
+    /// A switch with these pools, back ends and volumes; its storage system is called `switch`.
+    pub fn start(bed: &'b Bed, volumes: &str) -> Switch<'b> {
+        let portals = [free_port(), free_port()];
+        let lab = format!(
+            "[live]\nfolder = \"{}\"\n[storage.switch]\nmedium = \"volumes\"\niscsi = {{ portals = [\"{}\", \"{}\"] }}\n{volumes}",
+            bed.path("switch"),
+            portals[0],
+            portals[1]
+        );
+        fs::write(bed.path("switch.toml"), lab).unwrap();
+        let process = bed.up("switch.toml");
+        Switch { bed, portals, process }
+    }
+
+    /// Waits until volumes are there.
+    pub fn wait_for(&self, volumes: &[&str]) {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let shown = self.volume(&["show"]);
+            if volumes.iter().all(|name| shown.lines().any(|line| line.split_whitespace().next() == Some(*name))) {
+                return;
+            }
+            assert!(Instant::now() < until, "{shown}{}", self.bed.log());
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// `sanloom volume`; what it prints.
+    pub fn volume(&self, arguments: &[&str]) -> String {
+        run(SANLOOM, &self.volume_arguments(arguments).iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The arguments of `sanloom volume`, with the lab.
+    pub fn volume_arguments(&self, arguments: &[&str]) -> Vec<String> {
+        let lab = self.bed.path("switch.toml");
+        let mut all = vec!["volume".to_owned()];
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        // Behind the name of the volume, where there is one.
+        let at = if arguments[0] == "show" { 2 } else { 3 };
+        all.insert(at, lab);
+        all
+    }
+
+    pub fn url_at(&self, portal: &str, lun: u16) -> String {
+        format!("iscsi://{portal}/iqn.2026-11.example.sanloom:switch/{lun}")
+    }
+
+    pub fn url(&self, lun: u16) -> String {
+        self.url_at(&self.portals[0], lun)
+    }
+
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    pub fn restart(&mut self) {
+        self.process = self.bed.up("switch.toml");
+    }
+
+    pub fn stop(&mut self) {
+        self.process.stop();
+    }
+}
+
+/// A port that nobody listens at.
+pub fn free_port() -> String {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string()
+}
+
+/// Storage of our own in files, behind a switch.
+pub fn storage(bed: &Bed, name: &str, portal: &str) -> Process {
+    let lab = format!(
+        "[live]\nfolder = \"{}\"\n[storage.{name}]\nlun_size = \"64MiB\"\nmedium = \"file\"\niscsi = {{ portals = \"{portal}\" }}\n",
+        bed.path(name)
+    );
+    let file = format!("{name}.toml");
+    fs::write(bed.path(&file), lab).unwrap();
+    bed.up(&file)
+}
+
+/// The back end that [`storage`] is, at these portals.
+pub fn back_end(name: &str, pool: &str, portals: &[&str]) -> String {
+    format!(
+        "[back_end.{name}]\npool = \"{pool}\"\ntarget = \"iqn.2026-11.example.sanloom:{name}\"\nportals = {portals:?}\n"
+    )
+}

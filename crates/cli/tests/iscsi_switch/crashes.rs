@@ -1,0 +1,164 @@
+//! Back ends, ways and the switch itself fail while a host writes and verifies: nothing is lost.
+
+use crate::bed::{self, Bed, Switch, free_port};
+use crate::find_qemu;
+use crate::gate::Gate;
+use crate::peer::{run, try_run};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Rounds of writes all over a volume of 96 MiB, each read back at once and all once more at the end of a round.
+fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHandle<u32> {
+    thread::spawn(move || {
+        let mut round = 0;
+        while !stop.load(Ordering::Relaxed) || round < 2 {
+            let pattern = 1 + round % 250;
+            // Every 7 MiB, over 300 KiB, at blocks that are not those of the round before.
+            let places: Vec<String> = (0..13)
+                .map(|n| format!("-P {} {} 300k", pattern + n % 5, ((n * 7) << 20) + (round % 64) * 512))
+                .collect();
+            let mut commands: Vec<String> =
+                places.iter().flat_map(|place| [format!("write {place}"), format!("read {place}")]).collect();
+            commands.extend(places.iter().map(|place| format!("read {place}")));
+            let mut arguments = vec!["-f", "raw"];
+            arguments.extend(commands.iter().flat_map(|command| ["-c", command.as_str()]));
+            arguments.push(&url);
+            let said = run(qemu_io, &arguments);
+            assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+            round += 1;
+        }
+        round
+    })
+}
+
+const VOLUME: &str =
+    "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n";
+
+#[test]
+fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
+    let bed = Bed::new("back-ends");
+    let portals = [free_port(), free_port()];
+    let mut second = bed::storage(&bed, "second", &portals[1]);
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    // The first back end has two ways to it, the second is killed.
+    let gates = [Gate::to(&portals[0]), Gate::to(&portals[0])];
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}{}{VOLUME}",
+        bed::back_end("first", "disks", &[&gates[0].address, &gates[1].address]),
+        bed::back_end("second", "disks", &[&portals[1]]),
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let Some(qemu_io) = find_qemu(&switch.url(0)) else { return };
+    let stop = Arc::new(AtomicBool::new(false));
+    let host = writer(qemu_io, switch.url(0), stop.clone());
+    for round in 0..6 {
+        thread::sleep(Duration::from_millis(700));
+        match round % 3 {
+            0 => gates.iter().for_each(Gate::cut),
+            1 => {
+                second.kill();
+                thread::sleep(Duration::from_millis(900));
+                second = bed::storage(&bed, "second", &portals[1]);
+            }
+            _ => {
+                // Only one of the two ways is there for a while.
+                gates[round % 2].close(true);
+                thread::sleep(Duration::from_millis(900));
+                gates[round % 2].close(false);
+            }
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    let rounds = host.join().unwrap();
+    let paths = run(bed::SANLOOM, &["show", "paths", &bed.path("switch.toml"), "--live"]);
+    println!("{rounds} rounds\n{paths}");
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged_in() {
+    let bed = Bed::new("away");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let mut second = bed::storage(&bed, "second", &portals[1]);
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}{}retry_for = \"1s\"\n{}",
+        bed::back_end("first", "disks", &[&portals[0]]),
+        bed::back_end("second", "disks", &[&portals[1]]),
+        "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nstorage = \"switch\"\n",
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let url = switch.url(0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    run(qemu_io, &["-f", "raw", "-c", "write -P 0x3c 60M 8M", &url]);
+    second.kill();
+    // One session: what lies on the other back end is there, and the disk comes back.
+    let began = Instant::now();
+    let (_, out, err) = try_run(
+        qemu_io,
+        &["-f", "raw", "-c", "read 80M 4k", "-c", "write -P 0x11 1M 1M", "-c", "read -P 0x11 1M 1M", &url],
+    );
+    let said = out + &err;
+    assert!(said.contains("read failed") && began.elapsed() < Duration::from_secs(25), "{said}");
+    assert!(said.contains("wrote 1048576/1048576") && !said.contains("verification failed"), "{said}");
+    second = bed::storage(&bed, "second", &portals[1]);
+    let until = Instant::now() + Duration::from_secs(10);
+    while !try_run(qemu_io, &["-f", "raw", "-c", "read -P 0x3c 60M 8M", &url]).1.contains("read 8388608/8388608") {
+        assert!(Instant::now() < until, "{}", bed.log());
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(bed.log().contains("logical unit communication failure"), "{}", bed.log());
+    switch.stop();
+    second.stop();
+}
+
+#[test]
+fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged() {
+    let bed = Bed::new("killed");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}{}{VOLUME}",
+        bed::back_end("first", "disks", &[&portals[0]]),
+        bed::back_end("second", "disks", &[&portals[1]]),
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let url = switch.url(0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    for round in 0..5_u64 {
+        // Each round writes on while the switch is killed; the host logs in again and repeats what was not answered.
+        let place = |n: u64| ((n % 75) << 20) + n / 75 * (128 << 10) + round * 4096;
+        let places: Vec<String> =
+            (0..500).map(|n| format!("-P {} {} 128k", 1 + (round * 60 + n) % 250, place(n))).collect();
+        let mut arguments = vec!["-f".to_owned(), "raw".to_owned()];
+        arguments.extend(places.iter().flat_map(|place| ["-c".to_owned(), format!("write {place}")]));
+        arguments.push(url.clone());
+        let host = thread::spawn(move || {
+            let all: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            try_run(qemu_io, &all).1
+        });
+        thread::sleep(Duration::from_millis(150 + 100 * round));
+        switch.kill();
+        thread::sleep(Duration::from_millis(200));
+        switch.restart();
+        let said = host.join().unwrap();
+        let acknowledged = said.matches("wrote 131072/131072").count();
+        println!("round {round}: {acknowledged} writes acknowledged");
+        assert_eq!(acknowledged, places.len(), "{said}");
+        let mut reads = vec!["-f".to_owned(), "raw".to_owned()];
+        reads.extend(places.iter().take(acknowledged).flat_map(|place| ["-c".to_owned(), format!("read {place}")]));
+        reads.push(url.clone());
+        let all: Vec<&str> = reads.iter().map(String::as_str).collect();
+        let said = run(qemu_io, &all);
+        assert!(!said.contains("failed"), "{said}");
+    }
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}

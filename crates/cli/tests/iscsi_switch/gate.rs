@@ -1,0 +1,67 @@
+//! A way to a portal that can be closed, with whatever is under way: [`Gate`].
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    streams: Vec<TcpStream>,
+}
+
+/// A relay to a portal.
+pub struct Gate {
+    /// Where it listens.
+    pub address: String,
+    state: Arc<Mutex<State>>,
+}
+
+impl Gate {
+    pub fn to(portal: &str) -> Gate {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let state = Arc::new(Mutex::new(State::default()));
+        let (portal, shared) = (portal.to_owned(), state.clone());
+        thread::spawn(move || {
+            for from in listener.incoming().flatten() {
+                let Ok(to) = TcpStream::connect(&portal) else { continue };
+                let mut state = shared.lock().unwrap();
+                if state.closed {
+                    continue;
+                }
+                for (from, to) in [(&from, &to), (&to, &from)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    state.streams.push(from.try_clone().unwrap());
+                    thread::spawn(move || {
+                        // Small pieces, so that a cut goes through PDUs.
+                        let mut piece = [0; 1000];
+                        while let Ok(got @ 1..) = from.read(&mut piece) {
+                            if to.write_all(&piece[..got]).is_err() {
+                                break;
+                            }
+                        }
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+            }
+        });
+        Gate { address, state }
+    }
+
+    /// Cuts every connection. New ones are let through again at once, unless the gate is closed.
+    pub fn cut(&self) {
+        for stream in self.state.lock().unwrap().streams.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Lets nobody through any more, or everybody again.
+    pub fn close(&self, closed: bool) {
+        self.state.lock().unwrap().closed = closed;
+        if closed {
+            self.cut();
+        }
+    }
+}

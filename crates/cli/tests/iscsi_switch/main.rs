@@ -1,0 +1,190 @@
+//! The iSCSI virtualization switch with targets and hosts of others: tgt behind it, libiscsi and QEMU in front of it.
+
+mod bed;
+mod crashes;
+mod gate;
+mod operators;
+#[path = "../../../../tests/peer.rs"]
+mod peer;
+#[path = "../../../../tests/qemu_io.rs"]
+mod qemu_io;
+#[path = "../iscsi/relay.rs"]
+mod relay;
+#[path = "../../../../tests/started.rs"]
+mod started;
+mod tgt;
+
+use bed::{Bed, Switch};
+use peer::{find, run, skip, try_run, uri};
+use qemu_io::write_and_verify;
+use std::collections::BTreeSet;
+
+/// QEMU opens disks over iSCSI; Debian has that in a package of its own.
+fn find_qemu(url: &str) -> Option<&'static str> {
+    let (good, _, err) = try_run(find("qemu-img")?, &["info", "-f", "raw", url]);
+    if err.contains("Unknown protocol") {
+        return skip("QEMU has no iSCSI (qemu-block-extra)");
+    }
+    assert!(good, "{err}");
+    find("qemu-io")
+}
+
+/// The tests of libiscsi that fail on a volume, and their number.
+fn failures(program: &str, switch: &Switch<'_>, lun: u16) -> BTreeSet<String> {
+    let urls = switch.portals.each_ref().map(|portal| switch.url_at(portal, lun));
+    let arguments = ["--dataloss", "--allow-sanitize", "--normal", "-t", "ALL", &urls[0], &urls[1]];
+    let (_, out, err) = try_run(program, &arguments);
+    let text = out + &err;
+    let failed = text.lines().filter_map(|line| {
+        let (suite, test) =
+            line.trim().strip_prefix("Suite ")?.strip_suffix(" had failures:")?.split_once(", Test ")?;
+        Some(format!("{suite}.{test}"))
+    });
+    let failed: BTreeSet<String> = failed.collect();
+    // Version 1.19 has 230 tests, and every one that is there ran.
+    let summary = text.lines().find(|line| line.trim().starts_with("tests ")).unwrap_or_default();
+    let numbers: Vec<u32> = summary.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers.len() >= 4 && numbers[0] >= 230 && numbers[0] == numbers[1], "{text}");
+    assert_eq!(numbers[3], failed.len() as u32, "{text}");
+    println!("LUN {lun}: {} of {} tests fail, {} skipped", failed.len(), numbers[0], text.matches("[SKIPPED]").count());
+    failed
+}
+
+#[test]
+fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed() {
+    let (Some(program), Some(_)) = (find("iscsi-test-cu"), find("tgtadm")) else { return };
+    let bed = Bed::new("conformance");
+    let targets = tgt::start(&bed, &[50 << 20, 80 << 20]);
+    // One crosses from one back end to the other in the middle, at an odd block; of the other one every other seven blocks are elsewhere.
+    let mut switch = Switch::start(
+        &bed,
+        &format!(
+            "[pool.disks]\nextent = \"3584B\"\n{}{}{}",
+            targets.back_ends("disks"),
+            "[volume.striped]\npool = \"disks\"\nsize = \"16MiB\"\nwidth = 2\nstripe = \"3584B\"\nstorage = \"switch\"\nlun = 1\n",
+            "[volume.linear]\npool = \"disks\"\nsize = \"60MiB\"\nstorage = \"switch\"\nlun = 0\n"
+        ),
+    );
+    switch.wait_for(&["linear", "striped"]);
+    let listed = include_str!("../iscsi/expected_failures.txt").lines().filter(|line| !line.starts_with('#'));
+    let listed: BTreeSet<String> =
+        listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    for lun in [0, 1] {
+        assert_eq!(failures(program, &switch, lun), listed, "LUN {lun}\n{}", bed.log());
+    }
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
+    let Some(_) = find("tgtadm") else { return };
+    let bed = Bed::new("across");
+    let targets = tgt::start(&bed, &[50 << 20, 80 << 20]);
+    let mut switch = Switch::start(
+        &bed,
+        &format!(
+            "[pool.disks]\nextent = \"3584B\"\n{}{}{}",
+            targets.back_ends("disks"),
+            "[volume.linear]\npool = \"disks\"\nsize = \"70MiB\"\nstorage = \"switch\"\nlun = 0\n",
+            "[volume.other]\npool = \"disks\"\nsize = \"8MiB\"\nstorage = \"switch\"\nlun = 1\n"
+        ),
+    );
+    switch.wait_for(&["linear", "other"]);
+    let url = switch.url(0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    write_and_verify(qemu_io, &url);
+    // Where the second back end begins.
+    let shown = run(bed::SANLOOM, &["volume", "show", &bed.path("switch.toml"), "--name", "linear", "--json"]);
+    let boundary = shown.split("\"at_bytes\":").nth(2).unwrap();
+    let boundary: u64 =
+        boundary.trim_start().chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
+    assert!(boundary.is_multiple_of(3584) && boundary < 50 << 20 && boundary > 49 << 20, "{shown}");
+    let before = boundary - 1536;
+    let commands = [
+        format!("write -P 0x5c {before} 3k"),
+        format!("write -P 0x77 {} 1M", boundary - (512 << 10)),
+        format!("read -P 0x77 {} 1M", boundary - (512 << 10)),
+        format!("write -P 0x5c {before} 3k"),
+        format!("read -P 0x5c {before} 3k"),
+        format!("read -P 0x77 {} 1536", boundary + 1536),
+        format!("write -f -z {before} 3k"),
+        format!("read -P 0 {before} 3k"),
+        "flush".to_owned(),
+    ];
+    let mut arguments = vec!["-f", "raw"];
+    arguments.extend(commands.iter().flat_map(|command| ["-c", command.as_str()]));
+    arguments.push(&url);
+    let said = run(qemu_io, &arguments);
+    assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+    // The same through our own initiator.
+    let initiator = bed.initiator(&switch.portals[1]);
+    let export = uri(&bed.folder.join("nbd.sock"), "iqn.2026-11.example.sanloom:switch-lun-0");
+    run(qemu_io, &["-f", "raw", "-c", &format!("read -P 0x77 {} 1536", boundary + 1536), &export]);
+    write_and_verify(qemu_io, &export);
+    drop(initiator);
+    // The other volume has none of it.
+    run(qemu_io, &["-f", "raw", "-c", "read -P 0 0 8M", &switch.url(1)]);
+    let stats = run(bed::SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]);
+    assert!(stats.contains("jobs split"), "{stats}");
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn tshark_finds_nothing_malformed_on_either_side() {
+    let (Some(_), Some(_)) = (find("tshark"), find("tgtadm")) else { return };
+    let bed = Bed::new("capture");
+    let digests = ["--name HeaderDigest --value CRC32C", "--name DataDigest --value CRC32C"];
+    let mut targets = tgt::start_with(&bed, &[50 << 20, 80 << 20], &digests);
+    let (behind, back_capture) = relay::start(&targets.portal);
+    targets.portal = behind;
+    let mut switch = Switch::start(
+        &bed,
+        &format!(
+            "[pool.disks]\nextent = \"1MiB\"\n{}{}",
+            targets.back_ends_with("disks", "data_digest = \"always\"\nheader_digest = \"always\"\n"),
+            "[volume.striped]\npool = \"disks\"\nsize = \"64MiB\"\nwidth = 2\nstripe = \"8KiB\"\nstorage = \"switch\"\n"
+        ),
+    );
+    switch.wait_for(&["striped"]);
+    let (portal, front_capture) = relay::start(&switch.portals[0]);
+    let url = switch.url_at(&portal, 0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    run(
+        qemu_io,
+        &[
+            "-f",
+            "raw",
+            "-c",
+            "write -P 0x11 3k 600k",
+            "-c",
+            "read -P 0x11 3k 600k",
+            "-c",
+            "write -z 64k 8k",
+            "-c",
+            "flush",
+            &url,
+        ],
+    );
+    switch.stop();
+    for (side, capture) in [("front", front_capture), ("back", back_capture)] {
+        let file = bed.path(&format!("{side}.pcapng"));
+        std::fs::write(&file, capture.lock().unwrap().bytes()).unwrap();
+        // QEMU asks for 64 bytes of page 83, and Wireshark takes a list of names that is cut off for a malformed one.
+        let malformed = run("tshark", &["-r", &file, "-Y", "_ws.malformed"]);
+        let malformed = malformed.lines().filter(|line| line.contains("alformed"));
+        let malformed: Vec<&str> = malformed.filter(|line| !line.contains("Inquiry Response Data")).collect();
+        assert!(malformed.is_empty(), "{side}: {malformed:#?}");
+        let text = run("tshark", &["-r", &file, "-V"]);
+        for bad in ["[incorrect", "Bad CRC32"] {
+            assert!(!text.contains(bad), "{bad:?} in {side}");
+        }
+        for there in ["Login Command", "SCSI Data In", "SCSI Response"] {
+            assert!(text.contains(there), "no {there:?} in {side}");
+        }
+        // Stripes of 8 KiB go with their commands.
+        assert_eq!(text.contains("SCSI Data Out"), side == "front", "{side}");
+        assert_eq!(text.contains("(Good CRC32)"), side == "back", "{side}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Operators create, extend, map and delete volumes while hosts use them, and the switch is killed meanwhile.
+
+use crate::bed::{self, Bed, Switch, free_port};
+use crate::peer::{fail, run, try_run};
+use crate::{find, find_qemu};
+use std::thread;
+use std::time::Duration;
+
+/// A switch with a pool of two back ends of 64 MiB.
+fn start<'b>(bed: &'b Bed, portals: &[String; 2], more: &str) -> Switch<'b> {
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}{}{more}",
+        bed::back_end("first", "disks", &[&portals[0]]),
+        bed::back_end("second", "disks", &[&portals[1]]),
+    );
+    Switch::start(bed, &lab)
+}
+
+#[test]
+fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
+    let bed = Bed::new("operators");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let volume = "[volume.v]\npool = \"disks\"\nsize = \"32MiB\"\nstorage = \"switch\"\n";
+    let mut switch = start(&bed, &portals, volume);
+    switch.wait_for(&["v"]);
+    let url = switch.url(0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    let (asked, io) = (url.clone(), qemu_io);
+    let host = thread::spawn(move || {
+        for round in 1..30 {
+            let write = format!("write -P {round} {}k 20M", round * 4);
+            let read = format!("read -P {round} {}k 20M", round * 4);
+            let said = run(io, &["-f", "raw", "-c", &write, "-c", &read, &asked]);
+            assert!(!said.contains("failed"), "{said}");
+        }
+    });
+    for size in ["40MiB", "41MiB", "63MiB"] {
+        switch.volume(&["extend", "v", "--size", size]);
+        thread::sleep(Duration::from_millis(100));
+    }
+    switch.volume(&[
+        "create",
+        "w",
+        "--pool",
+        "disks",
+        "--size",
+        "16MiB",
+        "--width",
+        "1",
+        "--storage",
+        "switch",
+        "--lun",
+        "5",
+    ]);
+    run(qemu_io, &["-f", "raw", "-c", "write -P 9 0 16M", "-c", "read -P 9 0 16M", &switch.url(5)]);
+    switch.volume(&["unmap", "w"]);
+    fail("qemu-img", &["info", "-f", "raw", &switch.url(5)]);
+    switch.volume(&["map", "w", "--storage", "switch", "--lun", "2"]);
+    run(qemu_io, &["-f", "raw", "-c", "read -P 9 0 16M", &switch.url(2)]);
+    switch.volume(&["delete", "w"]);
+    fail("qemu-img", &["info", "-f", "raw", &switch.url(2)]);
+    let lab = bed.path("switch.toml");
+    while !run(bed::SANLOOM, &["show", "sessions", &lab, "--live"]).contains("example.sanloom:switch") {
+        assert!(!host.is_finished(), "no session of the host is shown");
+    }
+    host.join().unwrap();
+    let info = run("qemu-img", &["info", "-f", "raw", &url]);
+    assert!(info.contains("63 MiB"), "{info}");
+    // What was refused says why, and what helps.
+    for (arguments, expected) in [
+        (vec!["extend", "v", "--size", "1GiB"], "are free for it: give a smaller size"),
+        (vec!["extend", "nobody", "--size", "1GiB"], "no such volume: 'sanloom volume show' lists the volumes"),
+        (vec!["create", "v", "--pool", "disks", "--size", "1MiB"], "there is a volume 'v' already"),
+        (vec!["create", "x", "--pool", "other", "--size", "1MiB"], "there are disks"),
+        (vec!["map", "v", "--storage", "switch"], "`sanloom volume unmap` it first"),
+    ] {
+        let arguments = switch.volume_arguments(&arguments);
+        let said = fail(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(said.contains(expected), "{said}");
+    }
+    for what in [["show", "volumes"], ["show", "paths"], ["show", "stats"]] {
+        let shown = run(bed::SANLOOM, &[&what[..], &[&bed.path("switch.toml"), "--live"]].concat());
+        assert!(shown.lines().count() > 2, "{shown}");
+    }
+    if let Some(curl) = find("curl") {
+        let socket = bed.path("switch/control.sock");
+        let told = run(curl, &["-s", "--unix-socket", &socket, "http://localhost/metrics"]);
+        for name in
+            ["sanloom_volume_jobs_total", "sanloom_back_end_up{back_end=\"first\"} 1", "sanloom_pool_used_extents"]
+        {
+            assert!(told.contains(name), "{told}");
+        }
+    }
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+/// Name and size of each volume.
+fn volumes(switch: &Switch<'_>) -> Vec<(String, u64)> {
+    let shown = switch.volume(&["show", "--json"]);
+    let rows = shown.split("\"name\":").skip(1).filter(|row| row.contains("\"size_bytes\":"));
+    let field = |row: &str, key: &str| {
+        let rest = row.split(key).nth(1).unwrap_or_default().trim_start().to_owned();
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+    };
+    rows.map(|row| (row.split('"').nth(1).unwrap_or_default().to_owned(), field(row, "\"size_bytes\":"))).collect()
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_the_old_map_or_the_new_one() {
+    let bed = Bed::new("maps");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let mut switch = start(&bed, &portals, "[volume.v]\npool = \"disks\"\nsize = \"2MiB\"\nstorage = \"switch\"\n");
+    switch.wait_for(&["v"]);
+    let (mut size, mut made) = (2_u64, false);
+    for round in 0..12_u64 {
+        // An extension, and a volume that is made or deleted, at the same time as the kill.
+        let larger = format!("{}MiB", size + 3);
+        let extend = switch.volume_arguments(&["extend", "v", "--size", &larger]);
+        let other = match made {
+            false => switch.volume_arguments(&["create", "w", "--pool", "disks", "--size", "4MiB", "--width", "2"]),
+            true => switch.volume_arguments(&["delete", "w"]),
+        };
+        let operator = thread::spawn(move || {
+            [extend, other]
+                .map(|arguments| try_run(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>()).0)
+        });
+        thread::sleep(Duration::from_millis(3 + 2 * round));
+        switch.kill();
+        let answered = operator.join().unwrap();
+        // A map whose volumes share an extent, or whose extents are not there, is refused at the start.
+        switch.restart();
+        let now = volumes(&switch);
+        let found = now.iter().find(|(name, _)| name == "v").map(|(_, bytes)| bytes >> 20).unwrap();
+        assert!(found == size + 3 || (found == size && !answered[0]), "{found} MiB, {answered:?}");
+        let there = now.iter().any(|(name, _)| name == "w");
+        assert!(there != made || !answered[1], "{now:?} {answered:?}");
+        (size, made) = (found, there);
+        switch.wait_for(&["v"]);
+    }
+    println!("v has {size} MiB in the end");
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}

@@ -1,0 +1,160 @@
+//! The virtual disks of a runtime: pools and back ends of the lab, volumes of the store.
+
+use super::iscsi::credentials;
+use super::{Places, served};
+use crate::iscsi::initiator::RemoteConfig;
+use crate::runtime::volumes::unit_of;
+use crate::runtime::{Runtime, UpError};
+use crate::state::{Agreement, KeptVolume, StateError};
+use crate::volumes::{LunPlan, VolumeEngine};
+use sanloom_core::config::BackEnd;
+use sanloom_core::disk::DiskConfig;
+use sanloom_core::iscsi::initiator::SessionConfig;
+use sanloom_core::iscsi::parameters::Wishes;
+use sanloom_core::map::{Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
+use sanloom_core::time::Span;
+
+/// Commands of one back-end LUN at once.
+const QUEUE_DEPTH: u16 = 128;
+
+impl Runtime {
+    /// Makes the engine of virtual disks where the lab has pools and serves all of it.
+    pub(super) fn make_volumes(&mut self, places: &Places, agreement: Agreement) -> Result<(), UpError> {
+        let lab = self.lab.clone();
+        let live = &lab.live;
+        if live.pools.is_empty() || self.lab_switches.len() != lab.switches.len() {
+            return Ok(());
+        }
+        let mut pools = Vec::new();
+        let kept = self.volumes_of_file(agreement)?;
+        for pool in &live.pools {
+            let wanted = (pool.block_bytes, pool.extent_bytes / u64::from(pool.block_bytes.max(1)));
+            if !kept.iter().any(|volume| volume.pool == pool.name) {
+                self.state.forget_pool(&pool.name)?;
+            }
+            let agreed = self.state.agree_pool(&pool.name, wanted.0, wanted.1)?;
+            if agreed != wanted {
+                let was = format!("blocks of {} bytes and extents of {} blocks", agreed.0, agreed.1);
+                let line = format!("  pool {}: its volumes are made of {was}, which cannot change", pool.name);
+                return Err(UpError::Differs { path: self.state.path().to_owned(), differences: vec![line] });
+            }
+            let name = pool.name.as_str().into();
+            pools.push(PoolConfig { name, block_bytes: wanted.0, extent_blocks: wanted.1 });
+        }
+        let luns = live.back_ends.iter();
+        let luns = luns.map(|lun| LunConfig { name: lun.name.as_str().into(), pool: PoolId(lun.pool) }).collect();
+        let mut map = Map::new(pools, luns);
+        let damaged = |reason: String| StateError::Volumes { path: self.state.path().to_owned(), reason };
+        let volumes = kept.iter().map(|volume| restored(&map, volume)).collect::<Result<Vec<_>, _>>();
+        let next = self.state.next_volume()?;
+        volumes.and_then(|volumes| map.restore(volumes, next).map_err(|error| error.to_string())).map_err(damaged)?;
+        let mut targets: Vec<RemoteConfig> = Vec::new();
+        let mut luns = Vec::new();
+        for back_end in &live.back_ends {
+            let config = remote(back_end, places)?;
+            let same = |other: &RemoteConfig| {
+                (&other.target, &other.portals, &other.initiator)
+                    == (&config.target, &config.portals, &config.initiator)
+            };
+            let remote = targets.iter().position(same).unwrap_or_else(|| {
+                targets.push(config);
+                targets.len() - 1
+            });
+            let identity = self.state.identity(&back_end.name)?;
+            luns.push(LunPlan { name: back_end.name.clone(), remote, lun: back_end.lun, identity });
+        }
+        let now = self.clock.now();
+        let engine = VolumeEngine::new(now, map, targets, luns)
+            .map_err(|error| UpError::System { what: "random numbers", error })?;
+        self.volumes = Some(engine);
+        for volume in kept {
+            self.serve_kept(&volume);
+        }
+        // What the lab wants and nobody has created yet.
+        for spec in &live.volumes {
+            let there = self.volumes.as_ref().is_some_and(|engine| engine.map().find(&spec.name).is_some());
+            let gone = agreement == Agreement::Ask && self.state.was_declared(&spec.name)?;
+            if !there && !gone {
+                self.wanted_volumes.push(spec.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// The volumes of the store; with `--reset` only those that the lab file has.
+    fn volumes_of_file(&self, agreement: Agreement) -> Result<Vec<KeptVolume>, UpError> {
+        let mut kept = self.state.volumes()?;
+        if agreement == Agreement::Reset {
+            for volume in &kept {
+                if self.lab.live.volumes.iter().all(|spec| spec.name != volume.name) {
+                    self.state.drop_volume(volume.id)?;
+                }
+            }
+            kept = self.state.volumes()?;
+        }
+        Ok(kept)
+    }
+
+    /// A volume of the store is a unit of its storage system.
+    fn serve_kept(&mut self, volume: &KeptVolume) {
+        let Some((storage, lun)) = &volume.served else { return };
+        let served = served(&self.lab, &self.lab_switches);
+        let number = served.iter().position(|number| self.lab.storage[usize::from(*number)].name == *storage);
+        let Some(system) = number.and_then(|number| self.systems.get_mut(number)) else {
+            return tracing::error!(volume = volume.name, storage, "no such storage system serves volumes here");
+        };
+        let block_bytes = self.volumes.as_ref().map_or(512, |engine| {
+            let pool = engine.map().volume(volume.id).and_then(|volume| engine.map().pool(volume.pool));
+            pool.map_or(512, |pool| pool.block_bytes)
+        });
+        let reservations = Places::of(&self.lab).volume_reservations(volume.id);
+        if !system.put_volume(*lun, unit_of(volume, block_bytes), volume.id, reservations) {
+            tracing::error!(volume = volume.name, storage, lun, "the LUN is in use");
+        }
+    }
+}
+
+/// A volume of the store in the numbers of this map.
+fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> {
+    let unknown = |what: &str, name: &str| format!("volume `{}`: the lab has no {what} `{name}`", kept.name);
+    let pool = map.find_pool(&kept.pool).ok_or_else(|| unknown("pool", &kept.pool))?;
+    let mut segments = Vec::new();
+    for segment in &kept.segments {
+        let mut columns = Vec::new();
+        for (name, lba) in &segment.columns {
+            let lun: Option<LunId> = map.luns().find(|(_, lun)| *lun.config.name == **name).map(|(id, _)| id);
+            columns.push(Place { lun: lun.ok_or_else(|| unknown("back end", name))?, lba: *lba });
+        }
+        let (column_blocks, stripe_blocks) = (segment.column_blocks, segment.stripe_blocks);
+        segments.push(Segment { column_blocks, stripe_blocks, columns: columns.into() });
+    }
+    let layout =
+        Layout::new(kept.blocks, segments.into()).map_err(|error| format!("volume `{}`: {error}", kept.name))?;
+    Ok((kept.id, Volume { name: kept.name.as_str().into(), pool, shape: kept.shape, layout }))
+}
+
+/// A target, as we use it.
+fn remote(back_end: &BackEnd, places: &Places) -> Result<RemoteConfig, UpError> {
+    let chap = &back_end.chap;
+    let retry_for = Span::from_ms(back_end.retry_for.0 / 1_000_000_000);
+    let disk =
+        DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() };
+    Ok(RemoteConfig {
+        portals: back_end.portals.clone(),
+        target: back_end.target.clone(),
+        initiator: back_end.initiator.clone(),
+        own: credentials(places, &chap.name, &chap.secret_file)?,
+        target_proof: credentials(places, &chap.own_name, &chap.own_secret_file)?,
+        wishes: Wishes {
+            header_digest: back_end.header_digest,
+            data_digest: back_end.data_digest,
+            ..Wishes::default()
+        },
+        disk,
+        session: SessionConfig {
+            command_timeout: retry_for,
+            abort_timeout: Span::from_secs(5),
+            ping: Span::from_secs(5),
+        },
+    })
+}

@@ -1,0 +1,245 @@
+//! Virtual disks in the store: what they are, where their extents are, and who serves them.
+//!
+//! A change is one transaction, so that after a crash at any moment the map is the old one or the new one. Extents are kept by the
+//! names of their back ends, so that a lab file may list those in another order.
+
+use super::{StateError, StateStore};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use sanloom_core::map::{Segment, Shape, VolumeId};
+use serde::{Deserialize, Serialize};
+
+pub(super) const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS pool (
+        name          TEXT PRIMARY KEY,
+        block_bytes   INTEGER NOT NULL,
+        extent_blocks INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS back_end (
+        name     TEXT PRIMARY KEY,
+        -- What it called itself when its extents were last used.
+        identity TEXT
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS volume (
+        id            INTEGER PRIMARY KEY,
+        name          TEXT NOT NULL UNIQUE,
+        pool          TEXT NOT NULL,
+        -- 1: linear.
+        width         INTEGER NOT NULL,
+        stripe_blocks INTEGER NOT NULL,
+        blocks        INTEGER NOT NULL,
+        segments      TEXT NOT NULL,
+        thin          INTEGER NOT NULL,
+        write_back    INTEGER NOT NULL,
+        storage       TEXT,
+        lun           INTEGER,
+        UNIQUE (storage, lun)
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS volume_number (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        next INTEGER NOT NULL
+    ) STRICT;
+    -- Volumes of lab files that were created once: they are not created again when an operator has deleted them.
+    CREATE TABLE IF NOT EXISTS declared_volume (name TEXT PRIMARY KEY) STRICT;
+";
+
+/// A volume as it is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptVolume {
+    /// Its number.
+    pub id: VolumeId,
+    /// Its name.
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    /// How it grows.
+    pub shape: Shape,
+    /// Its size.
+    pub blocks: u64,
+    /// Where its blocks are.
+    pub segments: Vec<KeptSegment>,
+    /// Its back ends take space back.
+    pub thin: bool,
+    /// Its back ends have a volatile cache.
+    pub write_back: bool,
+    /// The storage system that serves it, and its LUN there.
+    pub served: Option<(String, u16)>,
+}
+
+/// A run of a volume, with the names of its back ends.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KeptSegment {
+    /// Blocks of each column.
+    pub column_blocks: u64,
+    /// Blocks of a stripe.
+    pub stripe_blocks: u64,
+    /// Back end and first block of each column.
+    pub columns: Vec<(String, u64)>,
+}
+
+impl KeptSegment {
+    /// With the names that LUNs have.
+    pub fn of<'n>(segment: &Segment, name: impl Fn(sanloom_core::map::LunId) -> &'n str) -> KeptSegment {
+        KeptSegment {
+            column_blocks: segment.column_blocks,
+            stripe_blocks: segment.stripe_blocks,
+            columns: segment.columns.iter().map(|place| (name(place.lun).to_owned(), place.lba)).collect(),
+        }
+    }
+}
+
+impl StateStore {
+    /// All volumes, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds something else.
+    pub fn volumes(&self) -> Result<Vec<KeptVolume>, StateError> {
+        let read = || {
+            let mut select = self.connection.prepare(
+                "SELECT id, name, pool, width, stripe_blocks, blocks, segments, thin, write_back, storage, lun
+                 FROM volume ORDER BY id",
+            )?;
+            let rows = select.query_map([], volume)?;
+            rows.collect::<rusqlite::Result<Vec<KeptVolume>>>()
+        };
+        read().map_err(|error| self.failed(error))
+    }
+
+    /// The number of the next volume.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next_volume(&self) -> Result<VolumeId, StateError> {
+        let select = "SELECT next FROM volume_number";
+        let next = self.connection.query_row(select, [], |row| row.get(0)).optional();
+        Ok(VolumeId(next.map_err(|error| self.failed(error))?.unwrap_or(0)))
+    }
+
+    /// A volume is so from now on; `declared`: because a lab file says so.
+    ///
+    /// # Errors
+    /// It is not kept: what depends on it must not be done.
+    pub fn keep_volume(&self, volume: &KeptVolume, declared: bool) -> Result<(), StateError> {
+        self.write(|transaction| {
+            insert(transaction, volume)?;
+            if declared {
+                transaction.execute("INSERT OR IGNORE INTO declared_volume (name) VALUES (?1)", [&volume.name])?;
+            }
+            let next = "INSERT INTO volume_number (only, next) VALUES (1, ?1)
+                        ON CONFLICT (only) DO UPDATE SET next = max(next, ?1)";
+            transaction.execute(next, [volume.id.0 + 1])?;
+            Ok(())
+        })
+    }
+
+    /// A volume is no more.
+    ///
+    /// # Errors
+    /// It is still kept: nothing must be done.
+    pub fn drop_volume(&self, id: VolumeId) -> Result<(), StateError> {
+        self.write(|transaction| transaction.execute("DELETE FROM volume WHERE id = ?1", [id.0]).map(drop))
+    }
+
+    /// A volume of a lab file was created once.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn was_declared(&self, name: &str) -> Result<bool, StateError> {
+        let select = "SELECT 1 FROM declared_volume WHERE name = ?1";
+        let row = self.connection.query_row(select, [name], |_| Ok(())).optional();
+        Ok(row.map_err(|error| self.failed(error))?.is_some())
+    }
+
+    /// Block size and extent size of a pool, in blocks, when volumes were last made of it. They are kept if there is nothing yet.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn agree_pool(&self, name: &str, block_bytes: u32, extent_blocks: u64) -> Result<(u32, u64), StateError> {
+        self.write(|transaction| {
+            let insert = "INSERT OR IGNORE INTO pool (name, block_bytes, extent_blocks) VALUES (?1, ?2, ?3)";
+            transaction.execute(insert, params![name, block_bytes, extent_blocks as i64]).map(drop)
+        })?;
+        let select = "SELECT block_bytes, extent_blocks FROM pool WHERE name = ?1";
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64));
+        self.connection.query_row(select, [name], row).map_err(|error| self.failed(error))
+    }
+
+    /// Forgets a pool of which there are no volumes.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub fn forget_pool(&self, name: &str) -> Result<(), StateError> {
+        self.write(|transaction| transaction.execute("DELETE FROM pool WHERE name = ?1", [name]).map(drop))
+    }
+
+    /// What a back end called itself when its extents were last used.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn identity(&self, back_end: &str) -> Result<Option<String>, StateError> {
+        let select = "SELECT identity FROM back_end WHERE name = ?1";
+        let row = self.connection.query_row(select, [back_end], |row| row.get(0)).optional();
+        Ok(row.map_err(|error| self.failed(error))?.flatten())
+    }
+
+    /// What a back end calls itself from now on.
+    ///
+    /// # Errors
+    /// It is not kept.
+    pub fn keep_identity(&self, back_end: &str, identity: Option<&str>) -> Result<(), StateError> {
+        self.write(|transaction| {
+            let insert = "INSERT OR REPLACE INTO back_end (name, identity) VALUES (?1, ?2)";
+            transaction.execute(insert, params![back_end, identity]).map(drop)
+        })
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, volume: &KeptVolume) -> rusqlite::Result<()> {
+    let (width, stripe_blocks) = match volume.shape {
+        Shape::Linear => (1, 0),
+        Shape::Striped { width, stripe_blocks } => (width, stripe_blocks),
+    };
+    // Numbers and strings can always be written.
+    let segments = serde_json::to_string(&volume.segments).unwrap_or_default();
+    let (storage, lun) = match &volume.served {
+        Some((storage, lun)) => (Some(storage), Some(lun)),
+        None => (None, None),
+    };
+    let insert = "INSERT OR REPLACE INTO volume
+                  (id, name, pool, width, stripe_blocks, blocks, segments, thin, write_back, storage, lun)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    transaction.execute(
+        insert,
+        params![
+            volume.id.0,
+            volume.name,
+            volume.pool,
+            width,
+            stripe_blocks,
+            volume.blocks as i64,
+            segments,
+            volume.thin,
+            volume.write_back,
+            storage,
+            lun
+        ],
+    )?;
+    Ok(())
+}
+
+fn volume(row: &Row<'_>) -> rusqlite::Result<KeptVolume> {
+    let (width, stripe_blocks) = (row.get(3)?, row.get(4)?);
+    let text: String = row.get(6)?;
+    let segments = serde_json::from_str(&text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, Box::new(error)))?;
+    Ok(KeptVolume {
+        id: VolumeId(row.get(0)?),
+        name: row.get(1)?,
+        pool: row.get(2)?,
+        shape: if width == 1 { Shape::Linear } else { Shape::Striped { width, stripe_blocks } },
+        blocks: row.get::<_, i64>(5)? as u64,
+        segments,
+        thin: row.get(7)?,
+        write_back: row.get(8)?,
+        served: row.get::<_, Option<String>>(9)?.zip(row.get::<_, Option<u16>>(10)?),
+    })
+}

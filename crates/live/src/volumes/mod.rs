@@ -1,0 +1,337 @@
+//! Virtual disks on the LUNs of other targets: [`VolumeEngine`], a part of the loop of a running lab.
+//!
+//! ```text
+//!   StorageSystem -- VolumeJob --> core::volume::Volumes -- Request --> Remote of its back end <-> target
+//!                 <-- Done ------      map, order        <-- result --
+//! ```
+//!
+//! The buffer of a job is that of the task of the host in front: data of a read come from the socket of the back end into it, those
+//! of a write leave from it. Nobody copies them in between.
+
+mod buffers;
+
+use crate::iscsi::initiator::{Event, Remote, RemoteConfig};
+use crate::poll::Poller;
+use crate::storage::VolumeJob;
+use crate::storage::medium::BlockWork;
+use crate::storage::workers::{Done, Owner};
+use buffers::Buffers;
+use sanloom_core::disk::{self, Error, ErrorKind, Properties};
+use sanloom_core::map::{LunId, Map};
+use sanloom_core::scsi::{IoStatus, IoTag};
+use sanloom_core::time::Instant;
+use sanloom_core::volume::{self, VolumeIo, Volumes};
+use sanloom_wire::lun;
+use std::collections::BTreeMap;
+use std::io;
+
+/// The poller's tokens of back ends begin here.
+pub const BACK_ENDS: u64 = 1 << 60;
+
+/// A back-end LUN.
+#[derive(Clone, Debug)]
+pub struct LunPlan {
+    /// Its name.
+    pub name: String,
+    /// Its target, by index.
+    pub remote: usize,
+    /// LUN there.
+    pub lun: u16,
+    /// What it called itself when its extents were last used.
+    pub identity: Option<String>,
+}
+
+/// A back-end LUN that may have been reached.
+#[derive(Debug)]
+struct BackEnd {
+    plan: LunPlan,
+    /// Number of its disk at the target.
+    disk: u64,
+    /// What it is, once it was reached.
+    found: Option<Box<Properties>>,
+    /// Why it is not used.
+    refused: Option<String>,
+}
+
+/// What a back-end LUN is like now.
+#[derive(Debug)]
+pub struct BackEndSeen<'e> {
+    /// Its name, target and LUN.
+    pub plan: &'e LunPlan,
+    /// Its target.
+    pub target: &'e RemoteConfig,
+    /// The portal of the session, or why there is none or it is not used.
+    pub path: Result<std::net::SocketAddr, String>,
+    /// What it is, once it was reached.
+    pub found: Option<&'e Properties>,
+    /// Sessions of the target that were begun, and that were lost.
+    pub sessions: [u64; 2],
+    /// What was counted of its requests.
+    pub counters: disk::Counters,
+}
+
+/// A job of a host.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    owner: Owner,
+    tag: IoTag,
+}
+
+/// The virtual disks of an instance.
+#[derive(Debug)]
+pub struct VolumeEngine {
+    volumes: Volumes,
+    remotes: Vec<Remote>,
+    back_ends: Vec<BackEnd>,
+    buffers: Buffers,
+    asked: BTreeMap<u64, Asked>,
+    next_job: u64,
+    done: Vec<Done>,
+    /// Back ends of which something new is known.
+    found: Vec<LunId>,
+}
+
+impl VolumeEngine {
+    /// Virtual disks of a map. `luns` are those of the map, in its order.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn new(now: Instant, map: Map, targets: Vec<RemoteConfig>, luns: Vec<LunPlan>) -> io::Result<VolumeEngine> {
+        let with_token = targets.into_iter().zip(BACK_ENDS..);
+        let mut remotes =
+            with_token.map(|(target, token)| Remote::new(target, token)).collect::<io::Result<Vec<Remote>>>()?;
+        let back_ends = luns.into_iter().map(|plan| {
+            let at = lun::to_bytes(plan.lun).unwrap_or_default();
+            let disk = remotes[plan.remote].expect(now, at);
+            BackEnd { plan, disk, found: None, refused: None }
+        });
+        let back_ends = back_ends.collect();
+        Ok(VolumeEngine {
+            volumes: Volumes::new(map),
+            remotes,
+            back_ends,
+            buffers: Buffers::default(),
+            asked: BTreeMap::new(),
+            next_job: 0,
+            done: Vec::new(),
+            found: Vec::new(),
+        })
+    }
+
+    /// Where everything is.
+    pub fn map(&self) -> &Map {
+        self.volumes.map()
+    }
+
+    /// The same, to change it.
+    pub fn map_mut(&mut self) -> &mut Map {
+        self.volumes.map_mut()
+    }
+
+    /// What was counted of jobs.
+    pub fn counters(&self) -> &volume::Counters {
+        self.volumes.counters()
+    }
+
+    /// Jobs that have not ended.
+    pub fn open_jobs(&self) -> usize {
+        self.volumes.open_jobs()
+    }
+
+    /// The back ends as they are now.
+    pub fn back_ends(&self) -> impl Iterator<Item = BackEndSeen<'_>> {
+        self.back_ends.iter().map(|back_end| {
+            let remote = &self.remotes[back_end.plan.remote];
+            let path = match &back_end.refused {
+                Some(why) => Err(why.clone()),
+                None => match remote.path() {
+                    Ok(_) if !remote.lists(back_end.disk) => Err("the target does not list such a LUN".to_owned()),
+                    path => path.map_err(str::to_owned),
+                },
+            };
+            let counters = remote.counters();
+            BackEndSeen {
+                plan: &back_end.plan,
+                target: remote.config(),
+                path,
+                found: back_end.found.as_deref(),
+                sessions: [counters.logins, counters.lost],
+                counters: remote.disk_counters(back_end.disk),
+            }
+        })
+    }
+
+    /// What a back-end LUN is, once it was reached.
+    pub fn found(&self, lun: LunId) -> Option<&Properties> {
+        self.back_ends.get(usize::from(lun.0))?.found.as_deref()
+    }
+
+    /// A job of a host.
+    pub fn submit(&mut self, job: VolumeJob) {
+        let VolumeJob { owner, tag, volume, work, data } = job;
+        let BlockWork { op, lba, blocks, bytes, fua } = work;
+        let id = self.next_job;
+        self.next_job += 1;
+        self.asked.insert(id, Asked { owner, tag });
+        // A read brings its data; of a write so many bytes count as have come.
+        let brought = bytes.min(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        self.buffers.begin(id, data);
+        self.volumes.submit(id, VolumeIo { volume, op, lba, blocks, bytes: brought, fua });
+    }
+
+    /// What has ended since the last call.
+    pub fn take_done(&mut self) -> Vec<Done> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Back ends that were reached, or are others than before, since the last call.
+    pub fn take_found(&mut self) -> Vec<LunId> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Waits for back ends.
+    ///
+    /// # Errors
+    /// When a descriptor cannot be waited for.
+    pub fn watch(&self, poller: &mut Poller) -> io::Result<()> {
+        self.remotes.iter().try_for_each(|remote| remote.watch(poller))
+    }
+
+    /// The poller has seen something of a target.
+    pub fn happened(&mut self, remote: usize, readable: bool, writable: bool) {
+        if let Some(remote) = self.remotes.get_mut(remote) {
+            remote.happened(readable, writable);
+        }
+    }
+
+    /// When to take a turn at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.remotes.iter().filter_map(Remote::poll_timeout).min()
+    }
+
+    /// Does what there is to do. True if there may be more.
+    pub fn turn(&mut self, now: Instant, poller: &mut Poller) -> bool {
+        let mut more = false;
+        for remote in &mut self.remotes {
+            more |= remote.turn(now, poller, &mut self.buffers);
+        }
+        self.serve(now, poller);
+        more
+    }
+
+    /// Carries what volumes and back ends say to each other, until all are silent.
+    pub fn serve(&mut self, now: Instant, poller: &mut Poller) {
+        loop {
+            let mut silent = true;
+            while let Some(output) = self.volumes.poll_output() {
+                silent = false;
+                self.carry(now, output);
+            }
+            let mut changed = Vec::new();
+            for (number, remote) in self.remotes.iter_mut().enumerate() {
+                remote.serve(now, poller, &mut self.buffers);
+                while let Some(event) = remote.next_event() {
+                    silent = false;
+                    match event {
+                        Event::Changed => changed.push(number),
+                        Event::Done { tag, result } => {
+                            self.buffers.forget(tag);
+                            self.volumes.ended(tag, result);
+                        }
+                    }
+                }
+            }
+            for remote in changed {
+                self.look(remote);
+            }
+            if silent {
+                return;
+            }
+        }
+    }
+
+    fn carry(&mut self, now: Instant, output: volume::Output) {
+        match output {
+            volume::Output::Request { job, lun, request, buffer, at } => {
+                let back_end = &self.back_ends[usize::from(lun.0)];
+                if back_end.refused.is_some() {
+                    let error = Error { kind: ErrorKind::OtherDisk, sense: None };
+                    return self.volumes.ended(request.tag, Err(error));
+                }
+                self.buffers.lend(request.tag, job, buffer, at);
+                self.remotes[back_end.plan.remote].submit(now, back_end.disk, request);
+            }
+            volume::Output::Repeat { job, block_bytes, bytes } => self.buffers.repeat(job, block_bytes, bytes),
+            volume::Output::Compare { job, bytes, at, block_bytes } => {
+                let difference = self.buffers.difference(job, bytes, at, block_bytes);
+                self.volumes.compared(job, difference);
+            }
+            volume::Output::Done { job, status } => {
+                let data = self.buffers.end(job);
+                let Some(Asked { owner, tag }) = self.asked.remove(&job) else { return };
+                if let IoStatus::Failed { key, code } = status {
+                    tracing::warn!(%key, %code, "a host's request for a volume failed");
+                }
+                self.done.push(Done { owner, tag, data, status });
+            }
+        }
+    }
+
+    /// Something about the disks of a target is new.
+    fn look(&mut self, remote: usize) {
+        let disks: BTreeMap<u64, (&Properties, bool)> = self.remotes[remote]
+            .disks()
+            .filter_map(|(number, _, found, ready)| Some((number, (found?, ready))))
+            .collect();
+        for (number, back_end) in self.back_ends.iter_mut().enumerate() {
+            let Some((found, true)) = disks.get(&back_end.disk).filter(|_| back_end.plan.remote == remote) else {
+                continue;
+            };
+            if back_end.found.as_deref() == Some(found) {
+                continue;
+            }
+            let id = LunId(number as u16);
+            let refused = refusal(self.volumes.map_mut(), id, &back_end.plan, found);
+            match &refused {
+                Some(why) => tracing::error!(back_end = back_end.plan.name, why, "a back end is not used"),
+                None => {
+                    back_end.plan.identity = identity(found);
+                    tracing::info!(back_end = back_end.plan.name, blocks = found.blocks, "a back end is there");
+                }
+            }
+            (back_end.found, back_end.refused) = (Some(Box::new((*found).clone())), refused);
+            self.found.push(id);
+        }
+    }
+
+    /// Logs out everywhere.
+    pub fn shut_down(&mut self, now: Instant) {
+        for remote in &mut self.remotes {
+            remote.log_out(now, &mut self.buffers);
+        }
+    }
+}
+
+/// What a disk calls itself.
+pub fn identity(found: &Properties) -> Option<String> {
+    found.designator.as_ref().map(ToString::to_string)
+}
+
+/// Why a disk that was found cannot be the back end; otherwise its room is known to the map.
+fn refusal(map: &mut Map, id: LunId, plan: &LunPlan, found: &Properties) -> Option<String> {
+    let pool = map.luns().find(|(lun, _)| *lun == id).and_then(|(_, lun)| map.pool(lun.config.pool));
+    let wanted = pool.map_or(0, |pool| pool.block_bytes);
+    if wanted != found.block_bytes {
+        return Some(format!("its blocks have {} bytes, those of its pool {wanted}", found.block_bytes));
+    }
+    let in_use = map.lun_use(id).is_some_and(|lun| lun.used > 0);
+    let name = identity(found);
+    if in_use && plan.identity.is_some() && plan.identity != name {
+        let [was, is] = [&plan.identity, &name].map(|name| name.as_deref().unwrap_or("a disk without a name"));
+        return Some(format!("it is {is}, and volumes have extents of {was}"));
+    }
+    if found.write_protected {
+        return Some("it is write protected".to_owned());
+    }
+    (!map.reached(id, found.blocks)).then(|| "it is smaller than what volumes have of it".to_owned())
+}
