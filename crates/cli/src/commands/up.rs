@@ -15,6 +15,7 @@ use sanloom_live::state::Agreement;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub struct Args {
     /// Write `ready` and a newline to this descriptor when hosts can log in, and close it
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
-    /// Print the QEMU arguments that connect a virtual machine to each port, and end
+    /// Print the QEMU arguments that connect a virtual machine to each free port, and end
     #[arg(long)]
     print_qemu: bool,
     /// Write the frames of the port of a link to a file (pcapng); may be repeated
@@ -70,7 +71,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     input::warn(&loaded);
     let lab = Arc::new(loaded.lab);
     if args.print_qemu {
-        return output::print(&qemu(&lab));
+        return output::print(&qemu(&lab, args.switch.as_deref()));
     }
     log_to_stderr(&args.log, args.log_json)?;
     let agreement = match (args.apply, args.reset) {
@@ -146,14 +147,30 @@ pub(super) fn log_to_stderr(filter: &str, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Arguments for each Ethernet port with a host or storage system at its other end.
-fn qemu(lab: &Lab) -> String {
+/// Arguments for each free Ethernet port whose other end is a host or storage system, and for the stations of segments without a
+/// switch. Without a name of a switch, those of all.
+fn qemu(lab: &Lab, switch: Option<&str>) -> String {
     let places = Places::of(lab);
-    let mut lines = String::new();
-    for (number, (index, ethernet)) in lab.live.ethernet.iter().enumerate() {
+    let here = |node: &Node| match node {
+        Node::Switch(number) => switch.is_none_or(|name| lab.switches[usize::from(*number)].name == name),
+        Node::Host(_) | Node::Storage(_) => false,
+    };
+    let links = lab.live.ethernet.iter().filter_map(|(index, ethernet)| {
         let link = &lab.links[*index];
-        let Some(end) = link.ends.iter().find(|end| !matches!(end.node, Node::Switch(_))) else { continue };
-        let (own, peer) = places.sockets(&link.name, ethernet, false);
+        let end = link.ends.iter().find(|end| !matches!(end.node, Node::Switch(_)))?;
+        let ours = link.ends.iter().any(|end| here(&end.node));
+        ours.then(|| (link.name.as_str(), ethernet, mac_of(lab, end.node, end.port)))
+    });
+    let stations = lab.live.stations.iter().filter(|_| switch.is_none());
+    let stations = stations.map(|(number, ethernet)| (&*lab.storage[usize::from(*number)].name, ethernet, None));
+    let mut lines = String::new();
+    for (number, (name, ethernet, mac)) in links.chain(stations).enumerate() {
+        let (own, peer) = places.sockets(name, ethernet, false);
+        let taken = ethernet.carrier == Carrier::Datagram
+            && UnixDatagram::unbound().is_ok_and(|socket| socket.connect(&peer).is_ok());
+        if taken {
+            continue;
+        }
         let (own, peer) = (own.display(), peer.display());
         let netdev = match ethernet.carrier {
             Carrier::Datagram => format!(
@@ -162,8 +179,8 @@ fn qemu(lab: &Lab) -> String {
             Carrier::Stream => format!("-netdev stream,id=n{number},server=off,addr.type=unix,addr.path={own}"),
             Carrier::Tap | Carrier::Packet | Carrier::Descriptor => continue,
         };
-        let mac = mac_of(lab, end.node, end.port).map(|mac| format!(",mac={mac}")).unwrap_or_default();
-        lines += &format!("# {}\n{netdev} -device virtio-net-pci,netdev=n{number},host_mtu=2500{mac}\n", link.name);
+        let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
+        lines += &format!("# {name}\n{netdev} -device virtio-net-pci,netdev=n{number},host_mtu=2500{mac}\n");
     }
     lines
 }

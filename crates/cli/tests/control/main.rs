@@ -3,6 +3,7 @@
 
 mod apply;
 mod bench;
+mod examples;
 mod inject;
 mod instance;
 mod monitoring;

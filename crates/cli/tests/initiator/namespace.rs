@@ -68,9 +68,34 @@ for try in $(seq 100); do
     sleep 0.1
 done
 lldptool -t -n -i v1
-echo "== end"
+echo "== ended"
+$1 fcoeadm --run-folder $2/run -d w1
+for try in $(seq 100); do
+    $1 fcoeadm --run-folder $2/run -i >/dev/null 2>&1 || break
+    sleep 0.1
+done
+$1 fcoeadm --run-folder $2/run -i 2>&1 || true
+echo "== moved"
+in_vlan() {
+    for try in $(seq 300); do
+        $1 fcoeadm --run-folder $2/run -i --json 2>/dev/null | tr -d ' \n' | grep -o "\"vlan\":$3.*\"port_id\":[0-9]" && return
+        sleep 0.1
+    done
+}
+$1 initiator --port w1 --vlan auto --mac 52:54:00:00:00:02 --nbd $2/run/w1.sock --control $2/run/w1.ctl 2>>$2/log &
+host=$!
+in_vlan $1 $2 153
+# The link stays; whoever is behind it comes back in another VLAN.
 kill %1
 wait %1
+sed -i 's/vlan = 153/vlan = 154/' $2/lab.toml
+$1 up $2/lab.toml --ready-fd 3 3>$2/ready 2>>$2/log &
+up=$!
+read said <$2/ready
+in_vlan $1 $2 154
+echo "== end"
+kill $host $up
+wait $host $up
 "#;
 
 #[test]
@@ -104,6 +129,10 @@ fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
     assert!(shown.contains("State:             Online") && shown.contains("VIRTUAL DISK"), "{said}");
     let tagged = run("tshark", &["-r", &bed.path("fcoe.pcapng"), "-Y", "vlan.id == 153 && fcoe.crc.status == 1"]);
     assert!(tagged.lines().count() > 20, "{tagged}");
+
+    assert!(section("ended").contains("no FCoE interfaces created"), "{said}");
+    let moved = section("moved");
+    assert!(moved.contains("\"vlan\":153") && moved.contains("\"vlan\":154"), "{said}");
 
     let lldp = section("lldptool");
     for text in [

@@ -34,8 +34,8 @@ const ISCSI: u16 = 0x0960;
 /// Limits that page B0 reports and commands keep to.
 pub(super) const MAX_COMPARE_BLOCKS: u8 = 0xff;
 pub(super) const MAX_UNMAP_DESCRIPTORS: u32 = 256;
-pub(super) const MAX_UNMAP_BLOCKS: u32 = 0x10_0000;
-pub(super) const MAX_WRITE_SAME_BLOCKS: u32 = 0x40_0000;
+pub(super) const MAX_UNMAP_BLOCKS: u32 = 0x2_0000;
+pub(super) const MAX_WRITE_SAME_BLOCKS: u32 = 0x2_0000;
 
 impl Device {
     pub(super) fn inquiry(&self, nexus: NexusId, unit: Option<&Unit>, page: Option<u8>, allocation_len: u16) -> Step {

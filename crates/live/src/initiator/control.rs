@@ -55,6 +55,7 @@ impl Initiator {
             FcoeRequest::Reset => {
                 tracing::info!("reset by an operator");
                 self.tell(now, Told::LinkDown);
+                self.forget_vlan(now);
                 if self.begun && self.tag.is_some() {
                     self.tell(now, Told::LinkUp);
                 }

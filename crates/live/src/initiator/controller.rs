@@ -47,6 +47,8 @@ pub(super) enum Wanted {
     /// For the N_Port that waits for it.
     Deliver(Frame),
     FcfUp(Advertisement),
+    /// The FCF is gone.
+    FcfDown,
     /// For the physical N_Port.
     Login(nport::Input),
     /// The login of this N_Port is gone, and its link comes back at once.
@@ -93,7 +95,7 @@ impl Controller {
                 enode::Output::Fcoe { to, from, frame } => Wanted::Fcoe { to, from, frame },
                 enode::Output::Deliver(frame) => Wanted::Deliver(frame),
                 enode::Output::FcfUp(fcf) => Wanted::FcfUp(fcf),
-                enode::Output::FcfDown => Wanted::Login(nport::Input::LinkDown),
+                enode::Output::FcfDown => Wanted::FcfDown,
                 enode::Output::Cleared { port_id } => Wanted::Cleared(port_id),
                 enode::Output::Vlans { fcf, vlans } => Wanted::Vlans { fcf, vlans },
             },

@@ -128,6 +128,11 @@ impl Initiator {
                     tracing::info!(fcf = %fcf.mac, fabric = %fcf.fabric_name, "FCF chosen");
                     self.hosts[0].tell_login(now, nport::Input::LinkUp);
                 }
+                Wanted::FcfDown => {
+                    tracing::info!("nobody is there any more");
+                    self.hosts[0].tell_login(now, nport::Input::LinkDown);
+                    self.forget_vlan(now);
+                }
                 Wanted::Login(input) => {
                     match &input {
                         nport::Input::Joined { port_id } => tracing::info!(%port_id, "station of a VN2VN segment"),

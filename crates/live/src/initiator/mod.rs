@@ -398,9 +398,14 @@ impl Initiator {
             return;
         }
         self.tell(now, Told::LinkDown);
-        if self.config.vlan == Vlan::Discover {
-            // The other end may be another one when it comes back.
-            self.tag = None;
+        self.forget_vlan(now);
+    }
+
+    /// Whoever comes next may be in another VLAN: it is asked for again, if nobody has said which one it is.
+    pub(super) fn forget_vlan(&mut self, now: Instant) {
+        if self.config.vlan == Vlan::Discover && self.tag.take().is_some() {
+            self.next_vlan_request = now;
+            self.tell(now, Told::LinkDown);
         }
     }
 

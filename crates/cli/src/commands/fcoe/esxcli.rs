@@ -1,7 +1,7 @@
 //! `esxcli fcoe nic list` and `esxcli fcoe adapter list`: instances as ESX lists them (document 002, verifying the configuration).
 
-use super::RunFolder;
 use super::fipvlan::ethernet_interfaces;
+use super::{RunFolder, print_json};
 use crate::exit::Failure;
 use crate::output;
 use clap::Subcommand;
@@ -13,6 +13,9 @@ use std::fmt::Write;
 pub struct Args {
     #[command(subcommand)]
     namespace: Namespace,
+    /// Print what the instances say of themselves as JSON, whichever list was asked for
+    #[arg(long, global = true)]
+    json: bool,
     #[command(flatten)]
     run: RunFolder,
 }
@@ -56,6 +59,9 @@ const FIRST_ADAPTER: usize = 32;
 /// When the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let instances: Vec<Instance> = args.run.instances().into_iter().map(|(_, instance)| instance).collect();
+    if args.json {
+        return print_json(&instances);
+    }
     let Namespace::Fcoe { object } = &args.namespace;
     output::print(&match object {
         Object::Nic { verb: Verb::List } => nics(&instances, &idle(&instances)),

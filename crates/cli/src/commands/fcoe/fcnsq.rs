@@ -1,6 +1,6 @@
 //! `fcnsq`: questions to the name server, through a host that is logged in (document 002, Open-FCoE).
 
-use super::{RunFolder, ask, fc_id, hex, wwn};
+use super::{RunFolder, ask, fc_id, hex, print_json, wwn};
 use crate::exit::Failure;
 use crate::output;
 use clap::ArgGroup;
@@ -32,6 +32,9 @@ pub struct Args {
     /// Print nothing but what was asked for
     #[arg(short, long)]
     quiet: bool,
+    /// Print the answers as JSON
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
     #[command(flatten)]
     run: RunFolder,
 }
@@ -52,7 +55,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None if args.gnn.is_some() => (NameQuery::NodeName { port_id: id }, format!("0x{id:06X}"), "Node Name"),
         None => (NameQuery::SymbolicPortName { port_id: id }, format!("0x{id:06X}"), "Symbolic Port Name"),
     };
-    let found = match query_name(&path, query)? {
+    let found = query_name(&path, query)?;
+    if args.json {
+        return print_json(&found);
+    }
+    let found = match found {
         Named::PortName { name } | Named::NodeName { name } => wwn(name),
         Named::SymbolicName { name } => name,
         other => format!("{other:?}"),
@@ -65,6 +72,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// Walks through the name server.
 fn all(args: &Args, path: &Path) -> Result<(), Failure> {
+    let mut ports = Vec::new();
     let mut text = String::new();
     if !args.quiet {
         text += &format!("{:<8}  {:<18}  {:<18}  Symbolic Port Name\n", "FC-ID", "Port Name", "Node Name");
@@ -73,12 +81,17 @@ fn all(args: &Args, path: &Path) -> Result<(), Failure> {
     loop {
         // Behind the last port comes the first again.
         let asked = query_name(path, NameQuery::Next { port_id: last.unwrap_or(0) })?;
-        let Named::Port { port_id, port_name, node_name, symbolic_port_name, .. } = asked else { break };
+        let Named::Port { port_id, port_name, node_name, symbolic_port_name, .. } = &asked else { break };
+        let (port_id, port_name, node_name) = (*port_id, *port_name, *node_name);
         if last.is_some_and(|last| port_id <= last) {
             break;
         }
         last = Some(port_id);
         text += &format!("0x{port_id:06X}  {}  {}  {symbolic_port_name}\n", wwn(port_name), wwn(node_name));
+        ports.push(asked);
+    }
+    if args.json {
+        return print_json(&ports);
     }
     output::print(&text)
 }

@@ -1,10 +1,12 @@
 //! `fcoeadm`: FCoE instances, their targets, units and statistics, in the layout of document 002.
 
-use super::{MONITOR, RunFolder, ask, wwn};
+use super::{MONITOR, RunFolder, ask, print_json, wwn};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use clap::ArgGroup;
+use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance, Port, Statistics, Target, Unit};
+use sanloom_live::control;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -46,6 +48,9 @@ pub struct Args {
     /// End after so many lines of statistics
     #[arg(long, value_name = "LINES", requires = "stats")]
     count: Option<u64>,
+    /// Print what the instances say of themselves as JSON, whichever list was asked for
+    #[arg(long, conflicts_with_all = ["create", "destroy", "reset", "scan", "stats"])]
+    json: bool,
     #[command(flatten)]
     run: RunFolder,
 }
@@ -66,7 +71,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return monitor(FcoeRequest::Create { interface, vn2vn: args.mode == "vn2vn" }).map(drop);
     }
     if let Some(interface) = args.destroy.clone() {
-        return monitor(FcoeRequest::Destroy { interface }).map(drop);
+        return monitor(FcoeRequest::Destroy { interface: interface.clone() })
+            .map(drop)
+            .or_else(|failure| stop(args, &interface, failure));
     }
     if let Some(interface) = args.reset.clone() {
         // Instances that the monitor did not begin are reset, too.
@@ -86,12 +93,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for (on, table) in tables {
         if let Some(on) = on {
             let found = args.run.instances_on(on)?;
+            if args.json {
+                let instances: Vec<&Instance> = found.iter().map(|(_, instance)| instance).collect();
+                return print_json(&instances);
+            }
             let text: String =
                 found.iter().enumerate().map(|(number, (_, instance))| table(instance, number)).collect();
             return output::print(&text);
         }
     }
     Ok(())
+}
+
+/// Ends an instance that the monitor has not begun.
+fn stop(args: &Args, interface: &str, failure: Failure) -> Result<(), Failure> {
+    let Ok((path, _)) = args.run.instance(interface) else { return Err(failure) };
+    match control::ask(&path, &Request::Stop) {
+        Ok(Answer::Done) => Ok(()),
+        _ => Err(failure),
+    }
 }
 
 /// Ethernet port and FC ports. Where there is no hardware behind a port, what carries its frames stands in its place.

@@ -1,6 +1,6 @@
 //! `fipvlan`: which VLANs of which ports carry FCoE (document 002).
 
-use super::RunFolder;
+use super::{RunFolder, print_json};
 use crate::commands::initiator::PortName;
 use crate::exit::{self, Failure};
 use crate::output;
@@ -24,6 +24,9 @@ pub struct Args {
     /// Start FCoE login automatically: a host on each VLAN that is found
     #[arg(short, long)]
     start: bool,
+    /// Print the table as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     run: RunFolder,
     /// Ethernet address to ask with [default: the interface's own]
@@ -60,7 +63,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let message = "No Fibre Channel Forwarders Found".to_owned();
         return Err(Failure { code: exit::PROTOCOL, message, coloured: None });
     }
-    output::print(&table(&rows))?;
+    match args.json {
+        true => print_json(&rows.iter().map(Row::of).collect::<Vec<_>>())?,
+        false => output::print(&table(&rows))?,
+    }
     // Several forwarders may name the same VLAN.
     let mut done = BTreeSet::new();
     for (name, mac, found) in rows {
@@ -96,6 +102,20 @@ fn create(parent: &str, vlan: u16) -> Result<String, Failure> {
         output::print(&format!("Created VLAN device {device}\n"))?;
     }
     Ok(device)
+}
+
+/// A row of the table.
+#[derive(serde::Serialize)]
+struct Row {
+    interface: String,
+    vlan: u16,
+    fcf: String,
+}
+
+impl Row {
+    fn of((name, _, FoundVlan { vlan, fcf }): &(&PortName, MacAddr, FoundVlan)) -> Row {
+        Row { interface: name.to_string(), vlan: *vlan, fcf: fcf.to_string() }
+    }
 }
 
 /// The layout of document 002.

@@ -21,6 +21,8 @@ mod files;
 pub mod fipvlan;
 
 use crate::exit::Failure;
+use crate::output;
+use crate::report::{file, json};
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, Instance};
 use sanloom_live::control;
@@ -107,6 +109,11 @@ fn ask(path: &Path, request: FcoeRequest) -> Result<Option<FcoeAnswer>, Failure>
         Answer::Failed { reason } => Err(Failure::protocol(reason)),
         _ => Err(Failure::environment(format_args!("what answers at {} is no FCoE instance", path.display()))),
     }
+}
+
+/// Prints a value as JSON.
+fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    output::written(file::stdout(|out| json::write_value(out, value)))
 }
 
 /// A name of a port or node as fcoeadm writes it.
