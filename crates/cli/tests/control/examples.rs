@@ -8,7 +8,7 @@ const EXAMPLES: [(&str, &str, usize); 4] = [
     ("fcoe-lab", include_str!("../../../../examples/fcoe-lab.toml"), 2),
     ("fcoe-vlan", include_str!("../../../../examples/fcoe-vlan.toml"), 1),
     ("fcoe-fabric", include_str!("../../../../examples/fcoe-fabric.toml"), 1),
-    ("vn2vn", include_str!("../../../../examples/vn2vn.toml"), 2),
+    ("vn2vn", include_str!("../../../../examples/vn2vn.toml"), 3),
 ];
 
 /// Without the lines that name a folder and an address: the test has its own.
