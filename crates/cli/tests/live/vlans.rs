@@ -46,6 +46,8 @@ echo "== fipvlan"
 fipvlan eth0 || exit 1
 echo "== end"
 modprobe 8021q
+# fipvlan may leave the interface as it found it: down.
+ip link set eth0 up
 ip link add link eth0 name eth0.102 type vlan id 102 || exit 2
 fcoe-up eth0.102
 disk-wait 30 >/dev/null || exit 3
