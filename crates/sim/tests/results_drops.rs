@@ -9,13 +9,11 @@ use sanloom_sim::view::{self, Which};
 use sanloom_wire::{Frame, Message, Payload};
 
 #[test]
-fn frames_on_a_link_that_goes_down_are_lost_and_their_commands_repeated() {
+fn frames_on_a_link_that_goes_down_are_lost_and_no_request_with_them() {
     let fault = "[[fault]]\nat = \"20ms\"\nfor = \"1ms\"\nkind = \"link-down\"\nlink = \"ISL\"";
     // Two kilometres hold a frame each way at any time.
     let results = run(&lab_with(FABRIC, fault, &["isl.ISL.length=2km", "host.*.command_timeout=5ms"]));
     assert!(results.drops.get("link_down").is_some_and(|lost| *lost > 0), "{:?}", results.drops);
-    let aborted: u64 = results.hosts.iter().map(|host| host.commands_aborted).sum();
-    assert!(aborted > 0, "somebody misses those frames");
     assert_eq!(results.totals.io.ios_failed, 0);
 }
 
