@@ -10,11 +10,12 @@
 //! They take turns, so that what else the machine does hits both.
 
 use super::ethernet::{Folder, Gauge, Switching};
+use super::report;
+use super::statistics::median;
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::thread_cpu;
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_core::disk::Op;
 use sanloom_live::clock::Clock;
 use sanloom_live::frame::{FrameBuf, Pool};
@@ -26,7 +27,7 @@ use sanloom_wire::ether::MacAddr;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -114,13 +115,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// When the switch cannot be brought up, a request fails, something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let chains = measure(args)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &chains)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&text(&chains))
+    report(args.json.as_deref(), &chains, &text(&chains))
 }
 
 fn measure(args: &Args) -> Result<Chains, Failure> {
@@ -196,12 +191,6 @@ impl Sample {
             bytes: (self.moved[way].bytes / self.moved[way].frames.max(1)) as usize,
         })
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Initiator, switch, storage.

@@ -9,10 +9,11 @@
 
 use super::ethernet::station::Station;
 use super::ethernet::{Folder, Gauge, Switching};
+use super::report;
+use super::statistics::median;
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_live::clock::Clock;
 use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::poll::{Interest, Poller};
@@ -23,7 +24,7 @@ use sanloom_wire::{FCtl, FcType, Header, RCtl};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -91,13 +92,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 /// When the switch cannot be brought up, something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let forwarded = measure(args)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &forwarded)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&text(&forwarded))
+    report(args.json.as_deref(), &forwarded, &text(&forwarded))
 }
 
 fn measure(args: &Args) -> Result<Forwarded, Failure> {
@@ -165,12 +160,6 @@ fn way(samples: &[Sample]) -> Way {
         frames_per_s: median(samples.iter().map(|sample| sample.per_s)),
         frames: samples.iter().map(|sample| sample.frames).sum(),
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Somebody who sends as much as the other end takes, and somebody who takes as much as there is.
