@@ -1,7 +1,7 @@
 //! `sanloom bench fdisc`: logins of virtual ports over the wire, as a host with very many of them sends them.
 
 use super::ethernet::station::Station;
-use super::ethernet::{Folder, Switching};
+use super::ethernet::{Folder, switching};
 use super::report;
 use super::statistics::{median, percentile, sorted};
 use crate::exit::Failure;
@@ -77,13 +77,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn measure(args: &Args) -> Result<Fdiscs, Failure> {
     let folder = Folder::new("fdisc")?;
-    let mut switching = Switching::up(&folder, LAB)?;
+    let mut switch = switching(&folder, LAB)?;
     let mut station = Station::start(&folder, LINK, MAC)?;
     station.log_in()?;
     let mut sent = vec![None; usize::from(u16::MAX) + 1];
     let mut latencies = Vec::with_capacity(args.logins as usize);
     let (mut asked, mut heard_at) = (0, Instant::now());
-    let cpu = switching.gauge.read();
+    let cpu = switch.cpu()?;
     let begun = Instant::now();
     while latencies.len() < args.logins as usize {
         while asked < args.logins && (asked as usize - latencies.len()) < usize::from(args.window) {
@@ -111,8 +111,8 @@ fn measure(args: &Args) -> Result<Fdiscs, Failure> {
         }
     }
     let wall = begun.elapsed().as_secs_f64();
-    let cpu = switching.gauge.read() - cpu;
-    if let Some(failure) = switching.end() {
+    let cpu = switch.cpu()? - cpu;
+    if let Some(failure) = switch.end() {
         return Err(failure);
     }
     let thousands: Vec<Vec<f64>> = latencies.chunks(STEP).map(|part| sorted(part.iter().copied())).collect();
