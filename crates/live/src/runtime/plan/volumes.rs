@@ -26,7 +26,8 @@ impl Runtime {
             return Ok(());
         }
         let mut pools = Vec::new();
-        let kept = self.volumes_of_file(agreement)?;
+        // Also with `--reset`: data are deleted by `sanloom volume delete` and by nothing else.
+        let kept = self.state.volumes()?;
         for pool in &live.pools {
             let wanted = (pool.block_bytes, pool.extent_bytes / u64::from(pool.block_bytes.max(1)));
             if !kept.iter().any(|volume| volume.pool == pool.name) {
@@ -79,20 +80,6 @@ impl Runtime {
             }
         }
         Ok(())
-    }
-
-    /// The volumes of the store; with `--reset` only those that the lab file has.
-    fn volumes_of_file(&self, agreement: Agreement) -> Result<Vec<KeptVolume>, UpError> {
-        let mut kept = self.state.volumes()?;
-        if agreement == Agreement::Reset {
-            for volume in &kept {
-                if self.lab.live.volumes.iter().all(|spec| spec.name != volume.name) {
-                    self.state.drop_volume(volume.id)?;
-                }
-            }
-            kept = self.state.volumes()?;
-        }
-        Ok(kept)
     }
 
     /// A volume of the store is a unit of its storage system.
