@@ -323,11 +323,11 @@ impl Forward {
         actions: &mut Vec<Action>,
     ) {
         let Some((tag, of)) = self.find(number, answer.initiator_tag).filter(|(_, of)| of.abort) else {
-            // Of a part whose response came before.
+            // Of a task that has ended.
             return;
         };
         if !self.entry(tag).is_some_and(|entry| entry.parts[usize::from(of.part)].stage == Stage::Aborting) {
-            self.counters.unexpected += 1;
+            // Of a part whose response came before, while another part is at work.
             return;
         }
         match answer.response {
