@@ -386,3 +386,36 @@ fn flush_goes_to_every_lun_of_the_volume_and_mapping_to_the_first() {
     assert_eq!(short.0, IoStatus::Good);
     assert_eq!(places(&rig, id, 0, 2), [vec![9; BLOCK], vec![0; BLOCK]].concat());
 }
+
+#[test]
+fn a_command_whose_data_are_missing_changes_nothing() {
+    let mut rig = Rig::new(1, 1);
+    let id = rig.create("v", Shape::Linear, 12);
+    let refused = IoStatus::Failed { key: SenseKey::ILLEGAL_REQUEST, code: SenseCode::INVALID_FIELD_IN_CDB };
+    for (op, bytes) in [
+        (IoOp::Compare, 4 * BLOCK - 1),
+        // The half of what came is no verification of a part.
+        (IoOp::CompareAndWrite, 4 * BLOCK),
+        (IoOp::CompareAndWrite, 8 * BLOCK - 1),
+        (IoOp::CompareSame, BLOCK - 1),
+        (IoOp::WriteSame, BLOCK - 1),
+        (IoOp::WriteSame, 0),
+    ] {
+        let before = places(&rig, id, 0, 12);
+        assert_eq!(rig.one(io(id, op, 0, 4, bytes), before[..1].repeat(bytes)).0, refused, "{op:?} {bytes}");
+        assert_eq!(places(&rig, id, 0, 12), before, "{op:?} {bytes}");
+    }
+}
+
+/// What is read back is what was written, though somebody else writes there, too.
+#[test]
+fn write_and_verify_is_alone_in_its_blocks() {
+    for seed in 0..100 {
+        let mut rig = Rig::new(2, seed);
+        let id = rig.create("v", Shape::Striped { width: 2, stripe_blocks: 2 }, 24);
+        rig.submit(io(id, IoOp::WriteVerify, 0, 10, 10 * BLOCK), vec![1; 10 * BLOCK]);
+        rig.submit(io(id, IoOp::Write, 5, 10, 10 * BLOCK), vec![2; 10 * BLOCK]);
+        let done = rig.settle();
+        assert!(done.len() == 2 && done.iter().all(|(_, status, _)| *status == IoStatus::Good), "{seed}: {done:?}");
+    }
+}

@@ -347,6 +347,8 @@ pub struct Disk {
     config: DiskConfig,
     state: State,
     properties: Option<Box<Properties>>,
+    /// What it has to call itself, if anybody knows.
+    expected: Option<Box<str>>,
     /// Why requests fail at once.
     unusable: Option<Error>,
     /// Requests fail then, unless the disk has become ready.
@@ -390,6 +392,7 @@ impl Disk {
             config,
             state: State::NoPath,
             properties: None,
+            expected: None,
             unusable: None,
             lost_deadline: Some(now + config.dev_loss),
             requests: BTreeMap::new(),
@@ -403,6 +406,12 @@ impl Disk {
             outputs: VecDeque::new(),
             counters: Counters::default(),
         }
+    }
+
+    /// Only the disk with this name ([`Properties::designator`], as text) is used; another one gets nothing.
+    #[must_use]
+    pub fn named(self, name: &str) -> Disk {
+        Disk { expected: Some(name.into()), ..self }
     }
 
     /// One thing happened at `now`.
@@ -450,6 +459,11 @@ impl Disk {
     /// Commands go to the disk.
     pub fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready)
+    }
+
+    /// Why requests fail at once, if they do.
+    pub fn unusable(&self) -> Option<Error> {
+        self.unusable
     }
 
     /// Requests that have not ended.

@@ -224,7 +224,9 @@ impl Disk {
         };
         let found = Box::new(probe.found);
         let names = self.properties.as_ref().and_then(|old| old.designator.as_ref()).zip(found.designator.as_ref());
-        if names.is_some_and(|(old, new)| old != new) {
+        let name = || found.designator.as_ref().map(ToString::to_string);
+        let unexpected = self.expected.as_deref().is_some_and(|expected| name().as_deref() != Some(expected));
+        if unexpected || names.is_some_and(|(old, new)| old != new) {
             return self.useless(now, Error { kind: ErrorKind::OtherDisk, sense: None });
         }
         let news = self.unusable.is_some() || self.lost_deadline.is_some() || self.properties.as_ref() != Some(&found);

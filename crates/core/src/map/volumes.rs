@@ -98,7 +98,7 @@ impl Map {
                 for segment in volume.layout.segments() {
                     for (lun, first, count) in extents_of(segment, extent_blocks) {
                         let fresh = self.luns[usize::from(lun.0)].used.insert(first, count);
-                        debug_assert!(fresh, "a plan on another map");
+                        assert!(fresh, "a plan on another map would give an extent to two volumes");
                     }
                 }
                 Some(self.enter(id, volume))

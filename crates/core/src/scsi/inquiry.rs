@@ -34,6 +34,7 @@ const ISCSI: u16 = 0x0960;
 /// Limits that page B0 reports and commands keep to.
 pub(super) const MAX_COMPARE_BLOCKS: u8 = 0xff;
 pub(super) const MAX_UNMAP_DESCRIPTORS: u32 = 256;
+// A medium in memory is worked on between two frames of everybody: 64 MiB of blocks of 512 bytes take some 20 ms.
 pub(super) const MAX_UNMAP_BLOCKS: u32 = 0x2_0000;
 pub(super) const MAX_WRITE_SAME_BLOCKS: u32 = 0x2_0000;
 

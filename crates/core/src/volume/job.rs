@@ -69,8 +69,11 @@ impl Job {
         self.epoch = epoch;
         let whole = self.io.bytes / block_bytes;
         match self.io.op {
-            IoOp::Write | IoOp::WriteVerify | IoOp::Compare => self.io.blocks = self.io.blocks.min(whole),
-            IoOp::CompareAndWrite => self.io.blocks = self.io.blocks.min(whole / 2),
+            IoOp::Write | IoOp::WriteVerify => self.io.blocks = self.io.blocks.min(whole),
+            // Part of these means something else than the whole: targets refuse it, and so does this.
+            IoOp::Compare if whole < self.io.blocks => self.refuse(),
+            IoOp::CompareAndWrite if whole / 2 < self.io.blocks => self.refuse(),
+            IoOp::CompareSame | IoOp::WriteSame if whole == 0 => self.refuse(),
             _ => {}
         }
     }
@@ -95,8 +98,14 @@ impl Job {
     }
 
     /// The blocks are not there.
-    pub(super) fn refuse(&mut self) {
+    pub(super) fn out_of_range(&mut self) {
         let (key, code) = (SenseKey::ILLEGAL_REQUEST, SenseCode::LBA_OUT_OF_RANGE);
+        self.error = Some((0, IoStatus::Failed { key, code }));
+    }
+
+    /// Data are missing.
+    fn refuse(&mut self) {
+        let (key, code) = (SenseKey::ILLEGAL_REQUEST, SenseCode::INVALID_FIELD_IN_CDB);
         self.error = Some((0, IoStatus::Failed { key, code }));
     }
 

@@ -12,8 +12,8 @@
 //! Data do not enter: each job has two buffers, which are the driver's. *Data* is what moves between the host and the switch,
 //! *scratch* what is read for a comparison or repeated for WRITE SAME.
 //!
-//! A job holds the epoch of the map on which it began until its last request has ended. COMPARE AND WRITE is alone in its range: it
-//! waits for what overlaps it, and what overlaps it waits for it ([`RangeOrder`]).
+//! A job holds the epoch of the map on which it began until its last request has ended. COMPARE AND WRITE and WRITE AND VERIFY are
+//! alone in their range: they wait for what overlaps them, and what overlaps them waits for them ([`RangeOrder`]).
 
 mod job;
 mod order;
@@ -192,7 +192,8 @@ impl Volumes {
         self.jobs.insert(id, Job::new(io));
         let order = self.order.entry(io.volume).or_default();
         let (lba, blocks) = job::range(&io);
-        match order.begin(id, lba, blocks, io.op == IoOp::CompareAndWrite) {
+        let alone = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
+        match order.begin(id, lba, blocks, alone) {
             true => self.start(id),
             false => self.counters.ordered += 1,
         }
@@ -262,7 +263,7 @@ impl Volumes {
             }
         } else {
             let Some(pieces) = self.map.resolve(epoch, wave.lba, wave.blocks) else {
-                job.refuse();
+                job.out_of_range();
                 return false;
             };
             for piece in pieces.take(if wave.op == Op::Status { 1 } else { usize::MAX }) {

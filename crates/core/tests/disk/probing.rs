@@ -178,3 +178,19 @@ fn another_disk_in_the_same_place_gets_nothing() {
     bed.submit(2, Op::Flush, 0, 0, false);
     assert!(bed.done[&2].is_ok());
 }
+
+/// Requests come before the disk is there: those of the wrong one never leave.
+#[test]
+fn a_disk_that_has_to_be_a_certain_one_gets_nothing_before_it_is_known() {
+    let right = properties(&Bed::ready(Target::new())).designator.as_ref().map(ToString::to_string).unwrap();
+    for (name, good) in [(right.as_str(), true), ("naa.5000000000000042", false)] {
+        let mut bed = Bed::new(DiskConfig::default(), Target::new());
+        bed.disk = bed.disk.named(name);
+        bed.write(1, 0, 8, 0x77);
+        bed.handle(Input::PathUp);
+        let error = Error { kind: ErrorKind::OtherDisk, sense: None };
+        assert_eq!(bed.done[&1].is_ok(), good, "{name}");
+        assert_eq!(bed.disk.unusable(), (!good).then_some(error));
+        assert_eq!(bed.target.medium[..8 * BLOCK].iter().all(|byte| *byte == 0x77), good, "{name}");
+    }
+}

@@ -34,6 +34,16 @@ pub(super) fn build(
                 let reason = format!("`{}` is the same LUN of the same target", other.name);
                 sink.error(CONFLICT, &element.origin("target"), reason, "name each LUN once");
             }
+            let agrees = |other: &&BackEnd| {
+                let settings = |one: &BackEnd| (one.chap.clone(), one.header_digest, one.data_digest, one.retry_for);
+                (&other.target, &other.portals, &other.initiator) != (&new.target, &new.portals, &new.initiator)
+                    || settings(other) == settings(&new)
+            };
+            if let Some(other) = back_ends.iter().find(|other| !agrees(other)) {
+                let reason = format!("`{}` is at the same target, and a session has one set of them", other.name);
+                let help = "give both the same CHAP, digests and retry_for, or different values of `initiator`";
+                sink.error(CONFLICT, &element.origin("target"), reason, help);
+            }
             back_ends.push(new);
         }
     }

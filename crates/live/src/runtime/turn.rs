@@ -109,8 +109,9 @@ impl Runtime {
             more |= server.act(now, &mut self.poller, &mut self.systems);
             (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
-        more |= self.act_on_volumes(now);
         self.timers(now);
+        // Behind everything that may ask for I/O on a volume.
+        more |= self.act_on_volumes(now);
         more |= self.pump(now);
         self.settle_inside(now);
         self.finish_apply();

@@ -204,9 +204,13 @@ fn insert(transaction: &Transaction<'_>, volume: &KeptVolume) -> rusqlite::Resul
         Some((storage, lun)) => (Some(storage), Some(lun)),
         None => (None, None),
     };
-    let insert = "INSERT OR REPLACE INTO volume
+    // A name or LUN that another volume has is an error: it must not take that volume's row away.
+    let insert = "INSERT INTO volume
                   (id, name, pool, width, stripe_blocks, blocks, segments, thin, write_back, storage, lun)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                  ON CONFLICT (id) DO UPDATE SET
+                  name = ?2, pool = ?3, width = ?4, stripe_blocks = ?5, blocks = ?6, segments = ?7, thin = ?8, write_back = ?9,
+                  storage = ?10, lun = ?11";
     transaction.execute(
         insert,
         params![

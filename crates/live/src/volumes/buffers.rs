@@ -88,11 +88,11 @@ impl Buffers {
         pair.scratch = Bytes::Own(block.repeat((bytes / block_bytes.max(1)) as usize));
     }
 
-    /// Where scratch differs from data, see [`sanloom_core::volume::Output::Compare`].
+    /// Where scratch differs from data, see [`sanloom_core::volume::Output::Compare`]. What is missing is a difference.
     pub(super) fn difference(&self, job: u64, bytes: u32, at: u32, block_bytes: u32) -> Option<u32> {
         let pair = self.jobs.get(&job)?;
-        let scratch = pair.scratch.get().get(..bytes as usize)?;
-        let data = pair.data.get().get(at as usize..)?;
+        let scratch = pair.scratch.get().get(..bytes as usize);
+        let (Some(scratch), Some(data)) = (scratch, pair.data.get().get(at as usize..)) else { return Some(0) };
         match block_bytes as usize {
             0 => first_difference(scratch, data),
             block => scratch.chunks(block).find_map(|one| first_difference(one, data)),
@@ -107,10 +107,11 @@ impl Buffers {
 }
 
 fn first_difference(a: &[u8], b: &[u8]) -> Option<u32> {
-    if a == b.get(..a.len())? {
+    if b.get(..a.len()) == Some(a) {
         return None;
     }
-    a.iter().zip(b).position(|(a, b)| a != b).map(|at| at as u32)
+    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    Some(same as u32)
 }
 
 impl Memory for Buffers {

@@ -100,9 +100,12 @@ impl VolumeEngine {
         let with_token = targets.into_iter().zip(BACK_ENDS..);
         let mut remotes =
             with_token.map(|(target, token)| Remote::new(target, token)).collect::<io::Result<Vec<Remote>>>()?;
-        let back_ends = luns.into_iter().map(|plan| {
+        let back_ends = luns.into_iter().zip(0..).map(|(plan, number)| {
             let at = lun::to_bytes(plan.lun).unwrap_or_default();
-            let disk = remotes[plan.remote].expect(now, at);
+            // Nothing is written to a disk that took the place of the one with our extents.
+            let in_use = map.lun_use(LunId(number)).is_some_and(|lun| lun.used > 0);
+            let name = plan.identity.as_deref().filter(|_| in_use);
+            let disk = remotes[plan.remote].expect(now, at, name);
             BackEnd { plan, disk, found: None, refused: None }
         });
         let back_ends = back_ends.collect();
@@ -142,8 +145,9 @@ impl VolumeEngine {
     pub fn back_ends(&self) -> impl Iterator<Item = BackEndSeen<'_>> {
         self.back_ends.iter().map(|back_end| {
             let remote = &self.remotes[back_end.plan.remote];
-            let path = match &back_end.refused {
-                Some(why) => Err(why.clone()),
+            let unusable = || remote.unusable(back_end.disk).map(|error| error.to_string());
+            let path = match back_end.refused.clone().or_else(|| remote.path().is_ok().then(unusable).flatten()) {
+                Some(why) => Err(why),
                 None => match remote.path() {
                     Ok(_) if !remote.lists(back_end.disk) => Err("the target does not list such a LUN".to_owned()),
                     path => path.map_err(str::to_owned),
@@ -283,6 +287,10 @@ impl VolumeEngine {
             .disks()
             .filter_map(|(number, _, found, ready)| Some((number, (found?, ready))))
             .collect();
+        let known =
+            |back_end: &BackEnd| back_end.found.as_deref().filter(|_| back_end.refused.is_none()).and_then(identity);
+        let mut taken: Vec<(String, Option<String>)> =
+            self.back_ends.iter().map(|back_end| (back_end.plan.name.clone(), known(back_end))).collect();
         for (number, back_end) in self.back_ends.iter_mut().enumerate() {
             let Some((found, true)) = disks.get(&back_end.disk).filter(|_| back_end.plan.remote == remote) else {
                 continue;
@@ -291,7 +299,16 @@ impl VolumeEngine {
                 continue;
             }
             let id = LunId(number as u16);
-            let refused = refusal(self.volumes.map_mut(), id, &back_end.plan, found);
+            let name = identity(found);
+            let twin = (0..taken.len()).find(|other| *other != number && name.is_some() && taken[*other].1 == name);
+            let refused = match twin {
+                // Two sets of extents on one disk would destroy each other.
+                Some(other) => Some(format!("it is the same disk as `{}`: name each disk once", taken[other].0)),
+                None => refusal(self.volumes.map_mut(), id, &back_end.plan, found),
+            };
+            if refused.is_none() {
+                taken[number].1 = name;
+            }
             match &refused {
                 Some(why) => tracing::error!(back_end = back_end.plan.name, why, "a back end is not used"),
                 None => {

@@ -267,7 +267,7 @@ impl Forward {
             return;
         };
         let part = usize::from(of.part);
-        if !self.entry(tag).is_some_and(|entry| matches!(entry.parts[part].stage, Stage::Sent | Stage::Aborting)) {
+        if !self.is_at_work(tag, part) {
             self.counters.unexpected += 1;
             return;
         }
@@ -276,6 +276,11 @@ impl Forward {
         }
         let residual = answer.flags & (flag::UNDERFLOW | flag::OVERFLOW) != 0;
         self.part_over(tag, part, Ended { status: answer.status, residual, sense }, switch, actions);
+    }
+
+    /// A part is with its back end, which has not answered.
+    fn is_at_work(&mut self, tag: IoTag, part: usize) -> bool {
+        self.entry(tag).is_some_and(|entry| matches!(entry.parts[part].stage, Stage::Sent | Stage::Aborting))
     }
 
     /// A part has ended with a status.
@@ -318,9 +323,13 @@ impl Forward {
         actions: &mut Vec<Action>,
     ) {
         let Some((tag, of)) = self.find(number, answer.initiator_tag).filter(|(_, of)| of.abort) else {
-            // Of a part whose response came before.
+            // Of a task that has ended.
             return;
         };
+        if !self.entry(tag).is_some_and(|entry| entry.parts[usize::from(of.part)].stage == Stage::Aborting) {
+            // Of a part whose response came before, while another part is at work.
+            return;
+        }
         match answer.response {
             task_response::COMPLETE | task_response::NO_TASK => self.end_part(tag, usize::from(of.part), switch),
             // It may still be at work: only the end of the session ends it for certain.
@@ -334,6 +343,7 @@ impl Forward {
             _ => None,
         });
         match found {
+            Some((tag, of)) if !self.is_at_work(tag, usize::from(of.part)) => self.counters.unexpected += 1,
             Some((tag, of)) => {
                 let failure = Response::check(Sense::new(SenseKey::ABORTED_COMMAND, SenseCode::NONE));
                 self.part_failed(tag, usize::from(of.part), failure, switch, actions);

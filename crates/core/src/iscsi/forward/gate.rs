@@ -18,11 +18,6 @@ impl Gate {
         self.conventional == 0 && self.waiting.is_empty()
     }
 
-    /// Forwarded commands that have not ended.
-    pub fn forwarded(&self) -> u32 {
-        self.forwarded
-    }
-
     pub(super) fn forward(&mut self) {
         self.forwarded += 1;
     }

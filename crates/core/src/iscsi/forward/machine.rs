@@ -94,6 +94,8 @@ pub(super) struct BackEnd {
     /// Units that have not said GOOD to TEST UNIT READY, and how often they may still say something else: what they have to tell
     /// a new initiator port is told before the first command.
     pub(super) probes: Vec<(LunBytes, u8)>,
+    /// The first of them is asked.
+    pub(super) probing: bool,
     pub(super) heard: Instant,
     pub(super) asked: Option<Instant>,
     /// The oldest ABORT TASK that may be unanswered, and how many are.
@@ -178,6 +180,7 @@ impl Forward {
             active: 0,
             leaving: false,
             probes: self.luns.values().filter(|(of, _)| *of == back).map(|(_, lun)| (*lun, PROBES)).collect(),
+            probing: false,
             heard: now,
             asked: None,
             aborting: None,
@@ -212,11 +215,16 @@ impl Forward {
         actions.push(Action::Send { to: Conn::Back(number), header: back.test_unit_ready(lun) });
         back.cmd_sn = back.cmd_sn.wrapping_add(1);
         back.active += 1;
+        back.probing = true;
     }
 
     /// A unit has answered.
     pub(super) fn probed(&mut self, number: u8, ready: bool, actions: &mut Vec<Action>) {
         let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
+        if !std::mem::replace(&mut back.probing, false) {
+            self.counters.unexpected += 1;
+            return;
+        }
         back.active = back.active.saturating_sub(1);
         match back.probes.first_mut() {
             Some(_) if ready => drop(back.probes.remove(0)),

@@ -8,6 +8,9 @@ use sanloom_core::time::Instant;
 use sanloom_wire::lun::{self, LunBytes};
 use std::collections::{BTreeMap, VecDeque};
 
+/// What a target lists beyond so many units is not looked at.
+const MAX_UNITS: usize = 16_384;
+
 /// Whose command it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Who {
@@ -75,12 +78,13 @@ impl Disks {
         self.drain(now);
     }
 
-    /// There will be a disk at this LUN; its number.
-    pub(super) fn expect(&mut self, now: Instant, lun: LunBytes) -> u64 {
-        if let Some(unit) = self.units.get(&lun) {
-            return unit.number;
+    /// There will be a disk at this LUN, and only one of this name will do; its number.
+    pub(super) fn expect(&mut self, now: Instant, lun: LunBytes, name: Option<&str>) -> u64 {
+        let mut disk = Disk::new(now, self.config);
+        if let Some(name) = name {
+            disk = disk.named(name);
         }
-        self.add(lun, Disk::new(now, self.config), false)
+        self.add(lun, disk, false)
     }
 
     fn add(&mut self, lun: LunBytes, disk: Disk, listed: bool) -> u64 {
@@ -88,6 +92,11 @@ impl Disks {
         self.units.insert(lun, Unit { disk, number, listed, useless: false });
         self.places.push(lun);
         number
+    }
+
+    /// Why the requests of a disk fail at once, by its number.
+    pub(super) fn unusable(&self, disk: u64) -> Option<Error> {
+        self.units.get(self.places.get(disk as usize)?)?.disk.unusable()
     }
 
     /// What was counted of a disk, by its number.
@@ -198,7 +207,7 @@ impl Disks {
             }
         }
         for &lun in listed {
-            if !self.units.contains_key(&lun) {
+            if !self.units.contains_key(&lun) && self.units.len() < MAX_UNITS {
                 let mut disk = Disk::new(now, self.config);
                 disk.handle(now, Input::PathUp);
                 self.add(lun, disk, true);

@@ -22,13 +22,15 @@ use sanloom_core::time::{Instant, Span};
 use sanloom_wire::lun::LunBytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// From a lost connection to the next attempt, when every portal was tried.
 const RETRY: Span = Span::from_ms(500);
 /// A connection that is not open after this time is given up.
+/// Where targets listen that name no port.
+const ISCSI_PORT: u16 = 3260;
 const CONNECT_TIME: Span = Span::from_secs(3);
 /// A login that takes longer is given up.
 const LOGIN_TIME: Span = Span::from_secs(10);
@@ -207,9 +209,15 @@ impl Remote {
         self.counters
     }
 
-    /// There will be a disk at this LUN: requests for it may come before the target is reached. Its number.
-    pub(crate) fn expect(&mut self, now: Instant, lun: LunBytes) -> u64 {
-        self.disks.expect(now, lun)
+    /// There will be a disk at this LUN: requests for it may come before the target is reached, and wait until it is known to be the
+    /// one with this name. Its number. Once for each LUN.
+    pub(crate) fn expect(&mut self, now: Instant, lun: LunBytes, name: Option<&str>) -> u64 {
+        self.disks.expect(now, lun, name)
+    }
+
+    /// Why the requests of a disk fail at once, by its number.
+    pub(crate) fn unusable(&self, disk: u64) -> Option<disk::Error> {
+        self.disks.unusable(disk)
     }
 
     /// The disks that the target lists: number, LUN, what they are, and whether they can be used.
@@ -426,13 +434,14 @@ impl Remote {
                 LinkEvent::Up => {
                     tracing::info!(target = self.config.target, portal = %self.portal(), "logged in");
                     self.refused = None;
-                    self.tried = 0;
                     self.counters.logins += 1;
                     self.disks.path(now, true);
                 }
                 LinkEvent::Refused(LoginError::Moved { address, permanent }) => {
                     tracing::info!(address, permanent, "the target has moved");
-                    match address.parse() {
+                    // The port may be left out (RFC 7143, section 13.8).
+                    let without_port = |_| address.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, ISCSI_PORT));
+                    match address.parse().or_else(without_port) {
                         Ok(portal) if permanent => (self.config.portals, self.portal) = (vec![portal], 0),
                         Ok(portal) => self.moved = Some(portal),
                         Err(_) => {}
@@ -488,6 +497,8 @@ impl Remote {
         let Some(active) = self.commands.remove(&id) else { return };
         let end = match outcome {
             Outcome::Completed { status, sense, transferred } => {
+                // A target that lets us in and does nothing is not better than one that does not answer.
+                self.tried = 0;
                 let mut data = if let Own::In(data) = active.own { data } else { Vec::new() };
                 data.truncate(transferred as usize);
                 End::Status { status, sense, transferred, data: data.into() }

@@ -26,7 +26,8 @@ impl Runtime {
             return Ok(());
         }
         let mut pools = Vec::new();
-        let kept = self.volumes_of_file(agreement)?;
+        // Also with `--reset`: data are deleted by `sanloom volume delete` and by nothing else.
+        let kept = self.state.volumes()?;
         for pool in &live.pools {
             let wanted = (pool.block_bytes, pool.extent_bytes / u64::from(pool.block_bytes.max(1)));
             if !kept.iter().any(|volume| volume.pool == pool.name) {
@@ -81,20 +82,6 @@ impl Runtime {
         Ok(())
     }
 
-    /// The volumes of the store; with `--reset` only those that the lab file has.
-    fn volumes_of_file(&self, agreement: Agreement) -> Result<Vec<KeptVolume>, UpError> {
-        let mut kept = self.state.volumes()?;
-        if agreement == Agreement::Reset {
-            for volume in &kept {
-                if self.lab.live.volumes.iter().all(|spec| spec.name != volume.name) {
-                    self.state.drop_volume(volume.id)?;
-                }
-            }
-            kept = self.state.volumes()?;
-        }
-        Ok(kept)
-    }
-
     /// A volume of the store is a unit of its storage system.
     fn serve_kept(&mut self, volume: &KeptVolume) {
         let Some((storage, lun)) = &volume.served else { return };
@@ -108,7 +95,7 @@ impl Runtime {
             pool.map_or(512, |pool| pool.block_bytes)
         });
         let reservations = Places::of(&self.lab).volume_reservations(volume.id);
-        if !system.put_volume(*lun, unit_of(volume, block_bytes), volume.id, reservations) {
+        if !system.put_volume(*lun, unit_of(volume, self.state.instance(), block_bytes), volume.id, reservations) {
             tracing::error!(volume = volume.name, storage, lun, "the LUN is in use");
         }
     }
