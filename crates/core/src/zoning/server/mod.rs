@@ -3,7 +3,8 @@
 //! *Merge* (FC-SW, zone merge): both ends of a new link send MR. Each computes [`merge`](super::merge()) of its own database and the
 //! other's; as this is symmetric and idempotent, both come to the same, and a switch whose database grew tells its other
 //! neighbours, until all have the same. A conflict isolates the link, at both ends: whoever refuses an MR, or has no room for
-//! it, knows that the other end isolates the link for it, and does so, too.
+//! it, knows that the other end isolates the link for it, and does so, too. A switch in enhanced mode asks with ESS first, whether
+//! the neighbour is in that mode, and merges with no other.
 //!
 //! *Change* (FC-SW, zone change): the managing switch locks all others (ACA), stages the new database with them (SFC), and
 //! when all have it, says that it holds (UFC) and unlocks them (RCA). Until all have staged it, nothing has changed anywhere;
