@@ -42,9 +42,9 @@ pub enum Request {
         /// Whether it takes part.
         enabled: bool,
     },
-    /// Begin or end the capture of the Ethernet port of a link. Answered with [`Answer::Done`] or [`Answer::Captured`].
+    /// Begin or end the capture of a port. Answered with [`Answer::Done`] or [`Answer::Captured`].
     Capture {
-        /// Link of the lab.
+        /// Link of the lab, or switch and port as in `sw1:0`.
         link: String,
         /// File (pcapng) that the instance writes; nothing: end the capture.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,18 +1,38 @@
-//! Captures of Ethernet ports while they run: [`Captures`].
+//! Captures of ports while they run: [`Captures`].
 
 use crate::frame::FrameBuf;
 use sanloom_core::time::Instant;
-use sanloom_wire::pcapng::{Direction, Interface, LINKTYPE_ETHERNET, Packet, Resolution, Section};
+use sanloom_wire::delimiter::Disparity;
+use sanloom_wire::ether::ETHER_BYTES;
+use sanloom_wire::fcoe::Fcoe;
+use sanloom_wire::pcapng::{
+    Direction, Interface, LINKTYPE_ETHERNET, LINKTYPE_FC_2_WITH_FRAME_DELIMS, Packet, Resolution, Section,
+};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The captures that run, by Ethernet port.
+/// A port that frames pass.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// An Ethernet port, by index. Captured as Ethernet.
+    Ethernet(usize),
+    /// A port of a switch with storage or another switch of this process behind it. Captured as Fibre Channel, from SOF to EOF.
+    Inner {
+        /// The switch, by index.
+        switch: usize,
+        /// Its port.
+        port: u16,
+    },
+}
+
+/// The captures that run.
 #[derive(Debug, Default)]
 pub struct Captures {
-    running: BTreeMap<usize, Capture>,
+    running: BTreeMap<Place, Capture>,
 }
 
 #[derive(Debug)]
@@ -29,39 +49,54 @@ impl Captures {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn start(&mut self, now: Instant, port: usize, name: &str, path: &Path) -> io::Result<()> {
+    pub fn start(&mut self, now: Instant, place: Place, name: &str, path: &Path) -> io::Result<()> {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let mut head = Vec::new();
         Section { application: concat!("sanloom ", env!("CARGO_PKG_VERSION")), comment: None }.emit(&mut head);
-        let link_type = LINKTYPE_ETHERNET;
+        let link_type = match place {
+            Place::Ethernet(_) => LINKTYPE_ETHERNET,
+            Place::Inner { .. } => LINKTYPE_FC_2_WITH_FRAME_DELIMS,
+        };
         Interface { name, description: None, link_type, resolution: Resolution::Nanoseconds }.emit(&mut head);
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(&head)?;
         file.flush()?;
         let capture = Capture { file, epoch_ns: wall.saturating_sub(now.as_ns()), scratch: Vec::new(), frames: 0 };
-        self.running.insert(port, capture);
+        self.running.insert(place, capture);
         Ok(())
     }
 
     /// Ends the capture of a port, and says how many frames it has; nothing if there was none.
-    pub fn stop(&mut self, port: usize) -> Option<u64> {
-        let mut capture = self.running.remove(&port)?;
+    pub fn stop(&mut self, place: Place) -> Option<u64> {
+        let mut capture = self.running.remove(&place)?;
         let _ = capture.file.flush();
         Some(capture.frames)
     }
 
     /// A frame passes a port. A capture that cannot be written any more ends.
     #[inline]
-    pub fn record(&mut self, now: Instant, port: usize, outbound: bool, frame: &FrameBuf) {
+    pub fn record(&mut self, now: Instant, place: Place, outbound: bool, frame: &FrameBuf) {
         if self.running.is_empty() {
             return;
         }
-        if let Some(capture) = self.running.get_mut(&port)
-            && let Err(error) = capture.write(now, outbound, frame)
-        {
+        let Some(capture) = self.running.get_mut(&place) else { return };
+        let data = match place {
+            Place::Ethernet(_) => with_tag(frame),
+            Place::Inner { .. } => match with_delimiters(frame) {
+                Some(data) => data.into(),
+                None => return,
+            },
+        };
+        if let Err(error) = capture.write(now, outbound, &data) {
             tracing::error!(%error, "capture ended");
-            self.running.remove(&port);
+            self.running.remove(&place);
         }
+    }
+
+    /// A port is captured.
+    #[inline]
+    pub fn has(&self, place: Place) -> bool {
+        self.running.contains_key(&place)
     }
 
     /// Brings everything to the files, so that somebody can read it while it grows.
@@ -70,21 +105,27 @@ impl Captures {
     }
 }
 
+/// The Ethernet frame with its tag inside.
+fn with_tag(frame: &FrameBuf) -> Cow<'_, [u8]> {
+    let bytes = frame.bytes();
+    match (frame.tag, bytes.split_at_checked(12)) {
+        (Some(tag), Some((addresses, rest))) => {
+            [addresses, &[0x81, 0x00], &tag.to_bits().to_be_bytes(), rest].concat().into()
+        }
+        _ => bytes.into(),
+    }
+}
+
+/// The Fibre Channel frame inside, from SOF to EOF, with the CRC that it has.
+fn with_delimiters(frame: &FrameBuf) -> Option<Vec<u8>> {
+    let pdu = Fcoe::parse(frame.bytes().get(ETHER_BYTES..)?).ok()?;
+    let (sof, eof) = (pdu.sof()?.ordered_set(), pdu.eof()?.ordered_set(Disparity::Negative));
+    Some([&sof[..], pdu.frame, &pdu.crc, &eof].concat())
+}
+
 impl Capture {
-    fn write(&mut self, now: Instant, outbound: bool, frame: &FrameBuf) -> io::Result<()> {
+    fn write(&mut self, now: Instant, outbound: bool, data: &[u8]) -> io::Result<()> {
         let direction = Some(if outbound { Direction::Outbound } else { Direction::Inbound });
-        let bytes = frame.bytes();
-        let mut tagged = Vec::new();
-        let data = match (frame.tag, bytes.split_at_checked(12)) {
-            (Some(tag), Some((addresses, rest))) => {
-                tagged.extend_from_slice(addresses);
-                tagged.extend_from_slice(&[0x81, 0x00]);
-                tagged.extend_from_slice(&tag.to_bits().to_be_bytes());
-                tagged.extend_from_slice(rest);
-                &tagged[..]
-            }
-            _ => bytes,
-        };
         self.scratch.clear();
         let time = self.epoch_ns + now.as_ns();
         Packet { interface: 0, time, direction, crc_error: false, comment: None, data }.emit(&mut self.scratch);

@@ -1,4 +1,4 @@
-//! `sanloom capture`: what passes an Ethernet port of a running lab.
+//! `sanloom capture`: what passes a port of a running lab.
 
 use crate::exit::Failure;
 use crate::input::{self, LabFile};
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// Options of `sanloom capture`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Link of the lab, for example server1-sw1
-    #[arg(value_name = "LINK")]
+    /// Link of the lab, for example server1-sw1, or port of a switch, for example sw1:0
+    #[arg(value_name = "PORT")]
     link: String,
     #[command(flatten)]
     file: LabFile,

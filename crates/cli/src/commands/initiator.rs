@@ -6,6 +6,7 @@ use crate::exit::Failure;
 use crate::input::{self, LabFile};
 use crate::interrupt;
 use sanloom_core::config::{Carrier, Ethernet, Lab, Node};
+use sanloom_live::capture::Place;
 use sanloom_live::control::Control;
 use sanloom_live::initiator::{Initiator, InitiatorConfig, Vlan};
 use sanloom_live::offload::{Checksum, Offloads, Placement};
@@ -253,7 +254,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(file) = &args.capture {
         let now = initiator.clock.now();
         let name = initiator.port.name.clone();
-        initiator.captures.start(now, 0, &name, file).map_err(|error| {
+        initiator.captures.start(now, Place::Ethernet(0), &name, file).map_err(|error| {
             Failure::environment(format_args!("cannot write the capture {}: {error}", file.display()))
         })?;
     }

@@ -40,8 +40,8 @@ pub struct Args {
     /// Print the QEMU arguments that connect a virtual machine to each free port, and end
     #[arg(long)]
     print_qemu: bool,
-    /// Write the frames of the port of a link to a file (pcapng); may be repeated
-    #[arg(long, value_name = "LINK=FILE", value_parser = parse_capture)]
+    /// Write the frames of the port of a link, or of a port as sw1:0, to a file (pcapng); may be repeated
+    #[arg(long, value_name = "PORT=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
     /// Write what the machines of the switches are told and say to a file, for `sanloom replay`
     #[arg(long, value_name = "FILE")]
@@ -58,7 +58,7 @@ pub struct Args {
 }
 
 fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
-    let (link, file) = argument.split_once('=').ok_or("write it as LINK=FILE, for example server1-sw1=port.pcapng")?;
+    let (link, file) = argument.split_once('=').ok_or("write it as PORT=FILE, for example server1-sw1=port.pcapng")?;
     Ok((link.to_owned(), file.into()))
 }
 

@@ -3,6 +3,7 @@
 
 mod apply;
 mod bench;
+mod captures;
 mod examples;
 mod forwarding;
 mod inject;

@@ -3,6 +3,7 @@
 use super::controller::{Controller, Told, Wanted};
 use super::host::Leaving;
 use super::{BATCHES_IN_TURN, Initiator, Vlan, tag};
+use crate::capture::Place;
 use crate::frame::FrameBuf;
 use crate::sequence::{MESSAGE_FRAME_BYTES, cut};
 use crate::sys::batch::BATCH;
@@ -65,7 +66,7 @@ impl Initiator {
     }
 
     fn frame_in(&mut self, now: Instant, frame: &FrameBuf, crc_is_right: bool) {
-        self.captures.record(now, 0, false, frame);
+        self.captures.record(now, Place::Ethernet(0), false, frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         let ours = match self.tag {
             Some(tag) => tag.map(|tag| tag.vlan) == vlan,
@@ -188,7 +189,7 @@ impl Initiator {
 
     /// Sends a frame with the tag that it has.
     pub(super) fn untagged_out(&mut self, now: Instant, frame: FrameBuf) {
-        self.captures.record(now, 0, true, &frame);
+        self.captures.record(now, Place::Ethernet(0), true, &frame);
         self.port.push(now, frame);
     }
 

@@ -5,6 +5,7 @@
 
 use super::Runtime;
 use super::switch::Attachment;
+use crate::capture::Place;
 use crate::frame::FrameBuf;
 use crate::sequence::{self, MESSAGE_FRAME_BYTES};
 use sanloom_api::inject::Direction;
@@ -59,7 +60,7 @@ pub mod reason {
 impl Runtime {
     /// A frame came in through an Ethernet port.
     pub(super) fn ethernet_in(&mut self, now: Instant, port: usize, frame: FrameBuf) {
-        self.captures.record(now, port, false, &frame);
+        self.captures.record(now, Place::Ethernet(port), false, &frame);
         let vlan = frame.tag.map(|tag| tag.vlan).filter(|vlan| *vlan != 0);
         match frame.ether_type() {
             Some(EtherType::FCOE) => match self.ports[port].station {
@@ -213,6 +214,7 @@ impl Runtime {
         mut frame: FrameBuf,
         d_id: FcId,
     ) {
+        self.passes(now, (switch, port), true, &frame);
         match self.switches[switch].attachment(port) {
             Attachment::Segment(number) => {
                 let segment = &self.segments[number];
@@ -237,7 +239,7 @@ impl Runtime {
     /// A frame leaves through an Ethernet port.
     #[inline]
     pub(super) fn ethernet_out(&mut self, now: Instant, port: usize, source: Source, frame: FrameBuf) {
-        self.captures.record(now, port, true, &frame);
+        self.captures.record(now, Place::Ethernet(port), true, &frame);
         let ethernet = &mut self.ports[port].ethernet;
         ethernet.push(now, frame);
         if ethernet.egress.is_full() {
@@ -266,6 +268,7 @@ impl Runtime {
 
     /// The same behind what operators do to frames.
     pub(super) fn send_past(&mut self, now: Instant, switch: usize, port: u16, frame: Frame) {
+        self.message_passes(now, (switch, port), &frame);
         match self.switches[switch].attachment(port) {
             Attachment::Segment(number) => self.tell_fcf(now, number, fcf::Input::Send { port, frame }),
             Attachment::Storage { system, port } => {
@@ -308,6 +311,7 @@ impl Runtime {
     /// Carries frames inside the process until there are none.
     pub(super) fn settle_inside(&mut self, now: Instant) {
         while let Some(Entering { switch, port, source, frame }) = self.inside.pop_front() {
+            self.passes(now, (switch, port), false, &frame);
             match addresses_of(&frame) {
                 Some(addresses) => self.enter(now, (switch, port), source, frame, addresses),
                 None => self.pool.give(frame),

@@ -23,6 +23,7 @@ mod segment;
 mod station;
 mod switch;
 mod tables;
+mod taps;
 mod turn;
 mod volume_tables;
 mod volumes;

@@ -43,13 +43,10 @@ impl Runtime {
                     Ok(()) => Answer::Done,
                     Err(error) => Answer::Failed { reason: error.to_string() },
                 },
-                Request::Capture { link, file: None } => {
-                    let port = self.ports.iter().position(|port| port.ethernet.name == link);
-                    match port.and_then(|port| self.captures.stop(port)) {
-                        Some(frames) => Answer::Captured { frames },
-                        None => Answer::Failed { reason: format!("no capture of `{link}` is running") },
-                    }
-                }
+                Request::Capture { link, file: None } => match self.end_capture(&link) {
+                    Some(frames) => Answer::Captured { frames },
+                    None => Answer::Failed { reason: format!("no capture of `{link}` is running") },
+                },
                 Request::Fcoe(_) => Answer::Failed {
                     reason: "a fabric runs here, and no FCoE host; ask `sanloom initiator`".to_owned(),
                 },

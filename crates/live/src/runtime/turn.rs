@@ -15,7 +15,6 @@ use sanloom_core::fabric_switch;
 use sanloom_core::fip::{fcf, vn2vn};
 use sanloom_core::time::{Instant, Span};
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 /// How often ports are asked whether their peer is still there, and the caller whether to go on.
@@ -296,17 +295,6 @@ impl Runtime {
                 self.ethernet_out(now, number, Source::Machine, buffer);
             }
         }
-    }
-
-    /// Writes every frame of the port of a link to a file from now on.
-    ///
-    /// # Errors
-    /// When there is no such port, or the file cannot be written.
-    pub fn capture(&mut self, link: &str, file: &Path) -> Result<(), UpError> {
-        let port = self.ports.iter().position(|port| port.ethernet.name == link);
-        let port = port.ok_or_else(|| UpError::Unknown { what: "Ethernet link", name: link.to_owned() })?;
-        let started = self.captures.start(self.clock.now(), port, link, file);
-        started.map_err(|error| UpError::Capture { path: file.to_owned(), error })
     }
 
     /// Tells everybody that the instance ends, and sends what is left.
