@@ -207,9 +207,9 @@ pub struct Unit {
 pub struct Statistics {
     pub seconds: u64,
     pub tx_frames: u64,
-    pub tx_words: u64,
+    pub tx_bytes: u64,
     pub rx_frames: u64,
-    pub rx_words: u64,
+    pub rx_bytes: u64,
     pub error_frames: u64,
     pub invalid_crcs: u64,
     pub link_failures: u64,

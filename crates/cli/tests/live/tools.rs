@@ -57,6 +57,8 @@ fipvlan -c -s eth0 || exit 2
 fcoe-wait 30 || exit 3
 disk-wait 30 2 >/dev/null || exit 4
 for letter in i t l; do echo "== $letter"; fcoeadm -$letter || exit 5; done
+echo "== s"
+timeout 3 fcoeadm -s $(sed 's/.* over //' /sys/class/fc_host/host*/symbolic_name) 1
 echo "== end"
 "#;
     let said = bed.guest("server1", 1, script).end().good();
@@ -111,6 +113,16 @@ echo "== end"
             assert!(!values(&ours, label).is_empty(), "{label} of fcoeadm -{letter}:\n{ours}");
         }
     }
+    // Three lines of heading, in the same columns. VLAN devices have other names by default.
+    let ours_counted = run(tool, &["fcoeadm", "--run-folder", &folder, "-s", "eth0", "1", "--count", "2"]);
+    let theirs_counted = theirs("s");
+    let heading = |text: &str| {
+        let lines = text.lines().skip_while(|line| !line.contains("interval:")).take(3);
+        let same_name = lines.map(|line| line.replace("eth0.152-fcoe", "eth0.152     ").trim_end().to_owned());
+        same_name.collect::<Vec<_>>()
+    };
+    assert_eq!(heading(&ours_counted).len(), 3, "{ours_counted}");
+    assert_eq!(heading(&ours_counted), heading(&theirs_counted), "{ours_counted}{theirs_counted}");
     // The lines of the units differ in what the system calls them.
     let rows = |text: &str| {
         let rows = text.lines().filter(|line| line.contains("(rev "));

@@ -202,9 +202,9 @@ impl Initiator {
         let mut sum = Statistics {
             seconds: now.as_ns() / 1_000_000_000,
             tx_frames: self.port.sent.frames,
-            tx_words: self.port.sent.bytes / 4,
+            tx_bytes: self.port.sent.bytes,
             rx_frames: self.port.received.frames,
-            rx_words: self.port.received.bytes / 4,
+            rx_bytes: self.port.received.bytes,
             error_frames: self.port.drops.values().sum::<u64>()
                 + self.controller.discards().total()
                 + self.hosts.iter().map(|host| host.unexpected).sum::<u64>(),

@@ -11,9 +11,29 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+/// The page of document 002, and what each option does.
+const HELP: &str = concat!(
+    "Version ",
+    env!("CARGO_PKG_VERSION"),
+    "
+Usage: fcoeadm
+      [-c|--create] <ethX>
+      [-d|--destroy] <ethX>
+      [-r|--reset] <ethX>
+      [-S|--Scan] <ethX>
+      [-i|--interface] [<ethX>]
+      [-t|--target] [<ethX>]
+      [-l|--lun] [<ethX>]
+      [-s|--stats] <ethX> [<interval>]
+      [-v|--version]
+      [-h|--help]
+
+{all-args}"
+);
+
 /// Options of `fcoeadm`.
 #[derive(clap::Args, Debug)]
-#[command(version, disable_version_flag = true, group(ArgGroup::new("operation").required(true)))]
+#[command(version, disable_version_flag = true, help_template = HELP, group(ArgGroup::new("operation").required(true)))]
 pub struct Args {
     /// Begin an instance on an interface
     #[arg(short, long, value_name = "ethX", group = "operation")]
@@ -277,9 +297,9 @@ fn statistics(args: &Args, stats: &[String]) -> Result<(), Failure> {
 const COLUMNS: [(usize, &str, &str); 14] = [
     (7, "", "Seconds"),
     (9, "", "TxFrames"),
-    (12, "", "TxWords"),
+    (12, "", "TxBytes"),
     (9, "", "RxFrames"),
-    (14, "", "RxWords"),
+    (14, "", "RxBytes"),
     (4, "Err", "Frms"),
     (4, "Inv", "CRC"),
     (4, "IvTx", "Byte"),
@@ -306,9 +326,9 @@ fn row(counted: &Statistics) -> String {
     let values = [
         counted.seconds,
         counted.tx_frames,
-        counted.tx_words,
+        counted.tx_bytes,
         counted.rx_frames,
-        counted.rx_words,
+        counted.rx_bytes,
         counted.error_frames,
         counted.invalid_crcs,
         // No line code here has transmission words that could be invalid.

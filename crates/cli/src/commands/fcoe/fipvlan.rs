@@ -11,9 +11,20 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::{Command, Stdio};
 
+/// The page of document 002, and what there is beside it.
+const HELP: &str = "Usage: fipvlan [ options ] [ network interfaces ]
+Options:
+-a, --auto           Auto select Ethernet interfaces
+-c, --create         Create system VLAN devices
+-s, --start          Start FCoE login automatically
+-h, --help           Display this help and exit
+-v, --version        Display version information
+
+{all-args}";
+
 /// Options of `fipvlan`.
 #[derive(clap::Args, Debug)]
-#[command(version, disable_version_flag = true)]
+#[command(version, disable_version_flag = true, help_template = HELP)]
 pub struct Args {
     /// Auto select Ethernet interfaces: every one that is up
     #[arg(short, long)]

@@ -140,6 +140,43 @@ fn fc_id(text: &str) -> Result<u32, String> {
 mod tests {
     use super::*;
 
+    /// The pages of document 002; there, what did not fit on the slide is cut off. What is ours stands below.
+    #[test]
+    fn help_begins_as_that_of_the_document() {
+        use clap::CommandFactory;
+        let fcoeadm = [
+            "Usage: fcoeadm",
+            "[-c|--create] <ethX>",
+            "[-d|--destroy] <ethX>",
+            "[-r|--reset] <ethX>",
+            "[-S|--Scan] <ethX>",
+            "[-i|--interface] [<ethX>]",
+            "[-t|--target] [<ethX>]",
+            "[-l|--lun] [<ethX>]",
+            "[-s|--stats] <ethX> [<interval>]",
+            "[-v|--version]",
+            "[-h|--help]",
+        ];
+        let fipvlan = [
+            "Usage: fipvlan [ options ] [ network interfaces ]",
+            "Options:",
+            "-a, --auto           Auto select Ethernet interfa",
+            "-c, --create         Create system VLAN devices",
+            "-s, --start          Start FCoE login automatic",
+            "-h, --help           Display this help and exit",
+            "-v, --version        Display version information",
+        ];
+        for (tool, lines, skip) in [("fcoeadm", &fcoeadm[..], 1), ("fipvlan", &fipvlan, 0)] {
+            let mut command = crate::args::Cli::command();
+            let page = command.find_subcommand_mut(tool).unwrap().render_help().to_string();
+            assert_eq!(skip == 1, page.starts_with(concat!("Version ", env!("CARGO_PKG_VERSION"), "\n")), "{page}");
+            for (line, expected) in page.lines().skip(skip).zip(lines) {
+                assert!(line.trim_start().starts_with(expected), "{expected} in {page}");
+            }
+            assert!(page.contains("--run-folder") && page.contains("--json"), "{page}");
+        }
+    }
+
     #[test]
     fn numbers_are_hexadecimal() {
         assert_eq!(fc_id("0xBF0027"), Ok(0xbf0027));
