@@ -326,9 +326,14 @@ impl Forward {
             // Of a part whose response came before.
             return;
         };
-        if !self.entry(tag).is_some_and(|entry| entry.parts[usize::from(of.part)].stage == Stage::Aborting) {
-            self.counters.unexpected += 1;
-            return;
+        match self.entry(tag).map(|entry| entry.parts[usize::from(of.part)].stage) {
+            Some(Stage::Aborting) => {}
+            // Its response came before, and others of the same task are not over.
+            Some(Stage::Over) => return,
+            _ => {
+                self.counters.unexpected += 1;
+                return;
+            }
         }
         match answer.response {
             task_response::COMPLETE | task_response::NO_TASK => self.end_part(tag, usize::from(of.part), switch),
