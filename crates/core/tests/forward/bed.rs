@@ -120,7 +120,6 @@ impl Bed {
             SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() },
         );
         let forwarding = way == Way::Forwarding;
-        let numbers = (0..luns).filter(|_| forwarding).map(|lun| (LunId(lun), (lun as u8, [0; 8]))).collect();
         let mut bed = Bed {
             way,
             now: Instant::ZERO,
@@ -130,7 +129,7 @@ impl Bed {
             done: Vec::new(),
             wire: Wire::new(mirrored(shapes.front)),
             front: Served::new(shapes.front, shapes.depth, shapes.blocks),
-            forward: Forward::new(shapes.settings, shapes.front, numbers),
+            forward: Forward::new(shapes.settings, shapes.front),
             volumes: Volumes::new(map),
             disks: vec![Some(volume)],
             waiting: Vec::new(),
@@ -171,7 +170,8 @@ impl Bed {
             exp_stat_sn: 1,
         };
         let mut actions = Vec::new();
-        let fit = self.forward.back_up(self.now, back, &established, &mut self.volumes, &mut actions);
+        let luns = [(LunId(back.into()), [0; 8])];
+        let fit = self.forward.back_up(self.now, back, &established, &luns, &mut self.volumes, &mut actions);
         assert!(fit.is_ok() || self.back_parameters.data_digest, "{fit:?}");
         if let Some(streams) = &mut self.streams {
             streams.connect(back, &self.back_parameters);

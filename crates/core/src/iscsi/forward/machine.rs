@@ -66,6 +66,21 @@ pub struct Counters {
     pub unexpected: u64,
 }
 
+impl Counters {
+    /// What was counted for another session comes on top.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters { forwarded, split, read_bytes, written_bytes, kept, again, aborts, unexpected } = *other;
+        self.forwarded += forwarded;
+        self.split += split;
+        self.read_bytes += read_bytes;
+        self.written_bytes += written_bytes;
+        self.kept.iter_mut().zip(kept).for_each(|(sum, one)| *sum += one);
+        self.again += again;
+        self.aborts += aborts;
+        self.unexpected += unexpected;
+    }
+}
+
 /// The session with a back end.
 #[derive(Clone, Debug)]
 pub(super) struct BackEnd {
@@ -140,15 +155,16 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// For a host that agreed to `front`. `luns`: number of the back end and unit there of each LUN of the map.
-    pub fn new(settings: Settings, front: Parameters, luns: BTreeMap<LunId, (u8, LunBytes)>) -> Forward {
+    /// For a host that agreed to `front`.
+    pub fn new(settings: Settings, front: Parameters) -> Forward {
+        let luns = BTreeMap::new();
         let counters = Counters::default();
         let (backs, entries, spare, kept_parts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Forward { settings, front, luns, backs, entries, live: 0, spare, kept_parts, counters, behind: Vec::new() }
     }
 
     /// A login at a back end is complete, with the initiator session identifier of the session before, if there was one. Commands are
-    /// forwarded to it once its units are ready.
+    /// forwarded to it once its units are ready. `luns`: the LUNs of the map that it has, and their units there.
     ///
     /// # Errors
     /// Why nothing will be forwarded to it, for the log.
@@ -157,10 +173,13 @@ impl Forward {
         now: Instant,
         back: u8,
         established: &Established,
+        luns: &[(LunId, LunBytes)],
         volumes: &mut Volumes,
         actions: &mut Vec<Action>,
     ) -> Result<(), Unfit> {
         self.ended_at(back, volumes);
+        self.luns.retain(|_, (of, _)| *of != back);
+        self.luns.extend(luns.iter().map(|(id, lun)| (*id, (back, *lun))));
         let number = usize::from(back);
         if self.backs.len() <= number {
             self.backs.resize_with(number + 1, || None);
@@ -176,7 +195,7 @@ impl Forward {
             queue: VecDeque::new(),
             active: 0,
             leaving: false,
-            probes: self.luns.values().filter(|(of, _)| *of == back).map(|(_, lun)| (*lun, PROBES)).collect(),
+            probes: luns.iter().map(|(_, lun)| (*lun, PROBES)).collect(),
             probing: false,
             heard: now,
             asked: None,
