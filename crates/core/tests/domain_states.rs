@@ -247,3 +247,29 @@ fn a_gateway_gets_several_domains_or_none() {
     let told = bench.said.iter().any(|said| said.contains("domains"));
     assert!(told, "the other machines of the switch hear of the new domains: {:?}", bench.said);
 }
+
+#[test]
+fn a_gateway_behind_another_switch_gets_the_domains_that_it_asked_for() {
+    let (_, reach) = PHASES.iter().find(|(phase, _)| *phase == "joined").expect("a switch below the principal");
+    let mut bench = reach();
+    let of_gateway = |domains: &[u8]| SwIls::Rdi(Rdi { switch_name: OTHER, domains: domains.to_vec() });
+    let accept = |domains: &[u8]| SwIls::SwAcc(SwAcc::Rdi(Rdi { switch_name: OTHER, domains: domains.to_vec() }));
+    let said = |bench: &mut Bench| std::mem::take(&mut bench.said);
+    said(&mut bench);
+    bench.hear(2, of_gateway(&[8, 1, 0]));
+    assert_eq!(said(&mut bench), ["RDI [8, 1, 0] to 1"]);
+    // Once more: for the same answer. Another question: to be repeated when there is one.
+    bench.hear(2, of_gateway(&[8, 1, 0]));
+    assert_eq!(said(&mut bench), [""; 0]);
+    bench.hear(2, of_gateway(&[8]));
+    bench.hear(2, of_gateway(&[8, 1, 0, 0]));
+    assert_eq!(said(&mut bench), ["reject 05/00"; 2]);
+    bench.answered(command::RDI, 1, accept(&[8, 2, 3]));
+    assert_eq!(said(&mut bench), ["accept [8, 2, 3]"; 2]);
+    bench.hear(2, of_gateway(&[8]));
+    assert_eq!(said(&mut bench), ["accept [8]"], "known here now");
+    bench.hear(2, of_gateway(&[8, 2, 3, 0]));
+    assert_eq!(said(&mut bench), ["RDI [8, 2, 3, 0] to 1"]);
+    bench.answered(command::RDI, 1, SwRjt::new(Reason::UNABLE, Why::DOMAIN_UNAVAILABLE).into());
+    assert_eq!(said(&mut bench), ["reject 09/2a"], "all of them, or none");
+}

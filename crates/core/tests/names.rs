@@ -340,6 +340,26 @@ fn a_name_that_moves_knowingly_stays_where_it_went() {
 }
 
 #[test]
+fn a_name_comes_back_whose_first_login_ended_while_nobody_could_hear_of_it() {
+    let mut fabric = Fabric::new(2, 0);
+    fabric.log_in(1, 5, 0xaaaa);
+    fabric.run(Span::from_ms(100));
+    // Taken over, but the word of it is lost with the path, and the old port is gone when there is one again.
+    fabric.log_in(0, 6, 0xaaaa);
+    fabric.part[1] = 1;
+    fabric.see_each_other();
+    fabric.log_out(1, FcId::from_parts(domain(1), 0, 5));
+    fabric.run(Span::from_ms(100));
+    fabric.part[1] = 0;
+    fabric.see_each_other();
+    fabric.run(Span::from_ms(100));
+    fabric.log_in(1, 7, 0xaaaa);
+    fabric.run(Span::from_ms(100));
+    fabric.assert_true();
+    assert_eq!((fabric.own[0].len(), fabric.own[1].len()), (0, 1), "the higher address, but the later login");
+}
+
+#[test]
 fn of_two_logins_at_once_the_lower_address_stays() {
     let mut fabric = Fabric::new(3, 1);
     fabric.run(Span::from_ms(100));

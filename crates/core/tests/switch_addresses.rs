@@ -133,6 +133,29 @@ fn a_port_that_comes_back_is_not_taken_for_the_one_that_went() {
     assert_eq!(rig.fdisc(2, 0x23), Ok(id(2, 1)), "R_A_TOV is over");
 }
 
+/// The name of a port here is logged in at another switch, and the word of its login comes before that of ours being over.
+#[test]
+fn the_address_of_a_port_that_went_is_kept_whichever_word_of_it_comes_first() {
+    for (rule, elsewhere_is_later) in [(DuplicateNames::NewWins, true), (DuplicateNames::OldWins, false)] {
+        let policy = Policy { duplicate_names: rule, ..Policy::default() };
+        let (mut here, mut far) = (rig(policy.clone()), Rig::new(SwitchConfig { policy, ..config(2, open()) }));
+        here.reach(&[2]);
+        let later = if elsewhere_is_later { &mut far } else { &mut here };
+        later.now += Span::from_ms(1);
+        here.flogi(2, 0x20);
+        assert_eq!(here.fdisc(2, 0x21), Ok(id(2, 1)));
+        far.flogi(1, 0x21);
+        let Some(PeerUpdate::Object(entry)) = far.peers.pop() else { panic!() };
+        here.handle(Input::Peer(PeerUpdate::Object(entry)));
+        assert_eq!(here.switch.logins().map(|(id, _)| id).collect::<Vec<_>>(), [id(2, 0)], "{rule:?}");
+        assert_eq!(here.fdisc(2, 0x22), Ok(id(2, 2)), "{rule:?}");
+        here.handle(Input::Peer(PeerUpdate::Superseded { port_id: id(2, 1) }));
+        assert_eq!(here.switch.logins().count(), 2);
+        here.now += Span::from_secs(10);
+        assert_eq!(here.fdisc(2, 0x23), Ok(id(2, 1)), "R_A_TOV is over");
+    }
+}
+
 #[test]
 fn the_old_port_keeps_its_name_when_the_rule_says_so() {
     for rule in [DuplicateNames::OldWins, DuplicateNames::Block] {

@@ -43,6 +43,15 @@ fn day() -> ZoneDatabase {
 }
 
 #[test]
+fn an_instance_has_a_number_that_stays_and_that_no_other_has() {
+    let folder = folder("number");
+    let number = |name: &str| StateStore::open(&folder.join(name)).unwrap().instance();
+    let first = number("first");
+    assert_eq!(number("first"), first);
+    assert_ne!(number("second"), first);
+}
+
+#[test]
 fn what_is_kept_is_there_when_the_store_is_opened_again() {
     let folder = folder("again");
     let path = folder.join("state.sqlite");

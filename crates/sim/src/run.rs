@@ -126,12 +126,12 @@ pub fn simulate(lab: &Arc<Lab>, options: &Options, observer: &mut dyn Observer) 
         }
     }
     report(&mut world, observer, false);
-    let mut results = results::of(&world, stopped);
-    results.engine.frame_hops = world.net.fate.frame_hops - start_hops;
-    results.engine.events = world.net.events() - start_events;
     if let Err(broken) = world.check() {
         panic!("the books of the simulation do not balance: {broken}");
     }
+    let mut results = results::of(&world, stopped);
+    results.engine.frame_hops = world.net.fate.frame_hops - start_hops;
+    results.engine.events = world.net.events() - start_events;
     Finished { results, world }
 }
 

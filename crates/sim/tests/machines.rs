@@ -2,8 +2,9 @@
 
 mod labs;
 
-use labs::{check, lab, lab_with, run};
+use labs::{check, lab, lab_with, run, watched};
 use sanloom_core::nport::FabricState;
+use sanloom_sim::net::ObservedKind;
 use sanloom_sim::run::{Blind, Options, simulate};
 use sanloom_sim::world::{CommandLog, CommandRecord, World};
 
@@ -92,6 +93,31 @@ fn machines_share_the_bus_of_their_hypervisor() {
     let moved = run(&hypervisors(bus, more));
     assert_eq!(moved.totals.io.ios_failed, 0);
     assert!(moved.totals.io.throughput_bytes_per_s > 1.3 * rate, "two buses carry more than one");
+}
+
+/// What the bus and the queue of an HBA hold for a machine goes with it: a frame of its address would reach a disk that has
+/// another login of the machine by then.
+#[test]
+fn a_machine_that_moves_sends_nothing_more_from_where_it_was() {
+    let bus = "bus = { bits = 32, clock = \"33MHz\", shared_by = 2 }";
+    for (keys, at_us) in [(bus, 50_000), (bus, 60_010), ("", 70_000)] {
+        let more = format!(
+            "[[fault]]\nat = \"{at_us}us\"\nfor = \"100ms\"\nkind = \"vm-move\"\nvm = \"vm{{1..6}}\"\nto = \"hv2\""
+        );
+        let lab = hypervisors(keys, &more);
+        let (mut before, mut after) = (0, 0);
+        watched(&lab, &mut |world, observed| {
+            for one in observed.iter().filter(|one| one.lane == 0 || one.lane == 2) {
+                if let ObservedKind::Frame { frame, start_ps, .. } = &one.kind {
+                    let own = frame.s_id().to_u32() & 0xff == 0;
+                    let gone = *start_ps > world.start_ps + at_us * 1_000_000;
+                    let count = if gone { &mut after } else { &mut before };
+                    *count += u32::from(frame.is_data() && !own);
+                }
+            }
+        });
+        assert!(before > 100 && after == 0, "{keys} {at_us}: {before} frames of data before, {after} after");
+    }
 }
 
 #[test]

@@ -30,7 +30,8 @@ pub struct Args {
     /// Where the lab file was changed since the last start, do the same in the zones and addresses that the instance keeps
     #[arg(long, conflicts_with = "reset")]
     apply: bool,
-    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is gone
+    /// Begin with the zones and addresses of the lab file; what the instance keeps beyond it is gone;
+    /// volumes stay
     #[arg(long)]
     reset: bool,
     /// Write `ready` and a newline to this descriptor when hosts can log in, and close it

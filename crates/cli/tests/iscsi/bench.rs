@@ -1,8 +1,12 @@
 //! `sanloom bench io`, straight at a target and through the PDU-copy ceiling.
 
 use crate::bed::{Bed, free_port};
+use crate::crowd::{hear, pdu};
 use crate::peer::try_run;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
@@ -16,9 +20,9 @@ impl Copier {
         command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]);
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
-        while std::net::TcpStream::connect(listen).is_err() {
+        while TcpStream::connect(listen).is_err() {
             assert!(Instant::now() < deadline, "it does not listen");
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         Copier(child)
     }
@@ -74,10 +78,11 @@ fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
 fn what_cannot_be_measured_is_said_with_its_reason() {
     let mut bed = Bed::start("bench-refused");
     let place = |storage: &str, lun: u16| format!("{}/{}/{lun}", bed.portals[0], Bed::target(storage));
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&[&place("ram", 0), "--op=write"], "--overwrite"),
         (&[&place("ram", 0), &place("ram", 0)], "name them"),
         (&[&place("ram", 0), "--pid=other=1"], "no path has this name"),
+        (&[&place("ram", 9)], "the size of the unit: status 02"),
         (&[&place("nothing", 0)], "target not found"),
         (&[&place("private", 0)], "authorization failure"),
         (&["127.0.0.1:1/iqn.2026-11.net.example:disk"], "no connection"),
@@ -86,5 +91,46 @@ fn what_cannot_be_measured_is_said_with_its_reason() {
         let (good, said) = bench(arguments);
         assert!(!good && said.contains(reason), "{arguments:?}: {said}");
     }
+    bed.stop();
+}
+
+/// A target that reads nothing, but goes on talking: what comes from `portal` passes until there are data of a block, and NOP-Ins
+/// from then on. Where it listens.
+fn talkative(portal: &str) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (address, portal) = (listener.local_addr().unwrap().to_string(), portal.to_owned());
+    thread::spawn(move || -> io::Result<()> {
+        let mut initiator = listener.accept()?.0;
+        let mut target = TcpStream::connect(portal)?;
+        let (mut from, mut to) = (initiator.try_clone()?, target.try_clone()?);
+        thread::spawn(move || io::copy(&mut from, &mut to));
+        let mut numbers = Vec::new();
+        loop {
+            let heard = hear(&mut target)?;
+            if heard[0] == 0x25 && heard.len() > 512 {
+                break;
+            }
+            numbers = heard[24..36].to_vec();
+            initiator.write_all(&heard)?;
+        }
+        // StatSN of the next answer, ExpCmdSN, MaxCmdSN.
+        numbers[3] = numbers[3].wrapping_add(1);
+        let tag = [0xff; 4];
+        loop {
+            initiator.write_all(&pdu(&[(0, &[0x20, 0x80]), (16, &tag), (20, &tag), (24, &numbers)], &[]))?;
+            thread::sleep(Duration::from_millis(500));
+        }
+    });
+    address
+}
+
+#[test]
+fn a_target_that_only_talks_is_given_up() {
+    let mut bed = Bed::start("bench-talkative");
+    let path = format!("{}/{}/0", talkative(&bed.portals[0]), Bed::target("ram"));
+    let begun = Instant::now();
+    let (good, said) = bench(&[&path, "--size=64K", "--depth=4", "--seconds=0.05"]);
+    assert!(!good && said.contains("has done nothing for 10 s"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     bed.stop();
 }

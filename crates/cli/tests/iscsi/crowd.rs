@@ -2,14 +2,14 @@
 
 use crate::bed::Bed;
 use crate::process;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const HEAD_BYTES: usize = 48;
 
-/// A PDU: header with the length of its data segment, data, padding.
-fn pdu(fields: &[(usize, &[u8])], data: &[u8]) -> Vec<u8> {
+/// A PDU without digests: header with the length of its data segment, data, padding.
+pub fn pdu(fields: &[(usize, &[u8])], data: &[u8]) -> Vec<u8> {
     let mut pdu = vec![0; HEAD_BYTES];
     for (at, bytes) in fields {
         pdu[*at..at + bytes.len()].copy_from_slice(bytes);
@@ -20,13 +20,14 @@ fn pdu(fields: &[(usize, &[u8])], data: &[u8]) -> Vec<u8> {
     pdu
 }
 
-/// The next PDU of the target: its header.
-fn hear(connection: &mut TcpStream) -> Vec<u8> {
-    let mut head = vec![0; HEAD_BYTES];
-    connection.read_exact(&mut head).unwrap();
-    let len = u32::from_be_bytes([0, head[5], head[6], head[7]]) as usize;
-    connection.read_exact(&mut vec![0; len.next_multiple_of(4)]).unwrap();
-    head
+/// The next PDU of the target, if it is still there.
+pub fn hear(connection: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut pdu = vec![0; HEAD_BYTES];
+    connection.read_exact(&mut pdu)?;
+    let len = u32::from_be_bytes([0, pdu[5], pdu[6], pdu[7]]) as usize;
+    pdu.resize(HEAD_BYTES + len.next_multiple_of(4), 0);
+    connection.read_exact(&mut pdu[HEAD_BYTES..])?;
+    Ok(pdu)
 }
 
 /// Logs in to the disks in memory; straight to the full feature phase.
@@ -37,7 +38,7 @@ fn log_in(bed: &Bed) -> TcpStream {
     let isid = [0x80, 0, 0, 0, 0, 1];
     let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
     connection.write_all(&login).unwrap();
-    let answer = hear(&mut connection);
+    let answer = hear(&mut connection).unwrap();
     assert_eq!((answer[0], answer[36]), (0x23, 0), "a login response without a complaint: {answer:02x?}");
     connection
 }
@@ -77,7 +78,7 @@ fn an_initiator_that_fetches_nothing_is_closed() {
     let mut connection = log_in(&bed);
     // TEST UNIT READY takes the unit attention away.
     connection.write_all(&command(1, 0x81, 0, &[])).unwrap();
-    hear(&mut connection);
+    hear(&mut connection).unwrap();
     let read = [0x28, 0, 0, 0, 0, 0, 0, 0x08, 0];
     for number in 2..10 {
         connection.write_all(&command(number, 0xc1, 1 << 20, &read)).unwrap();

@@ -2,6 +2,7 @@
 
 mod bed;
 mod bench;
+mod conformance;
 mod crowd;
 mod initiator;
 #[path = "../../../../tests/peer.rs"]
@@ -17,7 +18,6 @@ mod started;
 use bed::Bed;
 use peer::{fail, find, run, skip, try_run};
 use qemu_io::write_and_verify;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
 fn find_qemu(bed: &Bed) -> Option<&'static str> {
@@ -35,42 +35,12 @@ fn said(program: &str, arguments: &[&str]) -> String {
     out + &err
 }
 
-/// The lines of a list, without its head.
-fn lines_of(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().filter(|line| !line.starts_with('#'))
-}
-
 #[test]
 fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
     let Some(program) = find("iscsi-test-cu") else { return };
     let mut bed = Bed::start("conformance");
     let (first, second) = (bed.url("ram", 0), bed.url("ram", 0).replace(&bed.portals[0], &bed.portals[1]));
-    let text = said(program, &["--dataloss", "--allow-sanitize", "--normal", "-t", "ALL", &first, &second]);
-    let failed = text.lines().filter_map(|line| {
-        let (suite, test) =
-            line.trim().strip_prefix("Suite ")?.strip_suffix(" had failures:")?.split_once(", Test ")?;
-        Some(format!("{suite}.{test}"))
-    });
-    let failed: BTreeSet<String> = failed.collect();
-    let listed: BTreeSet<String> = lines_of(include_str!("expected_failures.txt"))
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect();
-    assert_eq!(failed, listed, "{text}");
-    // A test that finds a command missing counts as passed: what is missing is a list too.
-    let mut skips = BTreeMap::<&str, usize>::new();
-    for why in text.lines().filter_map(|line| Some(line.split_once("[SKIPPED] ")?.1.trim())) {
-        *skips.entry(why).or_default() += 1;
-    }
-    let skips: Vec<String> = skips.iter().map(|(why, count)| format!("{count:2} {why}")).collect();
-    let expected: Vec<&str> = lines_of(include_str!("expected_skips.txt")).collect();
-    assert_eq!(skips, expected, "{text}");
-    // Version 1.19 has 230 tests, and every one that is there ran.
-    let summary = text.lines().find(|line| line.trim().starts_with("tests ")).unwrap_or_default();
-    let numbers: Vec<u32> = summary.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    assert!(numbers.len() >= 4 && numbers[0] >= 230 && numbers[0] == numbers[1], "{text}");
-    assert_eq!(numbers[3], listed.len() as u32, "{text}");
-    println!("{summary}");
+    conformance::test(program, [&first, &second]).assert(include_str!("expected_skips.txt"));
     bed.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }

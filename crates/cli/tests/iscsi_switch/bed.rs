@@ -2,6 +2,8 @@
 
 use crate::peer::run;
 use crate::started::started;
+use sanloom_api::view::{Table, View};
+use sanloom_api::volume::VolumesView;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -10,6 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
+
+/// What hosts log in at.
+const HOSTS_TARGET: &str = "iqn.2026-11.example.sanloom:switch";
 
 /// A folder that goes with the test.
 pub struct Bed {
@@ -32,6 +37,21 @@ impl Bed {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
+    /// Logins of hosts at the switch, since the beginning of the test.
+    pub fn host_logins(&self) -> usize {
+        let log = self.log();
+        // Sessions of the switch at back ends have other targets.
+        let target = format!("target=\"{HOSTS_TARGET}\"");
+        log.lines().filter(|line| line.contains(" session connection=") && line.contains(&target)).count()
+    }
+
+    /// How often the switch has lost a session at a back end.
+    pub fn lost_sessions(&self, back_end: &str) -> usize {
+        let log = self.log();
+        let target = format!("example.sanloom:{back_end}\"");
+        log.lines().filter(|line| line.contains("the session is gone") && line.contains(&target)).count()
+    }
+
     /// Starts the lab of a file, and waits until hosts can log in.
     pub fn up(&self, file: &str) -> Process {
         let mut command = Command::new(SANLOOM);
@@ -42,7 +62,7 @@ impl Bed {
     /// Our own initiator at a portal of a switch, with the socket `nbd.sock`.
     pub fn initiator(&self, portal: &str) -> Process {
         let mut command = Command::new(SANLOOM);
-        let target = format!("{portal}/iqn.2026-11.example.sanloom:switch");
+        let target = format!("{portal}/{HOSTS_TARGET}");
         command.args(["initiator", "--iscsi", &target, "--nbd", &self.path("nbd.sock")]);
         Process(Some(started(command, &self.folder.join("log"))))
     }
@@ -113,11 +133,11 @@ impl<'b> Switch<'b> {
     pub fn wait_for(&self, volumes: &[&str]) {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
-            let shown = self.volume(&["show"]);
-            if volumes.iter().all(|name| shown.lines().any(|line| line.split_whitespace().next() == Some(*name))) {
+            let shown = self.volumes(&[]);
+            if volumes.iter().all(|name| shown.volumes.iter().any(|row| row.name == *name)) {
                 return;
             }
-            assert!(Instant::now() < until, "{shown}{}", self.bed.log());
+            assert!(Instant::now() < until, "{shown:?}\n{}", self.bed.log());
             thread::sleep(Duration::from_millis(50));
         }
     }
@@ -125,6 +145,16 @@ impl<'b> Switch<'b> {
     /// `sanloom volume`; what it prints.
     pub fn volume(&self, arguments: &[&str]) -> String {
         run(SANLOOM, &self.volume_arguments(arguments).iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// What `sanloom volume show` knows.
+    pub fn volumes(&self, arguments: &[&str]) -> VolumesView {
+        let shown = self.volume(&[&["show", "--json"], arguments].concat());
+        let view: View = serde_json::from_str(&shown).unwrap();
+        match view.table {
+            Table::Volumes(table) => table,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The arguments of `sanloom volume`, with the lab.
@@ -139,7 +169,7 @@ impl<'b> Switch<'b> {
     }
 
     pub fn url_at(&self, portal: &str, lun: u16) -> String {
-        format!("iscsi://{portal}/iqn.2026-11.example.sanloom:switch/{lun}")
+        format!("iscsi://{portal}/{HOSTS_TARGET}/{lun}")
     }
 
     pub fn url(&self, lun: u16) -> String {

@@ -33,6 +33,12 @@ fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHand
     })
 }
 
+/// The arguments of qemu-io for these commands.
+fn commands(commands: impl Iterator<Item = String>, url: &str) -> Vec<String> {
+    let raw = ["-f", "raw"].map(str::to_owned).into_iter();
+    raw.chain(commands.flat_map(|command| ["-c".to_owned(), command])).chain([url.to_owned()]).collect()
+}
+
 const VOLUME: &str =
     "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n";
 
@@ -56,6 +62,7 @@ fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
     let host = writer(qemu_io, switch.url(0), stop.clone());
     for round in 0..6 {
         thread::sleep(Duration::from_millis(700));
+        assert!(!host.is_finished());
         match round % 3 {
             0 => gates.iter().for_each(Gate::cut),
             1 => {
@@ -64,17 +71,21 @@ fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
                 second = bed::storage(&bed, "second", &portals[1]);
             }
             _ => {
-                // Only one of the two ways is there for a while.
-                gates[round % 2].close(true);
+                // Only one of the two ways is there for a while. The other one is in use: each loss sends the switch on to
+                // the next.
+                gates[1].close(true);
                 thread::sleep(Duration::from_millis(900));
-                gates[round % 2].close(false);
+                gates[1].close(false);
             }
         }
     }
     stop.store(true, Ordering::Relaxed);
     let rounds = host.join().unwrap();
+    // Each fault has hit a session that was there.
+    let lost = ["first", "second"].map(|back_end| bed.lost_sessions(back_end));
+    assert!(lost[0] >= 4 && lost[1] >= 2, "{lost:?}\n{}", bed.log());
     let paths = run(bed::SANLOOM, &["show", "paths", &bed.path("switch.toml"), "--live"]);
-    println!("{rounds} rounds\n{paths}");
+    println!("{rounds} rounds, sessions lost: {lost:?}\n{paths}");
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }
@@ -98,7 +109,7 @@ fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged
     run(qemu_io, &["-f", "raw", "-c", "write -P 0x3c 60M 8M", &url]);
     second.kill();
     // One session: what lies on the other back end is there, and the disk comes back.
-    let began = Instant::now();
+    let (began, logins) = (Instant::now(), bed.host_logins());
     let (_, out, err) = try_run(
         qemu_io,
         &["-f", "raw", "-c", "read 80M 4k", "-c", "write -P 0x11 1M 1M", "-c", "read -P 0x11 1M 1M", &url],
@@ -106,6 +117,7 @@ fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged
     let said = out + &err;
     assert!(said.contains("read failed") && began.elapsed() < Duration::from_secs(25), "{said}");
     assert!(said.contains("wrote 1048576/1048576") && !said.contains("verification failed"), "{said}");
+    assert_eq!(bed.host_logins() - logins, 1, "{}", bed.log());
     second = bed::storage(&bed, "second", &portals[1]);
     let until = Instant::now() + Duration::from_secs(10);
     while !try_run(qemu_io, &["-f", "raw", "-c", "read -P 0x3c 60M 8M", &url]).1.contains("read 8388608/8388608") {
@@ -137,26 +149,30 @@ fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged() {
         let place = |n: u64| ((n % 75) << 20) + n / 75 * (128 << 10) + round * 4096;
         let places: Vec<String> =
             (0..500).map(|n| format!("-P {} {} 128k", 1 + (round * 60 + n) % 250, place(n))).collect();
-        let mut arguments = vec!["-f".to_owned(), "raw".to_owned()];
-        arguments.extend(places.iter().flat_map(|place| ["-c".to_owned(), format!("write {place}")]));
-        arguments.push(url.clone());
+        // Four milliseconds after every other write: a second at least.
+        let pause = |n: usize| (n % 2 == 1).then(|| "sleep 4".to_owned());
+        let writes = places.iter().enumerate().flat_map(|(n, place)| [Some(format!("write {place}")), pause(n)]);
+        let arguments = commands(writes.flatten(), &url);
+        let logins = bed.host_logins();
         let host = thread::spawn(move || {
             let all: Vec<&str> = arguments.iter().map(String::as_str).collect();
             try_run(qemu_io, &all).1
         });
-        thread::sleep(Duration::from_millis(150 + 100 * round));
+        while bed.host_logins() == logins {
+            assert!(!host.is_finished());
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(20 + 60 * round));
+        assert!(!host.is_finished());
         switch.kill();
         thread::sleep(Duration::from_millis(200));
         switch.restart();
         let said = host.join().unwrap();
-        let acknowledged = said.matches("wrote 131072/131072").count();
-        println!("round {round}: {acknowledged} writes acknowledged");
-        assert_eq!(acknowledged, places.len(), "{said}");
-        let mut reads = vec!["-f".to_owned(), "raw".to_owned()];
-        reads.extend(places.iter().take(acknowledged).flat_map(|place| ["-c".to_owned(), format!("read {place}")]));
-        reads.push(url.clone());
-        let all: Vec<&str> = reads.iter().map(String::as_str).collect();
-        let said = run(qemu_io, &all);
+        // One before the kill, one after it.
+        assert_eq!(bed.host_logins() - logins, 2, "{}", bed.log());
+        assert_eq!(said.matches("wrote 131072/131072").count(), places.len(), "{said}");
+        let reads = commands(places.iter().map(|place| format!("read {place}")), &url);
+        let said = run(qemu_io, &reads.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(!said.contains("failed"), "{said}");
     }
     switch.stop();

@@ -1,6 +1,8 @@
 //! The iSCSI virtualization switch with targets and hosts of others: tgt behind it, libiscsi and QEMU in front of it.
 
 mod bed;
+#[path = "../iscsi/conformance.rs"]
+mod conformance;
 mod crashes;
 mod gate;
 mod operators;
@@ -17,7 +19,6 @@ mod tgt;
 use bed::{Bed, Switch};
 use peer::{find, run, skip, try_run, uri};
 use qemu_io::write_and_verify;
-use std::collections::BTreeSet;
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
 fn find_qemu(url: &str) -> Option<&'static str> {
@@ -27,27 +28,6 @@ fn find_qemu(url: &str) -> Option<&'static str> {
     }
     assert!(good, "{err}");
     find("qemu-io")
-}
-
-/// The tests of libiscsi that fail on a volume, and their number.
-fn failures(program: &str, switch: &Switch<'_>, lun: u16) -> BTreeSet<String> {
-    let urls = switch.portals.each_ref().map(|portal| switch.url_at(portal, lun));
-    let arguments = ["--dataloss", "--allow-sanitize", "--normal", "-t", "ALL", &urls[0], &urls[1]];
-    let (_, out, err) = try_run(program, &arguments);
-    let text = out + &err;
-    let failed = text.lines().filter_map(|line| {
-        let (suite, test) =
-            line.trim().strip_prefix("Suite ")?.strip_suffix(" had failures:")?.split_once(", Test ")?;
-        Some(format!("{suite}.{test}"))
-    });
-    let failed: BTreeSet<String> = failed.collect();
-    // Version 1.19 has 230 tests, and every one that is there ran.
-    let summary = text.lines().find(|line| line.trim().starts_with("tests ")).unwrap_or_default();
-    let numbers: Vec<u32> = summary.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    assert!(numbers.len() >= 4 && numbers[0] >= 230 && numbers[0] == numbers[1], "{text}");
-    assert_eq!(numbers[3], failed.len() as u32, "{text}");
-    println!("LUN {lun}: {} of {} tests fail, {} skipped", failed.len(), numbers[0], text.matches("[SKIPPED]").count());
-    failed
 }
 
 #[test]
@@ -66,11 +46,10 @@ fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed()
         ),
     );
     switch.wait_for(&["linear", "striped"]);
-    let listed = include_str!("../iscsi/expected_failures.txt").lines().filter(|line| !line.starts_with('#'));
-    let listed: BTreeSet<String> =
-        listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
     for lun in [0, 1] {
-        assert_eq!(failures(program, &switch, lun), listed, "LUN {lun}\n{}", bed.log());
+        println!("LUN {lun}");
+        let [first, second] = switch.portals.each_ref().map(|portal| switch.url_at(portal, lun));
+        conformance::test(program, [&first, &second]).assert(include_str!("expected_skips.txt"));
     }
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
@@ -95,11 +74,9 @@ fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
     let Some(qemu_io) = find_qemu(&url) else { return };
     write_and_verify(qemu_io, &url);
     // Where the second back end begins.
-    let shown = run(bed::SANLOOM, &["volume", "show", &bed.path("switch.toml"), "--name", "linear", "--json"]);
-    let boundary = shown.split("\"at_bytes\":").nth(2).unwrap();
-    let boundary: u64 =
-        boundary.trim_start().chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
-    assert!(boundary.is_multiple_of(3584) && boundary < 50 << 20 && boundary > 49 << 20, "{shown}");
+    let shown = switch.volumes(&["--name", "linear"]);
+    let boundary = shown.volumes[0].runs[1].at_bytes;
+    assert!(boundary.is_multiple_of(3584) && boundary < 50 << 20 && boundary > 49 << 20, "{shown:?}");
     let before = boundary - 1536;
     let commands = [
         format!("write -P 0x5c {before} 3k"),

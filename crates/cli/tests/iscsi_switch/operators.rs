@@ -4,7 +4,7 @@ use crate::bed::{self, Bed, Switch, free_port};
 use crate::peer::{fail, run, try_run};
 use crate::{find, find_qemu};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A switch with a pool of two back ends of 64 MiB.
 fn start<'b>(bed: &'b Bed, portals: &[String; 2], more: &str) -> Switch<'b> {
@@ -97,16 +97,8 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }
 
-/// Name and size of each volume.
-fn volumes(switch: &Switch<'_>) -> Vec<(String, u64)> {
-    let shown = switch.volume(&["show", "--json"]);
-    let rows = shown.split("\"name\":").skip(1).filter(|row| row.contains("\"size_bytes\":"));
-    let field = |row: &str, key: &str| {
-        let rest = row.split(key).nth(1).unwrap_or_default().trim_start().to_owned();
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
-    };
-    rows.map(|row| (row.split('"').nth(1).unwrap_or_default().to_owned(), field(row, "\"size_bytes\":"))).collect()
-}
+/// How often the switch is killed.
+const ROUNDS: u32 = 12;
 
 #[test]
 fn a_kill_at_any_moment_leaves_the_old_map_or_the_new_one() {
@@ -116,8 +108,13 @@ fn a_kill_at_any_moment_leaves_the_old_map_or_the_new_one() {
     let _second = bed::storage(&bed, "second", &portals[1]);
     let mut switch = start(&bed, &portals, "[volume.v]\npool = \"disks\"\nsize = \"2MiB\"\nstorage = \"switch\"\n");
     switch.wait_for(&["v"]);
-    let (mut size, mut made) = (2_u64, false);
-    for round in 0..12_u64 {
+    // How long the two changes of a round take here.
+    let begun = Instant::now();
+    switch.volume(&["extend", "v", "--size", "5MiB"]);
+    switch.volume(&["create", "w", "--pool", "disks", "--size", "4MiB", "--width", "2"]);
+    let whole = begun.elapsed();
+    let (mut size, mut made, mut extended) = (5_u64, true, 0);
+    for round in 0..ROUNDS {
         // An extension, and a volume that is made or deleted, at the same time as the kill.
         let larger = format!("{}MiB", size + 3);
         let extend = switch.volume_arguments(&["extend", "v", "--size", &larger]);
@@ -129,20 +126,23 @@ fn a_kill_at_any_moment_leaves_the_old_map_or_the_new_one() {
             [extend, other]
                 .map(|arguments| try_run(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>()).0)
         });
-        thread::sleep(Duration::from_millis(3 + 2 * round));
+        // From before the first change until after the second one.
+        thread::sleep(whole * round / 8);
         switch.kill();
         let answered = operator.join().unwrap();
         // A map whose volumes share an extent, or whose extents are not there, is refused at the start.
         switch.restart();
-        let now = volumes(&switch);
-        let found = now.iter().find(|(name, _)| name == "v").map(|(_, bytes)| bytes >> 20).unwrap();
+        let now = switch.volumes(&[]).volumes;
+        let found = now.iter().find(|row| row.name == "v").unwrap().size_bytes >> 20;
         assert!(found == size + 3 || (found == size && !answered[0]), "{found} MiB, {answered:?}");
-        let there = now.iter().any(|(name, _)| name == "w");
+        let there = now.iter().any(|row| row.name == "w");
         assert!(there != made || !answered[1], "{now:?} {answered:?}");
+        extended += u32::from(found > size);
         (size, made) = (found, there);
         switch.wait_for(&["v"]);
     }
-    println!("v has {size} MiB in the end");
+    println!("{extended} of {ROUNDS} extensions were done, v has {size} MiB in the end");
+    assert!((1..ROUNDS).contains(&extended), "{extended}");
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }

@@ -54,7 +54,8 @@ dmesg -c >/dev/null
 dd if=/dev/urandom of=/tmp/data bs=64k count=1 2>/dev/null
 pass=0
 slow=0
-while [ $(cut -d. -f1 /proc/uptime) -lt 50 ]; do
+end=$(($(cut -d. -f1 /proc/uptime) + 30))
+while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do
     begun=$(cut -d. -f1 /proc/uptime)
     seek=$((pass % 60))
     dd if=/tmp/data of=/dev/sda bs=64k seek=$seek oflag=direct 2>/dev/null || exit 3
@@ -62,7 +63,7 @@ while [ $(cut -d. -f1 /proc/uptime) -lt 50 ]; do
     cmp /tmp/data /tmp/back || exit 5
     [ $(($(cut -d. -f1 /proc/uptime) - begun)) -gt 3 ] && slow=$((slow + 1))
     pass=$((pass + 1))
-    echo "pass $pass"
+    echo "pass $pass at $(cut -d. -f1 /proc/uptime)"
     usleep 300000
 done
 cd /sys/class/fc_host/host*
@@ -102,7 +103,7 @@ fn campaign(seed: u64) {
     assert!(["FIP", "ELS", "CT", "FCP"].iter().all(|kind| captured.contains_key(kind)), "{captured:?}");
 
     let mut running = bed.guest("server1", 1, SCRIPT);
-    running.hear("pass 3");
+    let began = (uptime(&running.hear("pass 3 ")), Instant::now());
     let path = |ending: &str| bed.folder.join(format!("attacker-sw1.{ending}"));
     let _ = std::fs::remove_file(path("peer.sock"));
     let socket = UnixDatagram::bind(path("peer.sock")).unwrap();
@@ -114,7 +115,9 @@ fn campaign(seed: u64) {
     }
     let sent = attack(&socket, Mutator::new(seed, frames.clone()), &frames);
     drop(socket);
-    running.hear("pass ");
+    // What it said meanwhile is still to be read. Its clock tells whole seconds.
+    let over = began.0 + began.1.elapsed().as_secs() + 1;
+    while uptime(&running.hear("pass ")) <= over {}
     assert!(["FIP", "ELS", "CT", "FCP"].iter().all(|kind| sent[kind] > FRAMES / 100), "{sent:?}");
     println!("{sent:?}");
 
@@ -147,6 +150,11 @@ fn campaign(seed: u64) {
     bed.stop_others();
     bed.stop();
     check_capture(&bed.capture("server1-sw1"), 3 * 2 * 32);
+}
+
+/// When the guest ended the last pass that it told of, in seconds since its start.
+fn uptime(heard: &str) -> u64 {
+    heard.trim_end().rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap()
 }
 
 /// Sends mutated frames, and between them those of the session as they were, so that the switch knows the sender. Gives back how

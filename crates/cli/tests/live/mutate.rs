@@ -79,8 +79,7 @@ impl Mutator {
     /// times out of four: otherwise nobody looks further.
     pub fn next(&mut self) -> Vec<u8> {
         let mut frame = self.original();
-        let changes = self.below(4);
-        for _ in 0..changes {
+        for _ in 0..=self.below(3) {
             self.change(&mut frame);
         }
         frame.truncate(MAX_BYTES);

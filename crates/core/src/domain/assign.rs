@@ -11,6 +11,15 @@ use sanloom_wire::sw_ils::{Rdi, SwAcc, SwIls};
 /// So many requests of one switch wait for one answer; they come from repetitions.
 const MAX_WAITING: usize = 8;
 
+/// An RDI that we passed upwards.
+#[derive(Debug)]
+pub(super) struct Relay {
+    /// What it asks for.
+    domains: Vec<u8>,
+    /// Those that the answer is for.
+    pub(super) waiting: Vec<Request>,
+}
+
 impl DomainManager {
     /// DIA: the neighbour belongs to a fabric with a principal, and we may ask for a domain.
     pub(super) fn invited(&mut self, now: Instant, request: Request) {
@@ -119,18 +128,20 @@ impl DomainManager {
                 None => self.reject(request, Isolation::DomainUnavailable.reject()),
             };
         };
-        let waiting = self.relays.entry(rdi.switch_name).or_default();
-        waiting.push(request);
-        match waiting.len() {
-            1 => {
-                let name = rdi.switch_name;
-                self.ask(upstream, SwIls::Rdi(rdi), Asked::Relay(upstream, name));
-            }
-            2..=MAX_WAITING => {}
-            _ => {
-                let oldest = waiting.remove(0);
-                self.busy(oldest);
-            }
+        let Some(relay) = self.relays.get_mut(&rdi.switch_name) else {
+            let (name, domains) = (rdi.switch_name, rdi.domains.clone());
+            self.relays.insert(name, Relay { domains, waiting: vec![request] });
+            self.ask(upstream, SwIls::Rdi(rdi), Asked::Relay(upstream, name));
+            return;
+        };
+        if relay.domains != rdi.domains {
+            // The answer that is awaited is to another question.
+            return self.busy(request);
+        }
+        relay.waiting.push(request);
+        if relay.waiting.len() > MAX_WAITING {
+            let oldest = relay.waiting.remove(0);
+            self.busy(oldest);
         }
     }
 
@@ -143,7 +154,7 @@ impl DomainManager {
             }
             self.tell_all(now);
         }
-        for request in self.relays.remove(&name).unwrap_or_default() {
+        for request in self.relays.remove(&name).into_iter().flat_map(|relay| relay.waiting) {
             match &answer {
                 Some(answer) => self.answer(request, answer.clone()),
                 None => self.busy(request),
@@ -154,7 +165,7 @@ impl DomainManager {
     /// The way up has changed: who waits for an answer is to ask again.
     pub(super) fn forget_relays(&mut self) {
         self.asked.retain(|_, asked| !matches!(asked, Asked::Relay(..)));
-        for request in std::mem::take(&mut self.relays).into_values().flatten() {
+        for request in std::mem::take(&mut self.relays).into_values().flat_map(|relay| relay.waiting) {
             self.busy(request);
         }
     }

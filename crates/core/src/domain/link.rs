@@ -95,8 +95,8 @@ impl DomainManager {
     pub(super) fn drop_link(&mut self, now: Instant, port: u16) {
         let Some(link) = self.links.remove(&port) else { return };
         self.asked.retain(|_, asked| asked.port() != port);
-        for waiting in self.relays.values_mut() {
-            waiting.retain(|request| request.port != port);
+        for relay in self.relays.values_mut() {
+            relay.waiting.retain(|request| request.port != port);
         }
         let was_upstream = self.upstream == Some(port);
         if (was_upstream || link.child)

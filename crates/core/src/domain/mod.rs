@@ -218,7 +218,7 @@ pub struct DomainManager {
     /// When to stop waiting for a domain.
     give_up_at: Option<Instant>,
     /// Requests for domains that we passed upwards, by the switch that wants one.
-    relays: BTreeMap<Wwnn, Vec<Request>>,
+    relays: BTreeMap<Wwnn, assign::Relay>,
     told: Told,
     outputs: VecDeque<Output>,
     rejected: u64,

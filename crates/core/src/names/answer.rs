@@ -129,6 +129,7 @@ impl NameExchange {
             (port_event::OFFLINE, _) => {
                 remote.wanted.remove(&id);
                 remote.set(id, None);
+                self.takeovers.remove(&id);
                 self.learned(now, old.as_ref(), None, false);
                 return;
             }
@@ -243,6 +244,13 @@ impl NameExchange {
             }
         };
         let differences = remote.replace(snapshot, &since);
+        // A port that went while its domain was away need not go any more. Were it still on the list, a port that takes its
+        // name back later would be taken for it.
+        let to_go = |old: &FcId, takeover: &mut Takeover| {
+            let there = || remote.get(*old).is_some_and(|entry| entry.port_name == takeover.old.port_name);
+            old.domain() != domain || since.contains(old) || there()
+        };
+        self.takeovers.retain(to_go);
         // Neither the answer nor the notification is known to be the later one.
         remote.wanted.extend(since);
         let (wanted, want_all) = (!remote.wanted.is_empty(), remote.want_all);
@@ -283,6 +291,9 @@ impl NameExchange {
         };
         let old = remote.get(id).cloned();
         remote.set(id, new.clone());
+        if new.is_none() {
+            self.takeovers.remove(&id);
+        }
         self.learned(now, old.as_ref(), new.as_ref(), true);
     }
 }

@@ -125,10 +125,15 @@ pub struct VirtualPort {
     pub script: LoginScript,
 }
 
+/// Exchange numbers that the FDISCs of a virtual port take turns with, so that a late answer meets no younger exchange.
+const FDISC_OX_IDS: u16 = 8;
+/// So many virtual ports of a physical port have such numbers of their own.
+const VIRTUAL_PORTS: u16 = (*CONTROL_OX_IDS.end() - *CONTROL_OX_IDS.start() + 1) / FDISC_OX_IDS;
+
 impl VirtualPort {
-    /// Exchange number of FDISC number `attempt`: eight for each port, so that a late answer meets no younger exchange.
-    fn fdisc_ox_id(self, attempt: u8) -> u16 {
-        *CONTROL_OX_IDS.start() + (self.number % 4095) * 8 + u16::from(attempt % 8)
+    /// Exchange number of FDISC number `attempt`.
+    fn fdisc_ox_id(self, attempt: u16) -> u16 {
+        *CONTROL_OX_IDS.start() + (self.number % VIRTUAL_PORTS) * FDISC_OX_IDS + attempt % FDISC_OX_IDS
     }
 }
 
@@ -147,7 +152,8 @@ impl NPort {
     pub fn is_source(&self, header: &Header) -> bool {
         match header.s_id {
             FcId::ZERO => {
-                let is_fdisc = |port: VirtualPort| (0..8).any(|attempt| port.fdisc_ox_id(attempt) == header.ox_id);
+                let is_fdisc =
+                    |port: VirtualPort| (0..FDISC_OX_IDS).any(|attempt| port.fdisc_ox_id(attempt) == header.ox_id);
                 self.config.virtual_port.is_some_and(is_fdisc)
             }
             s_id => s_id == self.port_id,

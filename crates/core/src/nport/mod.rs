@@ -197,7 +197,7 @@ pub struct NPort {
     fabric_retry_at: Option<Instant>,
     fabric_tries: u8,
     /// FDISCs sent so far.
-    fdiscs: u8,
+    fdiscs: u16,
     discovery: Discovery,
     remotes: Remotes,
     /// Remote ports that something is to be done about, and when.

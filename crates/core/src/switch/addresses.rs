@@ -22,7 +22,9 @@ pub(super) struct AddressPool {
     kept: BTreeMap<FcId, Wwpn>,
     learn: bool,
     /// Addresses whose ports have gone to another switch, and until when they are kept for nobody else.
-    held: VecDeque<(Instant, FcId)>,
+    held: BTreeMap<FcId, Instant>,
+    /// When holds end; of an address that is held again, the last one counts.
+    hold_ends: VecDeque<(Instant, FcId)>,
 }
 
 /// What a port asks an address for.
@@ -53,7 +55,8 @@ impl AddressPool {
             kept_for: BTreeMap::new(),
             kept: BTreeMap::new(),
             learn: policy.learn_addresses,
-            held: VecDeque::new(),
+            held: BTreeMap::new(),
+            hold_ends: VecDeque::new(),
         };
         for (&name, &id) in &policy.persistent {
             pool.keep(id, name);
@@ -66,6 +69,7 @@ impl AddressPool {
         self.domain = domain;
         (self.free, self.open) = (IdSet::full(), IdSet::full());
         self.held.clear();
+        self.hold_ends.clear();
         for id in self.kept.keys().filter(|id| Some(id.domain()) == domain) {
             self.open.remove(low(*id));
         }
@@ -81,9 +85,10 @@ impl AddressPool {
         name: Wwpn,
         preferred: Option<FcId>,
     ) -> Option<Taken> {
-        while let Some((_, id)) = pop_if(&mut self.held, |(until, _)| *until <= now) {
-            if self.free.contains(low(id)) && !self.kept.contains_key(&id) {
-                self.open.insert(low(id));
+        while let Some((end, id)) = pop_if(&mut self.hold_ends, |(end, _)| *end <= now) {
+            if self.held.get(&id) == Some(&end) {
+                self.held.remove(&id);
+                self.open_if_free(id);
             }
         }
         let domain = self.domain?;
@@ -106,9 +111,14 @@ impl AddressPool {
     pub(super) fn release(&mut self, id: FcId) {
         if Some(id.domain()) == self.domain {
             self.free.insert(low(id));
-            if !self.kept.contains_key(&id) {
-                self.open.insert(low(id));
-            }
+            self.open_if_free(id);
+        }
+    }
+
+    /// Everybody may have the address, unless somebody has it or it is kept or held.
+    fn open_if_free(&mut self, id: FcId) {
+        if self.free.contains(low(id)) && !self.kept.contains_key(&id) && !self.held.contains_key(&id) {
+            self.open.insert(low(id));
         }
     }
 
@@ -119,7 +129,8 @@ impl AddressPool {
     pub(super) fn hold(&mut self, id: FcId, until: Instant) {
         if Some(id.domain()) == self.domain {
             self.open.remove(low(id));
-            self.held.push_back((until, id));
+            self.held.insert(id, until);
+            self.hold_ends.push_back((until, id));
         }
     }
 
@@ -297,11 +308,28 @@ mod tests {
         assert_eq!(take(&mut pool, 1), Some(0x01_0002));
         let all: Vec<_> = std::iter::from_fn(|| take(&mut pool, 1)).collect();
         assert_eq!((all.len(), &all[0xfffc..]), (0xffff, &[0x01_ffff, 0x01_0000, 0x01_0001][..]));
-        // One that was given all the same is not free when its time is over.
+        // One that was given all the same and comes back before its time is over is held on.
+        pool.release(FcId::new(0x01_0000));
+        pool.release(FcId::new(0x01_0007));
+        assert_eq!(take(&mut pool, 1), Some(0x01_0007));
+        assert_eq!(take(&mut pool, 1), Some(0x01_0000));
+        // One that is not given back is not free when its time is over.
         assert_eq!(pool.take(until, 300, Wanted::Virtual, Wwpn(1), None), None);
         pool.release(FcId::new(0x01_0001));
         let again = pool.take(until, 300, Wanted::Virtual, Wwpn(1), None);
         assert_eq!(again.map(|taken| taken.id), Some(FcId::new(0x01_0001)));
+    }
+
+    #[test]
+    fn an_address_that_is_held_twice_is_held_until_the_later_end() {
+        let mut pool = flat(&[], false);
+        let id = FcId::new(0x01_0000);
+        for (end, found) in [(10, 0x01_0001), (30, 0x01_0002)] {
+            pool.hold(id, Instant::from_ns(end));
+            assert_eq!(take(&mut pool, 1), Some(found));
+        }
+        let mut at = |now| pool.take(Instant::from_ns(now), 300, Wanted::Virtual, Wwpn(1), None).unwrap().id.to_u32();
+        assert_eq!([at(10), at(29), at(30)], [0x01_0003, 0x01_0004, 0x01_0000]);
     }
 
     #[test]

@@ -126,7 +126,9 @@ impl Switch {
                 self.database.shadow(entry);
                 return true;
             }
-            self.evict(now, other);
+            if !self.superseded(now, other) {
+                self.evict(now, other);
+            }
         }
         self.add_remote(now, entry);
         true

@@ -211,11 +211,8 @@ pub fn merge(
         return Ok(done(ours.clone()));
     }
     let mut merger = Merger { rules, conflicts: BTreeSet::new() };
-    let default_zone = match ours.default_zone == theirs.default_zone {
-        true => ours.default_zone,
-        false => ZoneDefault::Closed,
-    };
-    if ours.default_zone != theirs.default_zone && (rules.same_default_zone || control == MergeControl::Restrict) {
+    let default_zone = joined_default_zone([ours.default_zone, theirs.default_zone], control, rules);
+    if default_zone.is_none() {
         let ours_open = ours.default_zone == ZoneDefault::Open;
         merger.conflicts.insert(MergeConflict::DefaultZone { ours_open });
     }
@@ -226,6 +223,7 @@ pub fn merge(
     }
     let shared = [ours, theirs].map(|side| &side.defined).into_iter().find(|side| ***side == defined);
     let defined = shared.cloned().unwrap_or_else(|| Arc::new(defined));
+    let default_zone = default_zone.unwrap_or(ZoneDefault::Closed);
     let database = ZoneDatabase { defined, effective: effective.map(Arc::new), default_zone };
     let too_large = |problem: &ZoneProblem| {
         matches!(
@@ -238,6 +236,38 @@ pub fn merge(
         true => Ok(done(database)),
         false => Err(merger.conflicts.into_iter().collect()),
     }
+}
+
+/// The default zone of the joined fabric; nothing if the two keep the fabrics apart.
+fn joined_default_zone(of: [ZoneDefault; 2], control: MergeControl, rules: MergeRules) -> Option<ZoneDefault> {
+    match of {
+        [one, other] if one == other => Some(one),
+        _ if rules.same_default_zone || control == MergeControl::Restrict => None,
+        _ => Some(ZoneDefault::Closed),
+    }
+}
+
+/// [`merge`] would make `all` of `all` and `nothing`, provided that `all` is [sorted](is_sorted) and sound: said without
+/// looking at what is in it.
+pub(super) fn is_outcome(all: &ZoneDatabase, nothing: &ZoneDatabase, control: MergeControl, rules: MergeRules) -> bool {
+    nothing.effective.is_none()
+        && *nothing.defined == DefinedZones::default()
+        && control == MergeControl::Allow
+        && joined_default_zone([all.default_zone, nothing.default_zone], control, rules) == Some(all.default_zone)
+}
+
+/// A merge has nothing to sort: no list has a member twice, and all are as [`Merger::list`] leaves them.
+pub(super) fn is_sorted(database: &ZoneDatabase) -> bool {
+    fn ascending<T: Ord>(list: &[T]) -> bool {
+        list.is_sorted_by(|one, next| one < next)
+    }
+    let ZoneDatabase { defined, effective, .. } = database;
+    let effective: &[Zone] = effective.as_deref().map_or(&[], |effective| &effective.zones);
+    defined.zones.values().all(|zone| ascending(&zone.members) && ascending(&zone.principals))
+        && defined.aliases.values().all(|members| ascending(members))
+        && defined.configs.values().all(|zones| ascending(zones))
+        && effective.iter().all(|zone| ascending(&zone.members) && ascending(&zone.principals))
+        && effective.is_sorted_by(|one, next| one.name < next.name)
 }
 
 struct Merger {

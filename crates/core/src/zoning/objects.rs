@@ -2,7 +2,7 @@
 
 use super::database::{DefinedZones, EffectiveZones, MemberRef, ZoneDatabase, ZoneDefinition};
 use super::limits::ZoneLimits;
-use super::merge::{MergeConflict, MergeControl, MergeRules, merge};
+use super::merge::{MergeConflict, MergeControl, MergeRules, is_outcome, is_sorted, merge};
 use crate::config::{Zone, ZoneDefault, ZoneMember};
 use crate::fabric::ZoneSet;
 use sanloom_wire::sw_ils::{
@@ -135,12 +135,7 @@ impl Zones {
         rules: MergeRules,
     ) -> Result<MergedZones, Vec<MergeConflict>> {
         let stays = |all: &Zones, nothing: &Zones| {
-            let [default, other] = [all, nothing].map(|side| side.database().default_zone);
-            nothing.is_empty()
-                && control == MergeControl::Allow
-                && (default == other || (default == ZoneDefault::Closed && !rules.same_default_zone))
-                && all.is_sorted()
-                && all.is_sound(limits)
+            is_outcome(all.database(), nothing.database(), control, rules) && all.is_sorted() && all.is_sound(limits)
         };
         if stays(theirs, self) {
             return Ok(MergedZones { zones: theirs.clone(), changes_ours: self != theirs, changes_theirs: false });
@@ -157,24 +152,8 @@ impl Zones {
         Ok(MergedZones { zones, changes_ours: merged.changes_ours, changes_theirs: merged.changes_theirs })
     }
 
-    /// Nothing is defined or in force.
-    fn is_empty(&self) -> bool {
-        let ZoneDatabase { defined, effective, .. } = self.database();
-        effective.is_none() && **defined == DefinedZones::default()
-    }
-
-    /// No list has a member twice, and all are sorted: a merge with nothing leaves it as it is.
     fn is_sorted(&self) -> bool {
-        *self.decoded.sorted.get_or_init(|| {
-            let ZoneDatabase { defined, effective, .. } = self.database();
-            let zones = defined.zones.values();
-            let effective: &[Zone] = effective.as_deref().map_or(&[], |effective| &effective.zones);
-            zones.clone().all(|zone| ascending(&zone.members) && ascending(&zone.principals))
-                && defined.aliases.values().all(|members| ascending(members))
-                && defined.configs.values().all(|zones| ascending(zones))
-                && effective.iter().all(|zone| ascending(&zone.members) && ascending(&zone.principals))
-                && effective.is_sorted_by(|one, next| one.name < next.name)
-        })
+        *self.decoded.sorted.get_or_init(|| is_sorted(self.database()))
     }
 
     /// What MR and SFC carry.
@@ -192,10 +171,6 @@ impl Decoded {
     fn of(database: ZoneDatabase) -> Decoded {
         Decoded { database, index: OnceLock::new(), sound: OnceLock::new(), sorted: OnceLock::new() }
     }
-}
-
-fn ascending<T: Ord>(list: &[T]) -> bool {
-    list.is_sorted_by(|one, next| one < next)
 }
 
 /// The sender has a default zone that belongs to its database.

@@ -1,5 +1,6 @@
 //! The PDU-copy ceiling: a forwarder that polls, reads into one large buffer, walks the headers of PDUs in place and writes on, and
-//! nothing else. What a switch in user space could do at best where it copies; the forwarding path is measured against it.
+//! nothing else. What a switch in user space could do at best where it copies, and what a forwarding path is to be measured
+//! against; connections with digests cannot pass.
 
 use crate::poll::{Interest, Poller};
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs};

@@ -172,7 +172,7 @@ impl Runtime {
                 let unit = lun as u16;
                 match system.device.unit_config(unit).map(|unit| unit.blocks) {
                     None => {
-                        let (unit_config, medium) = new_unit(lab, &places, index, lun)?;
+                        let (unit_config, medium) = new_unit(lab, &places, self.state.instance(), index, lun)?;
                         system.add_unit(unit_config, medium, places.reservations(lab, index, lun));
                     }
                     Some(blocks) if blocks < wanted.blocks => {

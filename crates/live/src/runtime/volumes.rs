@@ -1,7 +1,7 @@
 //! Virtual disks of a running lab: their turn in the loop, and what operators do with them.
 
 use super::Runtime;
-use super::plan::Places;
+use super::plan::{Places, unit_identity};
 use crate::state::{KeptSegment, KeptVolume};
 use crate::storage::Backing;
 use crate::volumes::{VolumeEngine, identity};
@@ -18,13 +18,13 @@ const MAX_TRANSFER_BYTES: u32 = 32 << 20;
 const MAX_LUNS: u16 = 16_384;
 
 /// The unit that a volume is to hosts.
-pub(super) fn unit_of(volume: &KeptVolume, block_bytes: u32) -> UnitConfig {
+pub(super) fn unit_of(volume: &KeptVolume, instance: u32, block_bytes: u32) -> UnitConfig {
     UnitConfig {
         write_back: volume.write_back,
         thin: volume.thin,
         max_transfer_blocks: MAX_TRANSFER_BYTES / block_bytes,
         // Numbers of volumes are not given twice, those of units are.
-        identity: Some(1 << 32 | u64::from(volume.id.0)),
+        identity: Some(unit_identity(instance, true, volume.id.0)),
         ..UnitConfig::new(volume.blocks, block_bytes)
     }
 }
@@ -241,7 +241,7 @@ impl Runtime {
     fn serve_volume(&mut self, system: usize, kept: &KeptVolume, block_bytes: u32) {
         let Some((_, lun)) = &kept.served else { return };
         let reservations = Places::of(&self.lab).volume_reservations(kept.id);
-        self.systems[system].put_volume(*lun, unit_of(kept, block_bytes), kept.id, reservations);
+        self.systems[system].put_volume(*lun, unit_of(kept, self.state.instance(), block_bytes), kept.id, reservations);
         let now = self.clock.now();
         self.systems[system].settle_all(now);
         self.systems[system].settle_device(now);

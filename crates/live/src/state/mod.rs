@@ -42,6 +42,12 @@ const TABLES: &str = "
         PRIMARY KEY (switch, port_name),
         UNIQUE (switch, port_id)
     ) STRICT;
+    -- What the names of its LUNs have that those of no other instance have.
+    CREATE TABLE IF NOT EXISTS instance (
+        only   INTEGER PRIMARY KEY CHECK (only = 1),
+        number INTEGER NOT NULL
+    ) STRICT;
+    INSERT OR IGNORE INTO instance (only, number) VALUES (1, random() & 0x7fffffff);
 ";
 
 /// Why the store cannot be used.
@@ -107,6 +113,7 @@ pub struct KeptZones {
 pub struct StateStore {
     path: PathBuf,
     connection: Connection,
+    instance: u32,
 }
 
 impl StateStore {
@@ -127,12 +134,15 @@ impl StateStore {
         if version > VERSION {
             return Err(StateError::Newer { path: path.to_owned(), version });
         }
-        let store = StateStore { path: path.to_owned(), connection };
+        let mut instance = 0;
+        let mut store = StateStore { path: path.to_owned(), connection, instance };
         store.write(|transaction| {
             transaction.execute_batch(TABLES)?;
             transaction.execute_batch(volumes::TABLES)?;
+            instance = transaction.query_row("SELECT number FROM instance", [], |row| row.get(0))?;
             transaction.pragma_update(None, "user_version", VERSION)
         })?;
+        store.instance = instance;
         Ok(store)
     }
 
@@ -142,6 +152,12 @@ impl StateStore {
     /// SQLite says so.
     pub fn hurry(&self) -> Result<(), StateError> {
         self.connection.busy_timeout(BUSY).map_err(|error| StateError::Sqlite { path: self.path.clone(), error })
+    }
+
+    /// Number of 31 bits that was drawn when the store was made. LUNs have it in their names, so that hosts which see two instances
+    /// of a lab, or of two labs whose storage systems are called by number, take no two disks for one.
+    pub fn instance(&self) -> u32 {
+        self.instance
     }
 
     /// The file.

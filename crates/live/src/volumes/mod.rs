@@ -345,8 +345,8 @@ impl VolumeEngine {
             .collect();
         let known =
             |back_end: &BackEnd| back_end.found.as_deref().filter(|_| back_end.refused.is_none()).and_then(identity);
-        let mut taken: Vec<(usize, Option<String>)> =
-            self.back_ends.iter().enumerate().map(|(number, back_end)| (number, known(back_end))).collect();
+        let mut taken: Vec<(String, Option<String>)> =
+            self.back_ends.iter().map(|back_end| (back_end.plan.name.clone(), known(back_end))).collect();
         for (number, back_end) in self.back_ends.iter_mut().enumerate() {
             let Some((found, true)) = disks.get(&back_end.disk).filter(|_| back_end.plan.remote == remote) else {
                 continue;
@@ -356,11 +356,11 @@ impl VolumeEngine {
             }
             let id = LunId(number as u16);
             let name = identity(found);
-            let twin = taken.iter().any(|(other, taken)| *other != number && name.is_some() && *taken == name);
+            let twin = (0..taken.len()).find(|other| *other != number && name.is_some() && taken[*other].1 == name);
             let refused = match twin {
                 // Two sets of extents on one disk would destroy each other.
-                true => Some("it is the same disk as another back end".to_owned()),
-                false => refusal(self.volumes.map_mut(), id, &back_end.plan, found),
+                Some(other) => Some(format!("it is the same disk as `{}`: name each disk once", taken[other].0)),
+                None => refusal(self.volumes.map_mut(), id, &back_end.plan, found),
             };
             if refused.is_none() {
                 taken[number].1 = name;

@@ -4,7 +4,18 @@ use super::frame_ref::FrameRef;
 use super::lane::End;
 use super::queue::NEVER;
 use super::{Loss, Net, Place, Tx};
+use sanloom_core::exchange::SeqTx;
 use sanloom_wire::{FCtl, FcId, FcType, Header};
+
+/// What waits in the queue of an N_Port.
+enum Unsent<'a> {
+    /// The rest of a data sequence.
+    Data(&'a SeqTx),
+    /// A data frame.
+    Frame(&'a FrameRef),
+    /// A control message, of which parts may have left.
+    Message(&'a Header),
+}
 
 impl Net {
     /// The link carries light in both directions.
@@ -148,64 +159,57 @@ impl Net {
     /// Data of an exchange that an N_Port has not sent yet will not be sent; `from_responder` tells whose number counts.
     /// `s_id`: the address whose exchange it is, where several send through the N_Port.
     pub fn forget_exchange(&mut self, nport: u16, s_id: Option<FcId>, ox_id: u16, rx_id: u16, from_responder: bool) {
-        let other = |of: FcId| s_id.is_some_and(|s_id| s_id != of);
-        let plane = &mut self.nports[usize::from(nport)];
-        let before = plane.waiting.len();
-        plane.waiting.retain(|item| match item {
-            Tx::Data(seq) => {
-                seq.from_responder != from_responder
-                    || other(seq.s_id)
-                    || if from_responder { seq.rx_id != rx_id } else { seq.ox_id != ox_id }
+        let meant = |of: FcId, ox: u16, rx: u16| {
+            s_id.is_none_or(|s_id| s_id == of) && if from_responder { rx == rx_id } else { ox == ox_id }
+        };
+        self.forget(nport, |unsent| match unsent {
+            Unsent::Data(seq) => seq.from_responder == from_responder && meant(seq.s_id, seq.ox_id, seq.rx_id),
+            Unsent::Frame(frame) => {
+                frame.from_responder() == from_responder && meant(frame.s_id(), frame.ox_id(), frame.rx_id())
             }
-            Tx::Frame(frame) => {
-                frame.from_responder() != from_responder
-                    || other(frame.s_id())
-                    || if from_responder { frame.rx_id() != rx_id } else { frame.ox_id() != ox_id }
-            }
-            Tx::Message(_) => true,
+            Unsent::Message(_) => false,
         });
-        if plane.waiting.len() != before {
-            plane.paused = false;
-        }
     }
 
     /// What an N_Port was going to answer to another port, in one exchange or (`None`) in all, will not be sent: data, and
     /// FCP messages. The exchange was aborted, or the login is gone.
     pub fn forget_answers(&mut self, nport: u16, to: FcId, ox_id: Option<u16>) {
+        let meant = |d_id: FcId, of: u16| d_id == to && ox_id.is_none_or(|ox_id| ox_id == of);
+        self.forget(nport, |unsent| match unsent {
+            Unsent::Data(seq) => seq.from_responder && meant(seq.d_id, seq.ox_id),
+            Unsent::Frame(frame) => frame.from_responder() && meant(frame.d_id(), frame.ox_id()),
+            Unsent::Message(header) => {
+                let answer = header.fc_type == FcType::FCP && header.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
+                answer && meant(header.d_id, header.ox_id)
+            }
+        });
+    }
+
+    /// Nothing that one of the ports behind an N_Port has not sent yet will be sent, because it is not there any more: data
+    /// from its address, and messages with a header of its own.
+    pub fn forget_source(&mut self, nport: u16, s_id: FcId, is_source: impl Fn(&Header) -> bool) {
+        self.forget(nport, |unsent| match unsent {
+            Unsent::Data(seq) => seq.s_id == s_id,
+            Unsent::Frame(frame) => frame.s_id() == s_id,
+            Unsent::Message(header) => is_source(header),
+        });
+    }
+
+    /// Takes what is meant out of the queue of an N_Port.
+    fn forget(&mut self, nport: u16, meant: impl Fn(Unsent<'_>) -> bool) {
         let plane = &mut self.nports[usize::from(nport)];
         let messages = &mut self.messages;
         let before = plane.waiting.len();
-        let meant = |d_id: FcId, of: u16| d_id == to && ox_id.is_none_or(|ox_id| ox_id == of);
         plane.waiting.retain(|item| match item {
-            Tx::Data(seq) => !(seq.from_responder && meant(seq.d_id, seq.ox_id)),
-            Tx::Frame(_) => true,
+            Tx::Data(seq) => !meant(Unsent::Data(seq)),
+            Tx::Frame(frame) => !meant(Unsent::Frame(frame)),
             Tx::Message(tx) => {
-                let header = messages.get(tx.number).map(|frame| frame.header);
-                let answer = |h: &Header| h.fc_type == FcType::FCP && h.f_ctl.has(FCtl::EXCHANGE_RESPONDER);
-                let gone = header.is_some_and(|header| answer(&header) && meant(header.d_id, header.ox_id));
+                let gone = messages.get(tx.number).is_some_and(|frame| meant(Unsent::Message(&frame.header)));
                 if gone {
                     messages.abandon(*tx);
                 }
                 !gone
             }
-        });
-        if plane.waiting.len() != before {
-            plane.paused = false;
-        }
-    }
-
-    /// Control messages with such a header that an N_Port has not sent yet will not be sent: who was going to is gone.
-    pub fn forget_messages(&mut self, nport: u16, meant: impl Fn(&Header) -> bool) {
-        let plane = &mut self.nports[usize::from(nport)];
-        let messages = &mut self.messages;
-        let before = plane.waiting.len();
-        plane.waiting.retain(|item| {
-            let Tx::Message(tx) = item else { return true };
-            let gone = messages.get(tx.number).is_some_and(|frame| meant(&frame.header));
-            if gone {
-                messages.abandon(*tx);
-            }
-            !gone
         });
         if plane.waiting.len() != before {
             plane.paused = false;

@@ -24,6 +24,9 @@ struct Slot {
     encoded: OnceCell<Vec<u8>>,
 }
 
+/// A frame has 24 bits for the number of its message.
+const MOST: usize = 1 << 24;
+
 /// A control message that waits to be sent, part by part.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageTx {
@@ -35,6 +38,9 @@ pub struct MessageTx {
 impl Messages {
     /// Takes a frame into the pool; it will travel in parts of at most `part_bytes`. SEQ_CNT has numbers for 65,535 parts,
     /// which is 16 MB in the smallest frames that a port may ask for.
+    ///
+    /// # Panics
+    /// With 16,777,216 messages under way.
     pub fn insert(&mut self, frame: Frame, part_bytes: u16) -> MessageTx {
         let len_bytes = frame.payload.len() as u32;
         let parts = len_bytes.div_ceil(u32::from(part_bytes)).clamp(1, u16::MAX.into()) as u16;
@@ -46,6 +52,7 @@ impl Messages {
                 number
             }
             None => {
+                assert!(self.slots.len() < MOST, "{MOST} control messages are under way");
                 self.slots.push(slot);
                 self.slots.len() as u32 - 1
             }

@@ -178,8 +178,9 @@ impl World {
     fn detach(&mut self, nport: u16) -> bool {
         let plane = self.plane_of(nport);
         // What stayed in the queue of the HBA would log the machine in where it is not any more.
-        let login = &self.nodes[usize::from(nport)].login;
-        self.net.forget_messages(plane, |header| login.is_source(header));
+        let node = &self.nodes[usize::from(nport)];
+        self.net.forget_source(plane, node.port_id, |header| node.login.is_source(header));
+        self.dma.forget_source(plane, node.port_id);
         self.port_link(nport, false);
         let ports = &mut self.nodes[usize::from(plane)].carried.ports;
         let before = ports.len();

@@ -35,6 +35,7 @@ use sanloom_core::fcp::initiator::Outcome;
 use sanloom_core::nport::{FabricState, RemoteState};
 use sanloom_core::scsi::Device;
 use sanloom_core::zoning::Zones;
+use sanloom_wire::FcId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -387,11 +388,16 @@ impl FramePool {
         }
     }
 
+    /// The bus has moved what is in a slot, which is said once; nothing if it was forgotten meanwhile.
     fn remove(&mut self, slot: u32) -> Option<(u16, FrameRef)> {
-        let frame = self.slots.get_mut(slot as usize)?.take();
-        if frame.is_some() {
-            self.free.push(slot);
+        self.free.push(slot);
+        self.slots.get_mut(slot as usize)?.take()
+    }
+
+    /// What is to leave through an N_Port of the frame path from this address will not leave.
+    fn forget_source(&mut self, plane: u16, s_id: FcId) {
+        for slot in &mut self.slots {
+            slot.take_if(|(through, frame)| *through == plane && frame.s_id() == s_id);
         }
-        frame
     }
 }

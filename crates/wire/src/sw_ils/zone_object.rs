@@ -60,6 +60,9 @@ pub struct ZoneSets {
 }
 
 /// What was worked out of a value. It is no part of the value, and a copy does not have it.
+///
+/// It is kept here because the value is all that switches of one process hand to each other: what one of them has decoded and
+/// indexed, the next finds with the message. Hundreds of switches with a database each would need gigabytes otherwise.
 #[derive(Default)]
 struct Derived {
     encoded_len: OnceLock<usize>,

@@ -9,27 +9,27 @@
 //! How many frames a request takes in either direction, and how long they are, is counted in the one chain and done in the other.
 //! They take turns, so that what else the machine does hits both.
 
-use super::ethernet::{Folder, Gauge, Switching};
+use super::ethernet::{Folder, Gauge, Worker, switching};
+use super::report;
+use super::statistics::median;
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::thread_cpu;
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_core::disk::Op;
 use sanloom_live::clock::Clock;
 use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::initiator::{Initiator, InitiatorConfig};
 use sanloom_live::poll::{Interest, Poller};
 use sanloom_live::ports::{EthernetPort, Traffic};
+use sanloom_live::runtime::UpError;
 use sanloom_live::sys::batch::BATCH;
 use sanloom_wire::ether::MacAddr;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Options of `sanloom bench chain`.
@@ -114,13 +114,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// When the switch cannot be brought up, a request fails, something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let chains = measure(args)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &chains)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&text(&chains))
+    report(args.json.as_deref(), &chains, &text(&chains))
 }
 
 fn measure(args: &Args) -> Result<Chains, Failure> {
@@ -198,21 +192,15 @@ impl Sample {
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
 /// Initiator, switch, storage.
 struct Whole {
-    switching: Switching,
+    switch: Worker<UpError>,
     initiator: Initiator,
 }
 
 impl Whole {
     fn start(folder: &Folder) -> Result<Whole, Failure> {
-        let switching = Switching::up(folder, LAB)?;
+        let switch = switching(folder, LAB)?;
         let port = folder.port("h1-sw1.peer.sock", "h1-sw1.sock").map_err(Failure::environment)?;
         let config = InitiatorConfig::new(MAC, folder.path().join("nbd.sock"));
         let mut initiator = Initiator::new(config, port).map_err(Failure::environment)?;
@@ -224,7 +212,7 @@ impl Whole {
             }
             busy = initiator.turn(busy).map_err(Failure::environment)?;
         }
-        Ok(Whole { switching, initiator })
+        Ok(Whole { switch, initiator })
     }
 
     fn measure(&mut self, op: Op, size: u32, depth: u32, time: Duration) -> Result<Sample, Failure> {
@@ -232,21 +220,21 @@ impl Whole {
         let places = UNIT_BYTES / u64::from(size);
         let mut buffers = vec![vec![0_u8; size as usize]; depth as usize];
         let (mut submitted, mut done, mut busy) = (0_u64, 0_u64, false);
-        let cpu = |whole: &Whole| thread_cpu() + whole.switching.gauge.read();
+        let cpu = |whole: &mut Whole| whole.switch.cpu().map(|cpu| thread_cpu() + cpu);
         let moved = |whole: &Whole| [whole.initiator.port.sent, whole.initiator.port.received];
         let begun = Instant::now();
         let mut from = None;
         loop {
             let now = Instant::now();
             if from.is_none() && now - begun >= WARM_UP {
-                from = Some((now, done, cpu(self), moved(self)));
+                from = Some((now, done, cpu(self)?, moved(self)));
             }
             if let Some((at, before, cpu_before, moved_before)) = from
                 && now - at >= time
             {
                 let sample = Sample {
                     requests: done - before,
-                    cpu: cpu(self) - cpu_before,
+                    cpu: cpu(self)? - cpu_before,
                     wall: at.elapsed(),
                     moved: difference(moved_before, moved(self)),
                 };
@@ -287,10 +275,9 @@ fn difference(before: [Traffic; 2], after: [Traffic; 2]) -> [Traffic; 2] {
 /// Two ends that count datagrams: when all of a request have come, those of the answer leave.
 struct Bare {
     near: End,
-    gauge: Arc<Gauge>,
+    responder: Worker<io::Error>,
     /// What a request brings and what its answer is, for the other end.
     plan: Sender<[Burst; 2]>,
-    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Bare {
@@ -298,16 +285,10 @@ impl Bare {
         let port = |own: &str, peer: &str| folder.port(own, peer).map_err(Failure::environment);
         let far = port("far", "near")?;
         let near = port("near", "far")?;
-        let gauge = Arc::new(Gauge::default());
         let (plan, plans) = channel();
-        let (seen, mut far) = (gauge.clone(), End::new(far).map_err(Failure::environment)?);
-        let body = move || {
-            let outcome = far.respond(&seen, &plans);
-            seen.end();
-            outcome
-        };
-        let thread = thread::Builder::new().name("responder".to_owned()).spawn(body).map_err(Failure::environment)?;
-        Ok(Bare { near: End::new(near).map_err(Failure::environment)?, gauge, plan, thread: Some(thread) })
+        let mut far = End::new(far).map_err(Failure::environment)?;
+        let responder = Worker::start("responder", move |gauge| far.respond(gauge, &plans))?;
+        Ok(Bare { near: End::new(near).map_err(Failure::environment)?, responder, plan })
     }
 
     fn measure(&mut self, traffic: [Burst; 2], depth: u32, time: Duration) -> Result<Sample, Failure> {
@@ -324,15 +305,17 @@ impl Bare {
             if now - begun > WARM_UP + time + PATIENCE {
                 return Err(Failure::environment("the bare chain has stopped"));
             }
-            let state = |near: &End| (thread_cpu() + self.gauge.read(), [near.port.sent, near.port.received]);
+            let mut state = |near: &End| -> Result<_, Failure> {
+                Ok((thread_cpu() + self.responder.cpu()?, [near.port.sent, near.port.received]))
+            };
             if from.is_none() && now - begun >= WARM_UP {
-                from = Some((now, done, state(&self.near)));
+                from = Some((now, done, state(&self.near)?));
             }
             if let Some((at, before, (cpu, moved))) = from
                 && sample.is_none()
                 && now - at >= time
             {
-                let (cpu_now, moved_now) = state(&self.near);
+                let (cpu_now, moved_now) = state(&self.near)?;
                 let moved = difference(moved, moved_now);
                 sample = Some(Sample { requests: done - before, cpu: cpu_now - cpu, wall: at.elapsed(), moved });
             }
@@ -350,13 +333,6 @@ impl Bare {
             done += u64::from(got / answer.frames);
             got %= answer.frames;
         }
-    }
-}
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        self.gauge.end();
-        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

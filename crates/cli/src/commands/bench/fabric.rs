@@ -1,17 +1,17 @@
 //! `sanloom bench fabric`: what it costs a large fabric to converge.
 
 use super::bound::{self, Bound};
+use super::report;
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::{rss_bytes, thread_cpu};
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_core::time::{Instant, Span};
 use sanloom_sim::fabric_bed::{FabricBed, FabricPlan, Traffic};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of `sanloom bench fabric`.
@@ -97,13 +97,8 @@ const PAIRS: usize = 20_000;
 /// When something cannot be written, Ctrl-C came, or the switches do not come to agree.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let fabric = measure(args)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &fabric)))?;
-    }
     let bounds = fabric.bounds();
-    if args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(text(&fabric) + &bound::text(&bounds)))?;
-    }
+    report(args.json.as_deref(), &fabric, &(text(&fabric) + &bound::text(&bounds)))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

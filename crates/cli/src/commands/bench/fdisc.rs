@@ -1,17 +1,18 @@
 //! `sanloom bench fdisc`: logins of virtual ports over the wire, as a host with very many of them sends them.
 
 use super::ethernet::station::Station;
-use super::ethernet::{Folder, Switching};
+use super::ethernet::{Folder, switching};
+use super::report;
+use super::statistics::{median, percentile, sorted};
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_wire::Wwpn;
 use sanloom_wire::ether::MacAddr;
 use sanloom_wire::fip::LinkService;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Options of `sanloom bench fdisc`.
@@ -28,7 +29,7 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
-/// What was measured. An FDISC goes from a process of its own accord through a unix socket to the switch, and its answer back.
+/// What was measured. An FDISC goes from a thread through a unix socket to the switch, and its answer back.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Fdiscs {
     /// Logins done.
@@ -71,24 +72,18 @@ const STEP: usize = 1_000;
 /// When the switch cannot be brought up, refuses a login or does not answer, something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let fdiscs = measure(args)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &fdiscs)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&text(&fdiscs))
+    report(args.json.as_deref(), &fdiscs, &text(&fdiscs))
 }
 
 fn measure(args: &Args) -> Result<Fdiscs, Failure> {
     let folder = Folder::new("fdisc")?;
-    let mut switching = Switching::up(&folder, LAB)?;
+    let mut switch = switching(&folder, LAB)?;
     let mut station = Station::start(&folder, LINK, MAC)?;
     station.log_in()?;
     let mut sent = vec![None; usize::from(u16::MAX) + 1];
     let mut latencies = Vec::with_capacity(args.logins as usize);
     let (mut asked, mut heard_at) = (0, Instant::now());
-    let cpu = switching.gauge.read();
+    let cpu = switch.cpu()?;
     let begun = Instant::now();
     while latencies.len() < args.logins as usize {
         while asked < args.logins && (asked as usize - latencies.len()) < usize::from(args.window) {
@@ -116,31 +111,24 @@ fn measure(args: &Args) -> Result<Fdiscs, Failure> {
         }
     }
     let wall = begun.elapsed().as_secs_f64();
-    let cpu = switching.gauge.read() - cpu;
-    if let Some(failure) = switching.end() {
+    let cpu = switch.cpu()? - cpu;
+    if let Some(failure) = switch.end() {
         return Err(failure);
     }
-    let of = |share: f64| -> Vec<f64> { latencies.chunks(STEP).map(|part| quantile(part, share)).collect() };
+    let thousands: Vec<Vec<f64>> = latencies.chunks(STEP).map(|part| sorted(part.iter().copied())).collect();
+    let of = |share: f64| -> Vec<f64> { thousands.iter().map(|part| percentile(part, share)).collect() };
     let median_us = of(0.5);
     let tenth = median_us.len().div_ceil(10);
-    let last = quantile(&median_us[median_us.len() - tenth..], 0.5);
+    let median_of = |medians: &[f64]| median(medians.iter().copied());
     Ok(Fdiscs {
         logins: args.logins,
         window: args.window,
         logins_per_s: f64::from(args.logins) / wall,
         switch_cpu_us: cpu.as_secs_f64() * 1e6 / f64::from(args.logins),
-        last_over_first: last / quantile(&median_us[..tenth], 0.5),
+        last_over_first: median_of(&median_us[median_us.len() - tenth..]) / median_of(&median_us[..tenth]),
         median_us,
         p99_us: of(0.99),
     })
-}
-
-/// The value below which this share of the values is.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
-    sorted.get(at).copied().unwrap_or_default()
 }
 
 fn text(fdiscs: &Fdiscs) -> String {
@@ -164,16 +152,4 @@ fn text(fdiscs: &Fdiscs) -> String {
     }
     let _ = writeln!(text, "last over first        {:.2}", fdiscs.last_over_first);
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_are_values_that_were_measured() {
-        let values = [4.0, 1.0, 3.0, 2.0];
-        assert_eq!((quantile(&values, 0.0), quantile(&values, 0.5), quantile(&values, 0.99)), (1.0, 3.0, 4.0));
-        assert_eq!(quantile(&[7.0], 0.5), 7.0);
-    }
 }

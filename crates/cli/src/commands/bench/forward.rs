@@ -8,11 +8,12 @@
 //! does hits both.
 
 use super::ethernet::station::Station;
-use super::ethernet::{Folder, Gauge, Switching};
+use super::ethernet::{Folder, Gauge, Worker, switching};
+use super::report;
+use super::statistics::median;
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_live::clock::Clock;
 use sanloom_live::frame::{FrameBuf, Pool};
 use sanloom_live::poll::{Interest, Poller};
@@ -23,7 +24,7 @@ use sanloom_wire::{FCtl, FcType, Header, RCtl};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -91,18 +92,12 @@ const WARM_UP: Duration = Duration::from_millis(300);
 /// When the switch cannot be brought up, something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let forwarded = measure(args)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &forwarded)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&text(&forwarded))
+    report(args.json.as_deref(), &forwarded, &text(&forwarded))
 }
 
 fn measure(args: &Args) -> Result<Forwarded, Failure> {
     let folder = Folder::new("forward")?;
-    let switching = Switching::up(&folder, LAB)?;
+    let switch_thread = switching(&folder, LAB)?;
     let mut stations = Vec::new();
     for number in 1..=2_u8 {
         let mut station = Station::start(&folder, &format!("h{number}-sw1"), MacAddr([0x52, 0x54, 0, 0, 0, number]))?;
@@ -129,14 +124,14 @@ fn measure(args: &Args) -> Result<Forwarded, Failure> {
     let frame_bytes = frame.bytes().len();
     let mut ports = stations.into_iter().map(|(station, ..)| station.port);
     let (Some(source), Some(sink)) = (ports.next(), ports.next()) else { return Err(Failure::environment("no ports")) };
-    let switch = Rig::new(switching.gauge.clone(), source, sink, frame.bytes())?;
+    let switch = Rig::new(switch_thread.gauge(), source, sink, frame.bytes())?;
 
     let port = |own: &str, peer: &str| folder.port(own, peer).map_err(Failure::environment);
     let inner = [port("bare.1", "source")?, port("bare.2", "sink")?];
     let outer = [port("source", "bare.1")?, port("sink", "bare.2")?];
-    let (gauge, [source, sink]) = (Arc::new(Gauge::default()), outer);
-    let _bare = Bare::start(gauge.clone(), inner)?;
-    let bare = Rig::new(gauge, source, sink, frame.bytes())?;
+    let [source, sink] = outer;
+    let bare_thread = Worker::start("bare", |gauge| forward(inner, gauge))?;
+    let bare = Rig::new(bare_thread.gauge(), source, sink, frame.bytes())?;
 
     let (mut of_switch, mut of_bare) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
@@ -165,12 +160,6 @@ fn way(samples: &[Sample]) -> Way {
         frames_per_s: median(samples.iter().map(|sample| sample.per_s)),
         frames: samples.iter().map(|sample| sample.frames).sum(),
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Somebody who sends as much as the other end takes, and somebody who takes as much as there is.
@@ -204,9 +193,10 @@ impl Rig {
     fn measure(&self, time: Duration) -> Result<Sample, Failure> {
         self.shared.sending.store(true, Ordering::SeqCst);
         thread::sleep(WARM_UP);
-        let (cpu, arrived, begun) = (self.gauge.read(), self.shared.arrived.load(Ordering::SeqCst), Instant::now());
+        let cpu = || self.gauge.read().ok_or_else(|| Failure::environment("the thread that forwards has ended"));
+        let (before, arrived, begun) = (cpu()?, self.shared.arrived.load(Ordering::SeqCst), Instant::now());
         thread::sleep(time);
-        let cpu = (self.gauge.read() - cpu).as_secs_f64();
+        let cpu = (cpu()? - before).as_secs_f64();
         let frames = self.shared.arrived.load(Ordering::SeqCst) - arrived;
         let wall = begun.elapsed().as_secs_f64();
         self.shared.sending.store(false, Ordering::SeqCst);
@@ -267,32 +257,7 @@ impl Shared {
     }
 }
 
-/// A forwarder that looks at nothing: what comes in at one port leaves through the other.
-struct Bare {
-    gauge: Arc<Gauge>,
-    thread: Option<JoinHandle<io::Result<()>>>,
-}
-
-impl Bare {
-    fn start(gauge: Arc<Gauge>, ports: [EthernetPort; 2]) -> Result<Bare, Failure> {
-        let seen = gauge.clone();
-        let body = move || {
-            let outcome = forward(ports, &seen);
-            seen.end();
-            outcome
-        };
-        let thread = thread::Builder::new().name("bare".to_owned()).spawn(body).map_err(Failure::environment)?;
-        Ok(Bare { gauge, thread: Some(thread) })
-    }
-}
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        self.gauge.end();
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
+/// Forwards what comes in at one port through the other, and looks at nothing.
 fn forward(mut ports: [EthernetPort; 2], gauge: &Gauge) -> io::Result<()> {
     let (mut poller, mut pool, clock) = (Poller::new()?, Pool::default(), Clock::start());
     let mut spare: Vec<FrameBuf> = (0..BATCH).map(|_| pool.take()).collect();

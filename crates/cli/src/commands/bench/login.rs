@@ -1,17 +1,17 @@
 //! `sanloom bench login`: what an FDISC costs a switch, with zoning and name server.
 
 use super::bound::{self, Bound};
+use super::report;
 use super::switch::{Bench, PORTS, zones};
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::{rss_bytes, thread_cpu};
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_core::switch::HardZoning;
 use sanloom_core::time::Span;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Options of `sanloom bench login`.
@@ -115,17 +115,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let contrast = measure(args.logins.min(CONTRAST), Way::Standard, args.zone_members)?;
         logins.contrast = Some(Box::new(contrast));
     }
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &logins)))?;
-    }
     let mut text = text(&logins);
     if let Some(contrast) = &logins.contrast {
         let _ = write!(text, "\nfor contrast, on the first {} of them:\n{}", contrast.logins, self::text(contrast));
     }
     let bounds = logins.bounds();
-    if args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(text + &bound::text(&bounds)))?;
-    }
+    report(args.json.as_deref(), &logins, &(text + &bound::text(&bounds)))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

@@ -13,11 +13,16 @@ mod ns3;
 mod offloads;
 mod pdu_copy;
 mod rate;
+mod statistics;
 mod switch;
 mod work;
 
 use crate::exit::Failure;
+use crate::output;
+use crate::report::{file, json};
 use clap::Subcommand;
+use serde::Serialize;
+use std::path::Path;
 
 /// Options of `sanloom bench`.
 #[derive(clap::Args, Debug)]
@@ -50,7 +55,7 @@ pub enum What {
     Offloads(offloads::Args),
     /// Requests to iSCSI targets of anybody: throughput, latency and processor time of one path, or of several in turn
     Io(io::Args),
-    /// A forwarder that copies PDUs and does nothing else: the ceiling for switches in user space
+    /// A forwarder that copies PDUs and does nothing else, to measure a forwarding path against; connections with digests cannot pass
     #[command(hide = true)]
     PduCopy(pdu_copy::Args),
 }
@@ -73,4 +78,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Io(args) => io::run(args),
         What::PduCopy(args) => pdu_copy::run(args),
     }
+}
+
+/// Writes what was measured as JSON where that was asked for, and prints it, unless standard output has the JSON.
+fn report(json: Option<&Path>, measured: &impl Serialize, text: &str) -> Result<(), Failure> {
+    if let Some(path) = json {
+        output::written(file::write(path, |out| json::write_value(out, measured)))?;
+    }
+    if json == Some(Path::new("-")) { Ok(()) } else { output::print(text) }
 }

@@ -1,16 +1,16 @@
 //! `sanloom bench names`: how fast the name server answers.
 
 use super::bound::{self, Bound};
+use super::report;
 use super::switch::{Bench, zones};
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::{rss_bytes, thread_cpu};
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_core::switch::HardZoning;
 use sanloom_core::time::Span;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of `sanloom bench names`.
@@ -78,13 +78,8 @@ const ALL_SEEING: u32 = 20;
 /// When something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let names = measure(args)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &names)))?;
-    }
     let bounds = names.bounds();
-    if args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(text(&names) + &bound::text(&bounds)))?;
-    }
+    report(args.json.as_deref(), &names, &(text(&names) + &bound::text(&bounds)))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

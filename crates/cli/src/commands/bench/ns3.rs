@@ -5,10 +5,11 @@
 
 use super::bound::{self, Bound};
 use super::rate::{self, Rate};
+use super::report;
 use super::work::Nodes;
 use crate::exit::Failure;
 use crate::output;
-use crate::report::{file, json};
+use crate::report::file;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -73,13 +74,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let sanloom = rate::measure(Nodes::N16, false, None, None, args.runs)?;
     let ratio = sanloom.frame_hops_per_cpu_s / ns3.frame_hops_per_cpu_s;
     let comparison = Comparison { ns3, sanloom, ratio };
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &comparison)))?;
-    }
     let bounds = [Bound::at_least("ratio", ratio, 5.0, "times")];
-    if args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(text(&comparison, args.runs) + &bound::text(&bounds)))?;
-    }
+    report(args.json.as_deref(), &comparison, &(text(&comparison, args.runs) + &bound::text(&bounds)))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

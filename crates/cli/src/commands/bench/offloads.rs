@@ -3,11 +3,11 @@
 //! A host and a storage port, joined without a wire (VN2VN), carry reads or writes frame by frame, as on Ethernet but for the system
 //! calls: what is left is what the offloads are about. Each offload is switched off alone, then all of them.
 
+use super::report;
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::thread_cpu;
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_core::disk::{DiskConfig, Op, Request};
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
@@ -28,7 +28,7 @@ use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,13 +117,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         });
     }
     let measured = Measured { size_bytes: args.size, depth: args.depth, rows };
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &measured)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&text(&measured))
+    report(args.json.as_deref(), &measured, &text(&measured))
 }
 
 const HOST: (FcId, MacAddr) = (FcId::new(1), MacAddr([0x0e, 0xfd, 0, 0, 0, 1]));

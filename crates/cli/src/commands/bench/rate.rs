@@ -1,17 +1,17 @@
 //! `sanloom bench sim`: frame-hops per second of processor time, and memory.
 
 use super::bound::{self, Bound};
+use super::report;
 use super::work::{Enforced, Nodes};
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::machine::{Stopwatch, rss_bytes};
-use crate::output;
-use crate::report::{file, format, json};
+use crate::report::format;
 use sanloom_api::results::Engine;
 use sanloom_core::config::Lab;
 use sanloom_sim::run::{Control, Observer, Options, Progress, simulate};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Options of `sanloom bench sim`.
@@ -77,13 +77,8 @@ pub struct Rate {
 /// When something cannot be written, or Ctrl-C came.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let rate = measure(args.nodes, args.unzoned, args.zoning, args.duration.as_deref(), args.runs)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &rate)))?;
-    }
     let bounds = rate.bounds();
-    if args.json.as_deref() != Some(Path::new("-")) {
-        output::print(&(text(&rate) + &bound::text(&bounds)))?;
-    }
+    report(args.json.as_deref(), &rate, &(text(&rate) + &bound::text(&bounds)))?;
     if args.judge { bound::judge(&bounds) } else { Ok(()) }
 }
 

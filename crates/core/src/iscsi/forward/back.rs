@@ -323,17 +323,12 @@ impl Forward {
         actions: &mut Vec<Action>,
     ) {
         let Some((tag, of)) = self.find(number, answer.initiator_tag).filter(|(_, of)| of.abort) else {
-            // Of a part whose response came before.
+            // Of a task that has ended.
             return;
         };
-        match self.entry(tag).map(|entry| entry.parts[usize::from(of.part)].stage) {
-            Some(Stage::Aborting) => {}
-            // Its response came before, and others of the same task are not over.
-            Some(Stage::Over) => return,
-            _ => {
-                self.counters.unexpected += 1;
-                return;
-            }
+        if !self.entry(tag).is_some_and(|entry| entry.parts[usize::from(of.part)].stage == Stage::Aborting) {
+            // Of a part whose response came before, while another part is at work.
+            return;
         }
         match answer.response {
             task_response::COMPLETE | task_response::NO_TASK => self.end_part(tag, usize::from(of.part), switch),

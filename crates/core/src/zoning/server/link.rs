@@ -53,12 +53,9 @@ impl Link {
 
 impl ZoneServer {
     /// A link is part of the fabric, or is so again with another domain of this switch. What its ends have told each other
-    /// since it came up still counts then: the neighbour need not have noticed, and would not say it again.
+    /// since it came up still counts then, merged or not: the neighbour need not have noticed, and would not say it again.
     pub(super) fn on_link_up(&mut self, port: u16, neighbour: Wwnn) {
-        if let Some(link) = self.links.get(&port).filter(|link| link.neighbour == neighbour && link.is_open()) {
-            if link.merged {
-                self.outputs.push_back(Output::LinkMerged { port });
-            }
+        if self.links.get(&port).is_some_and(|link| link.neighbour == neighbour && link.is_open()) {
             return;
         }
         self.on_link_down(port);

@@ -22,7 +22,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A target that says nothing for so long is given up.
+/// A target that moves no data and ends nothing for so long is given up, whatever else it says.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Reads in one turn.
 const READS_IN_TURN: usize = 8;
@@ -88,9 +88,9 @@ pub enum LoadError {
         /// Of a request.
         bytes: u32,
     },
-    /// It says nothing.
-    #[error("the target says nothing")]
-    Silent,
+    /// It does nothing of what was asked.
+    #[error("the target has done nothing for {} s", PATIENCE.as_secs())]
+    Idle,
 }
 
 #[derive(Debug)]
@@ -99,15 +99,19 @@ struct Store {
     pattern: Arc<Vec<u8>>,
     /// Data of one command are wanted.
     kept: Option<(u64, Vec<u8>)>,
+    /// How often data were moved.
+    moves: u64,
 }
 
 impl Buffers for Store {
     fn room(&mut self, id: u64, at: usize, len: usize) -> Option<&mut [u8]> {
+        self.moves += 1;
         let (of, buffer) = self.kept.as_mut()?;
         if *of == id { buffer.get_mut(at..)?.get_mut(..len) } else { None }
     }
 
     fn data(&mut self, _: u64) -> Option<(Arc<Vec<u8>>, u32)> {
+        self.moves += 1;
         Some((self.pattern.clone(), 0))
     }
 
@@ -128,6 +132,8 @@ pub struct Load {
     block_bytes: u32,
     next_id: u64,
     parameters: Option<Parameters>,
+    /// When data moved or something ended for the last time, or work began after a pause.
+    worked: Instant,
 }
 
 impl Load {
@@ -157,17 +163,17 @@ impl Load {
             link: Box::new(Link::new(clock.now(), stream, login, session)),
             poller: Poller::new()?,
             clock,
-            store: Store { pattern: Arc::new(Vec::new()), kept: None },
+            store: Store { pattern: Arc::new(Vec::new()), kept: None, moves: 0 },
             lun: lun::to_bytes(config.lun).ok_or_else(|| LoadError::Session("there is no such LUN number".into()))?,
             blocks: 0,
             block_bytes: 0,
             next_id: 0,
             parameters: None,
+            worked: Instant::now(),
         };
         load.link.drain(load.clock.now(), &mut load.store);
-        let begun = Instant::now();
         while load.parameters.is_none() {
-            load.turn(begun, |_, _| {})?;
+            load.turn(|_, _| {})?;
         }
         load.probe()?;
         Ok(load)
@@ -191,10 +197,10 @@ impl Load {
         self.store.kept = Some((id, vec![0; CAPACITY_BYTES as usize]));
         let answer = self.one(cdb, DataDirection::Read, CAPACITY_BYTES)?;
         let (_, data) = self.store.kept.take().unwrap_or_default();
-        let capacity = ReadCapacity16::parse(&data).map_err(|error| LoadError::Command(error.to_string()))?;
         if answer != status::GOOD {
             return Err(LoadError::Command(format!("the size of the unit: status {answer:02x}")));
         }
+        let capacity = ReadCapacity16::parse(&data).map_err(|error| LoadError::Command(error.to_string()))?;
         (self.blocks, self.block_bytes) = (capacity.last_lba.saturating_add(1), capacity.block_bytes);
         Ok(())
     }
@@ -202,10 +208,10 @@ impl Load {
     /// One command alone; its status.
     fn one(&mut self, cdb: Cdb, direction: DataDirection, bytes: u32) -> Result<u8, LoadError> {
         let id = self.submit(cdb, direction, bytes);
-        let begun = Instant::now();
+        self.worked = Instant::now();
         let mut answer = None;
         while answer.is_none() {
-            self.turn(begun, |done, outcome| {
+            self.turn(|done, outcome| {
                 if done == id {
                     answer = Some(outcome);
                 }
@@ -244,9 +250,9 @@ impl Load {
         let mut under_way: BTreeMap<u64, Instant> = BTreeMap::new();
         let mut served = Served::default();
         let (begun, mut failed) = (Instant::now(), None);
+        self.worked = begun;
         loop {
-            let now = Instant::now();
-            let over = now.duration_since(begun) >= time;
+            let over = begun.elapsed() >= time;
             if over && under_way.is_empty() {
                 break;
             }
@@ -261,7 +267,7 @@ impl Load {
                 under_way.insert(id, Instant::now());
             }
             let latencies = &mut served.latencies_ns;
-            self.turn(now, |id, outcome| {
+            self.turn(|id, outcome| {
                 if let Some(since) = under_way.remove(&id) {
                     latencies.push(since.elapsed().as_nanos() as u64);
                 }
@@ -278,29 +284,32 @@ impl Load {
         Ok(served)
     }
 
-    /// Sends, waits, receives. `begun`: something was to happen since then.
-    fn turn(&mut self, begun: Instant, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
+    /// Sends, waits, receives.
+    fn turn(&mut self, mut ended: impl FnMut(u64, Outcome)) -> Result<(), LoadError> {
+        let left = PATIENCE.saturating_sub(self.worked.elapsed());
+        if left.is_zero() {
+            return Err(LoadError::Idle);
+        }
         self.link.flush()?;
         let write = self.link.output.blocked && !self.link.output.is_empty();
         self.poller.set(TARGET, Some(self.link.stream.as_fd()), Interest { read: true, write })?;
-        let mut readable = false;
-        let happened = self.poller.wait(PATIENCE)?;
-        if happened.is_empty() && begun.elapsed() >= PATIENCE {
-            return Err(LoadError::Silent);
-        }
-        for event in happened {
+        let (mut readable, mut worked) = (false, false);
+        for event in self.poller.wait(left)? {
             readable |= event.readable;
+            worked |= event.writable;
             self.link.output.blocked &= !event.writable;
         }
         let now = self.clock.now();
         if self.link.poll_timeout().is_some_and(|at| at <= now) {
             self.link.timeout(now, &mut self.store);
         }
+        let moves = self.store.moves;
         for _ in 0..READS_IN_TURN {
             if !readable || !self.link.read(now, &mut self.store)? {
                 break;
             }
         }
+        worked |= self.store.moves > moves;
         for event in self.link.take_events() {
             match event {
                 Event::Up => self.parameters = self.link.parameters(),
@@ -308,6 +317,10 @@ impl Load {
                 Event::Refused(error) => return Err(LoadError::Session(error.to_string())),
                 Event::Broken(why) => return Err(LoadError::Session(why.to_string())),
             }
+            worked = true;
+        }
+        if worked {
+            self.worked = Instant::now();
         }
         Ok(())
     }

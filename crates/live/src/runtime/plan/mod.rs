@@ -7,7 +7,7 @@ mod switches;
 mod volumes;
 
 pub(crate) use state::Kept;
-pub(super) use storage::{masking, new_unit};
+pub(super) use storage::{masking, new_unit, unit_identity};
 pub(crate) use switches::plan_switch;
 
 use super::inject::Injector;

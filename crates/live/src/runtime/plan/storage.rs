@@ -11,7 +11,7 @@ use crate::storage::port::{At, StoragePort};
 use crate::storage::records::Records;
 use crate::storage::store::Store;
 use sanloom_block::{FileSpec, Source};
-use sanloom_core::config::{Ethernet, Lab, Lun, MediumKind, Storage};
+use sanloom_core::config::{Ethernet, Lab, MediumKind, Storage};
 use sanloom_core::fcp::target::{FcpTarget, FcpTargetConfig};
 use sanloom_core::fip::vn2vn::Vn2vnConfig;
 use sanloom_core::nport::{NPort, NPortConfig};
@@ -43,7 +43,7 @@ impl Runtime {
                 storage_port(&lab, config, port, name, at)
             });
             let ports = ports.collect();
-            let mut device = Device::new(device(&lab, storage, config));
+            let mut device = Device::new(device(&lab, self.state.instance(), storage, config));
             let mut records = Records::default();
             for lun in 0..config.luns.len() {
                 if let Some(path) = places.reservations(&lab, storage, lun) {
@@ -122,7 +122,15 @@ fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: At) ->
     StoragePort::new(name, at, login, target)
 }
 
-fn unit(lab: &Lab, storage: u16, lun: &Lun) -> UnitConfig {
+/// What stands in the name of a LUN: its number, or that of its volume, in an instance ([`StateStore::instance`]).
+///
+/// [`StateStore::instance`]: crate::state::StateStore::instance
+pub(in crate::runtime) fn unit_identity(instance: u32, volume: bool, number: u32) -> u64 {
+    u64::from(instance) << 33 | u64::from(volume) << 32 | u64::from(number)
+}
+
+fn unit(lab: &Lab, instance: u32, storage: u16, number: usize) -> UnitConfig {
+    let lun = &lab.storage[usize::from(storage)].luns[number];
     let medium = lab.live.medium(storage);
     let over_tcp = lab.live.iscsi.contains_key(&storage);
     let max_transfer_bytes = if over_tcp { MAX_TRANSFER_OVER_TCP_BYTES } else { MAX_TRANSFER_BYTES };
@@ -130,6 +138,7 @@ fn unit(lab: &Lab, storage: u16, lun: &Lun) -> UnitConfig {
         write_back: medium.write_back,
         thin: matches!(medium.kind, MediumKind::Ram | MediumKind::File),
         max_transfer_blocks: max_transfer_bytes / lun.block_bytes,
+        identity: Some(unit_identity(instance, false, number as u32)),
         ..UnitConfig::new(lun.blocks, lun.block_bytes)
     }
 }
@@ -138,15 +147,15 @@ fn unit(lab: &Lab, storage: u16, lun: &Lun) -> UnitConfig {
 pub(in crate::runtime) fn new_unit(
     lab: &Lab,
     places: &Places,
+    instance: u32,
     storage: u16,
     number: usize,
 ) -> Result<(UnitConfig, Medium), UpError> {
-    let lun = &lab.storage[usize::from(storage)].luns[number];
-    Ok((unit(lab, storage, lun), medium(lab, places, storage, number)?))
+    Ok((unit(lab, instance, storage, number), medium(lab, places, storage, number)?))
 }
 
-fn device(lab: &Lab, storage: u16, config: &Storage) -> DeviceConfig {
-    let unit = |lun: &Lun| unit(lab, storage, lun);
+fn device(lab: &Lab, instance: u32, storage: u16, config: &Storage) -> DeviceConfig {
+    let unit = |number| unit(lab, instance, storage, number);
     let port = |port: &sanloom_core::config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 1 };
     let iscsi = lab.live.iscsi.get(&storage).map(|iscsi| PortConfig {
         name: PortName::Iscsi { target: iscsi.name.as_str().into(), portal_group: PORTAL_GROUP },
@@ -155,7 +164,7 @@ fn device(lab: &Lab, storage: u16, config: &Storage) -> DeviceConfig {
     DeviceConfig {
         wwnn: config.wwnn,
         ports: config.ports.iter().map(port).chain(iscsi).collect(),
-        units: config.luns.iter().map(unit).collect(),
+        units: (0..config.luns.len()).map(unit).collect(),
         masking: masking(lab, storage),
         attentions: true,
     }

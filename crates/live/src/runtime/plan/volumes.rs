@@ -95,7 +95,7 @@ impl Runtime {
             pool.map_or(512, |pool| pool.block_bytes)
         });
         let reservations = Places::of(&self.lab).volume_reservations(volume.id);
-        if !system.put_volume(*lun, unit_of(volume, block_bytes), volume.id, reservations) {
+        if !system.put_volume(*lun, unit_of(volume, self.state.instance(), block_bytes), volume.id, reservations) {
             tracing::error!(volume = volume.name, storage, lun, "the LUN is in use");
         }
     }

@@ -1,5 +1,5 @@
-//! What benchmarks over Ethernet have in common: [`Folder`] for sockets, [`Switching`], a switch in a thread of its own, and
-//! [`Gauge`], which reads the processor time of a thread.
+//! What benchmarks over Ethernet have in common: [`Folder`] for sockets, [`Worker`], a thread whose processor time a [`Gauge`]
+//! reads, and [`switching`], a switch in such a thread.
 
 pub mod station;
 
@@ -8,6 +8,7 @@ use crate::machine::thread_cpu;
 use sanloom_live::ports::{Datagram, Driver, EthernetPort, PortError};
 use sanloom_live::runtime::plan::Options;
 use sanloom_live::runtime::{Runtime, UpError};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,68 +71,133 @@ impl Gauge {
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// Processor time that the thread has used, as it is now.
-    pub fn read(&self) -> Duration {
+    /// Processor time that the thread has used, as it is now; none if it has ended.
+    pub fn read(&self) -> Option<Duration> {
         self.asked.store(true, Ordering::Release);
-        while self.asked.load(Ordering::Acquire) && !self.over.load(Ordering::Relaxed) {
+        while self.asked.load(Ordering::Acquire) {
+            if self.over.load(Ordering::Relaxed) {
+                return None;
+            }
             thread::sleep(Duration::from_micros(50));
         }
-        Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed))
+        Some(Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)))
     }
 
-    /// The thread is to end.
-    pub fn end(&self) {
+    /// The thread is to end, or has ended.
+    fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 }
 
-/// A lab that runs in a thread of its own.
+/// A thread whose processor time is measured, and that ends with its owner.
 #[derive(Debug)]
-pub struct Switching {
-    /// Its processor time.
-    pub gauge: Arc<Gauge>,
-    thread: Option<JoinHandle<Result<(), UpError>>>,
+pub struct Worker<E> {
+    name: &'static str,
+    gauge: Arc<Gauge>,
+    thread: Option<JoinHandle<Result<(), E>>>,
 }
 
-impl Switching {
-    /// Brings up a lab, whose text lacks the folder of the instance only.
+/// Tells those who ask that the thread has ended, even if it has panicked.
+struct Ending(Arc<Gauge>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl<E: fmt::Display + Send + 'static> Worker<E> {
+    /// Starts a thread that looks at its gauge now and then.
     ///
     /// # Errors
-    /// When it cannot be brought up.
-    pub fn up(folder: &Folder, lab: &str) -> Result<Switching, Failure> {
-        let text = format!("[live]\nfolder = \"{}\"\n{lab}", folder.path().display());
-        let lab = Arc::new(sanloom_lab::load("the lab of the benchmark", &text, &[])?.lab);
+    /// When the system gives us none.
+    pub fn start(
+        name: &'static str,
+        body: impl FnOnce(&Gauge) -> Result<(), E> + Send + 'static,
+    ) -> Result<Worker<E>, Failure> {
         let gauge = Arc::new(Gauge::default());
-        let (ready, is_ready) = channel();
-        let seen = gauge.clone();
-        let body = move || {
-            let mut runtime = match Runtime::up(lab, &Options::default()) {
-                Ok(runtime) => runtime,
-                Err(error) => return Err(error),
-            };
-            let _ = ready.send(());
-            let outcome = runtime.run(None, |_| seen.go_on());
-            seen.end();
-            outcome
-        };
-        let thread = thread::Builder::new().name("switch".to_owned()).spawn(body).map_err(Failure::environment)?;
-        let mut switching = Switching { gauge, thread: Some(thread) };
-        match is_ready.recv() {
-            Ok(()) => Ok(switching),
-            Err(_) => Err(switching.end().unwrap_or_else(|| Failure::environment("the switch has ended"))),
-        }
+        let ending = Ending(gauge.clone());
+        let body = move || body(&ending.0);
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(body).map_err(Failure::environment)?;
+        Ok(Worker { name, gauge, thread: Some(thread) })
+    }
+
+    /// Processor time that it has used, as it is now.
+    ///
+    /// # Errors
+    /// When it has ended, and why.
+    pub fn cpu(&mut self) -> Result<Duration, Failure> {
+        self.gauge.read().ok_or_else(|| self.ended())
+    }
+
+    /// Tells its processor time.
+    pub fn gauge(&self) -> Arc<Gauge> {
+        self.gauge.clone()
     }
 
     /// Ends it; gives back why it failed, if it has.
     pub fn end(&mut self) -> Option<Failure> {
         self.gauge.end();
-        let outcome = self.thread.take()?.join();
-        outcome.ok()?.err().map(Failure::environment)
+        match self.thread.take()?.join() {
+            Ok(outcome) => outcome.err().map(Failure::environment),
+            Err(_) => Some(Failure::bug(format_args!("the thread `{}` has panicked", self.name))),
+        }
+    }
+
+    /// Why it is not there any more.
+    fn ended(&mut self) -> Failure {
+        self.end().unwrap_or_else(|| Failure::environment(format_args!("the thread `{}` has ended", self.name)))
     }
 }
 
-impl Drop for Switching {
+impl<E> Drop for Worker<E> {
     fn drop(&mut self) {
-        self.end();
+        self.gauge.end();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Brings up a lab in a thread of its own. Its text lacks the folder of the instance only.
+///
+/// # Errors
+/// When it cannot be brought up.
+pub fn switching(folder: &Folder, lab: &str) -> Result<Worker<UpError>, Failure> {
+    let text = format!("[live]\nfolder = \"{}\"\n{lab}", folder.path().display());
+    let lab = Arc::new(sanloom_lab::load("the lab of the benchmark", &text, &[])?.lab);
+    let (ready, is_ready) = channel();
+    let mut worker = Worker::start("switch", move |gauge| {
+        let mut runtime = Runtime::up(lab, &Options::default())?;
+        let _ = ready.send(());
+        runtime.run(None, |_| gauge.go_on())
+    })?;
+    match is_ready.recv() {
+        Ok(()) => Ok(worker),
+        Err(_) => Err(worker.ended()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::BUG;
+
+    #[test]
+    fn a_worker_tells_its_time_and_why_it_has_ended() {
+        let idle = |gauge: &Gauge| {
+            while gauge.go_on() {
+                thread::yield_now();
+            }
+            Ok::<(), &str>(())
+        };
+        let mut worker = Worker::start("idle", idle).unwrap();
+        assert!(worker.cpu().is_ok_and(|cpu| !cpu.is_zero()));
+        assert!(worker.end().is_none());
+
+        let mut worker = Worker::start("failing", |_| Err("no port")).unwrap();
+        assert!(worker.cpu().is_err_and(|failure| failure.message == "error: no port"));
+
+        let mut worker =
+            Worker::start("panicking", |_| -> Result<(), &str> { panic!("as the test wants it") }).unwrap();
+        assert!(worker.cpu().is_err_and(|failure| failure.code == BUG && failure.message.contains("panicking")));
     }
 }

@@ -1,5 +1,6 @@
 //! Measuring: paths in alternating order, and what each round gave.
 
+use super::super::statistics::{geometric_mean, median, percentile};
 use super::{Agreed, Args, Cell, Mean, Op, Report, Row};
 use crate::exit::Failure;
 use crate::interrupt;
@@ -171,52 +172,21 @@ fn cell(args: &Args, work: Work, paths: &mut [Path]) -> Result<Vec<Row>, Failure
         latencies.sort_unstable();
         Row {
             name: path.name.clone(),
-            mb_per_s: median(&all),
+            mb_per_s: median(all.iter().copied()),
             rounds_mb_per_s: all,
-            ratio: median(&ratios),
-            iops: median(&iops),
+            ratio: median(ratios),
+            iops: median(iops),
             latency_us: [0.5, 0.95, 0.99, 0.999].map(|share| percentile(&latencies, share) as f64 / 1e3),
-            own_cpu_ms_per_gb: median(&own),
-            process_cpu_ms_per_gb: process.map(|all| median(&all)),
+            own_cpu_ms_per_gb: median(own),
+            process_cpu_ms_per_gb: process.map(median),
         }
     };
     Ok(paths.iter().zip(rounds).map(row).collect())
 }
 
-/// Of sorted values, the one that so large a share does not exceed.
-fn percentile(sorted: &[u64], share: f64) -> u64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => 0.0,
-        len if len % 2 == 0 => (sorted[middle - 1] + sorted[middle]) / 2.0,
-        _ => sorted[middle],
-    }
-}
-
-fn geometric_mean(values: &[f64]) -> f64 {
-    let logs: f64 = values.iter().map(|value| value.max(1e-9).ln()).sum();
-    (logs / values.len().max(1) as f64).exp()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_percentiles_and_means_are_those_of_the_textbook() {
-        assert_eq!([median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0]), median(&[])], [2.0, 2.5, 0.0]);
-        let thousand: Vec<u64> = (1..=1000).collect();
-        assert_eq!([0.5, 0.99, 0.999].map(|share| percentile(&thousand, share)), [500, 990, 999]);
-        assert_eq!(percentile(&[], 0.5), 0);
-        assert!((geometric_mean(&[0.5, 2.0, 8.0]) - 2.0).abs() < 1e-9);
-    }
 
     #[test]
     fn the_system_tells_our_own_time() {

@@ -6,16 +6,14 @@ mod measure;
 mod text;
 
 use crate::exit::Failure;
-use crate::output;
-use crate::report::{file, json};
 use clap::ValueEnum;
-use measure::Path as Measured;
+use measure::Path;
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_live::iscsi::initiator::load::LoadConfig;
 use sanloom_wire::iscsi::name;
 use serde::Serialize;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of `sanloom bench io`.
@@ -193,16 +191,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut paths = Vec::new();
     for place in &args.paths {
         let pids = args.pids.iter().filter(|(name, _)| *name == place.name).map(|(_, pid)| *pid).collect();
-        paths.push(Measured::open(&place.name, &config(args, place), args.sessions, pids)?);
+        paths.push(Path::open(&place.name, &config(args, place), args.sessions, pids)?);
     }
     let report = measure::measure(args, &mut paths)?;
-    if let Some(path) = &args.json {
-        output::written(file::write(path, |out| json::write_value(out, &report)))?;
-        if path == Path::new("-") {
-            return Ok(());
-        }
-    }
-    output::print(&text::text(&report))
+    super::report(args.json.as_deref(), &report, &text::text(&report))
 }
 
 fn config(args: &Args, place: &Place) -> LoadConfig {
