@@ -4,6 +4,7 @@ mod bed;
 #[path = "../iscsi/conformance.rs"]
 mod conformance;
 mod crashes;
+mod forwarding;
 mod gate;
 mod operators;
 #[path = "../../../../tests/peer.rs"]
@@ -50,6 +51,8 @@ fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed()
         println!("LUN {lun}");
         let [first, second] = switch.portals.each_ref().map(|portal| switch.url_at(portal, lun));
         conformance::test(program, [&first, &second]).assert(include_str!("expected_skips.txt"));
+        let [forwarded, _] = switch.carried(["linear", "striped"][usize::from(lun)]);
+        assert!(forwarded.commands > 100, "{forwarded:?}");
     }
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
