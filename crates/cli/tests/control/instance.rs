@@ -1,12 +1,11 @@
 //! A running `sanloom up` without any Ethernet: [`Instance`].
 
-use crate::started::started;
+use crate::started::{Folder, Process};
 use sanloom_api::control::{Answer, Request, ZoneAction};
 use sanloom_api::zoning::ZoneStatus;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Whatever is waited for comes in this time, or never.
@@ -14,11 +13,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a lab, and the process that runs it.
 pub struct Instance {
-    pub folder: PathBuf,
-    up: Option<Child>,
+    up: Option<Process>,
     /// Switches that run alone, by name.
-    apart: Vec<(String, Child)>,
-    initiator: Option<Child>,
+    apart: Vec<(String, Process)>,
+    initiator: Option<Process>,
+    /// Goes when the processes are gone.
+    pub folder: Folder,
 }
 
 /// What a command said.
@@ -60,10 +60,7 @@ impl Instance {
 
     /// A lab that nobody runs yet.
     fn folder(name: &str, lab: &str) -> Instance {
-        let folder = std::env::temp_dir().join(format!("sanloom-control-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        let instance = Instance { folder, up: None, apart: Vec::new(), initiator: None };
+        let instance = Instance { up: None, apart: Vec::new(), initiator: None, folder: Folder::new(name) };
         instance.write_lab(lab);
         instance
     }
@@ -80,34 +77,34 @@ impl Instance {
     }
 
     pub fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
+        self.folder.path(name)
     }
 
     /// Starts the lab, and waits until it is ready.
     pub fn up(&mut self, more: &[&str]) {
         let lab = self.path("lab.toml");
-        self.up = Some(self.spawn(&[&["up", &lab], more].concat()));
+        self.up = Some(self.folder.sanloom([&["up", &lab], more].concat()));
     }
 
     /// Starts each of these switches in a process of its own.
     pub fn up_apart(&mut self, switches: &[&str]) {
         let lab = self.path("lab.toml");
         for switch in switches {
-            let child = self.spawn(&["up", &lab, "--switch", switch]);
-            self.apart.push(((*switch).to_owned(), child));
+            let process = self.folder.sanloom(["up", &lab, "--switch", switch]);
+            self.apart.push(((*switch).to_owned(), process));
         }
     }
 
     /// Every process that runs.
-    fn take(&mut self) -> Vec<Child> {
-        let apart = self.apart.drain(..).map(|(_, child)| child);
+    fn take(&mut self) -> Vec<Process> {
+        let apart = self.apart.drain(..).map(|(_, process)| process);
         self.initiator.take().into_iter().chain(self.up.take()).chain(apart).collect()
     }
 
     /// Starts a host of the lab in user space, and waits until it has its disks.
     pub fn start_initiator(&mut self, host: &str) {
         let (lab, nbd) = (self.path("lab.toml"), self.path("nbd.sock"));
-        self.initiator = Some(self.spawn(&["initiator", &lab, "--host", host, "--nbd", &nbd]));
+        self.initiator = Some(self.folder.sanloom(["initiator", &lab, "--host", host, "--nbd", &nbd]));
     }
 
     /// Starts the lab; its files cannot become larger than this.
@@ -115,17 +112,7 @@ impl Instance {
         let mut command = Command::new("bash");
         let script = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$@\"");
         command.args(["-c", &script, "bash", env!("CARGO_BIN_EXE_sanloom"), "up", &self.path("lab.toml")]);
-        self.up = Some(self.ready(command));
-    }
-
-    fn spawn(&self, arguments: &[&str]) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.args(arguments);
-        self.ready(command)
-    }
-
-    fn ready(&self, command: Command) -> Child {
-        started(command, &self.folder.join("log"))
+        self.up = Some(self.folder.start(command));
     }
 
     /// The process that runs the lab.
@@ -134,13 +121,13 @@ impl Instance {
     }
 
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        self.folder.log()
     }
 
     /// Makes a switch crash that runs alone.
     pub fn crash_one(&self, switch: &str) {
-        let (_, child) = self.apart.iter().find(|(name, _)| name == switch).unwrap();
-        assert!(Command::new("kill").args(["-KILL", &child.id().to_string()]).status().unwrap().success());
+        let (_, process) = self.apart.iter().find(|(name, _)| name == switch).unwrap();
+        assert!(Command::new("kill").args(["-KILL", &process.id().to_string()]).status().unwrap().success());
     }
 
     /// Starts a switch again that has crashed.
@@ -158,19 +145,12 @@ impl Instance {
 
     /// Ends it as a crash does.
     pub fn kill(&mut self) {
-        let mut children = self.take();
-        children.iter_mut().for_each(|child| child.kill().unwrap());
-        for child in &mut children {
-            child.wait().unwrap();
-        }
+        self.take().iter_mut().for_each(Process::kill);
     }
 
     /// Ends it as an administrator does.
     pub fn stop(&mut self) {
-        for mut child in self.take() {
-            assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
-            assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
-        }
+        self.take().iter_mut().for_each(Process::stop);
     }
 
     /// A command of the tool; `LAB` stands for the lab file, `@name` for a file in the folder.
@@ -214,20 +194,6 @@ impl Instance {
         while !holds(self) {
             assert!(begun.elapsed() < PATIENCE, "{what}:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        for mut child in self.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        if std::thread::panicking() {
-            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
-        } else {
-            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }

@@ -1,10 +1,7 @@
 //! `sanloom up` and `sanloom initiator` as processes of their own, in a folder of the test.
 
-use crate::started::started;
+use crate::started::{Folder, Process};
 use std::fs;
-
-use std::path::PathBuf;
-use std::process::{Child, Command};
 
 /// One switch, a host on a unix socket, and storage in memory and in files.
 const LAB: &str = r#"
@@ -40,9 +37,10 @@ rate = "10GFC"
 "#;
 
 pub struct Bed {
-    pub folder: PathBuf,
-    up: Option<Child>,
-    initiator: Option<Child>,
+    up: Option<Process>,
+    initiator: Option<Process>,
+    /// Goes when the processes are gone.
+    pub folder: Folder,
 }
 
 impl Bed {
@@ -68,33 +66,23 @@ impl Bed {
 
     /// A lab that nobody runs yet. `{folder}` in its text is the folder of the test.
     pub fn folder(name: &str, lab: &str) -> Bed {
-        let folder = std::env::temp_dir().join(format!("sanloom-initiator-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::new(name);
         fs::write(folder.join("lab.toml"), lab.replace("{folder}", &folder.display().to_string())).unwrap();
-        Bed { folder, up: None, initiator: None }
+        Bed { up: None, initiator: None, folder }
     }
 
     pub fn start_fabric(&mut self) {
-        let lab = self.path("lab.toml");
-        self.up = Some(self.spawn(&["up", &lab]));
+        self.up = Some(self.folder.sanloom(["up", &self.path("lab.toml")]));
     }
 
     pub fn start_initiator(&mut self, more: &[&str]) {
         let (lab, nbd, capture) = (self.path("lab.toml"), self.path("nbd.sock"), self.path("port.pcapng"));
         let arguments = ["initiator", &lab, "--host", "server1", "--nbd", &nbd, "--capture", &capture];
-        self.initiator = Some(self.spawn(&[&arguments, more].concat()));
-    }
-
-    /// Starts sanloom, and waits until it says that it is ready.
-    fn spawn(&self, arguments: &[&str]) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.args(arguments);
-        started(command, &self.folder.join("log"))
+        self.initiator = Some(self.folder.sanloom([&arguments, more].concat()));
     }
 
     pub fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
+        self.folder.path(name)
     }
 
     /// The address of an export for libnbd and QEMU.
@@ -103,35 +91,18 @@ impl Bed {
     }
 
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        self.folder.log()
     }
 
     /// The fabric ends as in a crash.
     pub fn kill_fabric(&mut self) {
-        let mut up = self.up.take().unwrap();
-        up.kill().unwrap();
-        up.wait().unwrap();
+        self.up.take().unwrap().kill();
     }
 
     /// Both end as an administrator ends them.
     pub fn stop(&mut self) {
-        for mut child in [self.initiator.take(), self.up.take()].into_iter().flatten() {
-            assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
-            assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
-        }
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        for mut child in [self.initiator.take(), self.up.take()].into_iter().flatten() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        if std::thread::panicking() {
-            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
-        } else {
-            let _ = fs::remove_dir_all(&self.folder);
+        for mut process in [self.initiator.take(), self.up.take()].into_iter().flatten() {
+            process.stop();
         }
     }
 }

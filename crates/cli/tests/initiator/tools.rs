@@ -2,11 +2,10 @@
 
 use crate::bed::Bed;
 use crate::peer::{fail, find, run};
-use crate::started::started;
+use crate::started::Process;
 use std::fs;
-
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_sanloom");
@@ -14,15 +13,14 @@ const TOOL: &str = env!("CARGO_BIN_EXE_sanloom");
 /// `fcoemon` in the folder of a bed.
 struct Monitor {
     folder: PathBuf,
-    child: Child,
+    process: Process,
 }
 
 impl Monitor {
     fn start(bed: &Bed) -> Monitor {
         fs::create_dir_all(bed.path("etc")).unwrap();
-        let mut command = Command::new(TOOL);
-        command.args(["fcoemon", "-f", "--config-folder", &bed.path("etc"), "--run-folder", &bed.path("run")]);
-        Monitor { folder: bed.folder.clone(), child: started(command, &bed.folder.join("log")) }
+        let arguments = ["fcoemon", "-f", "--config-folder", &bed.path("etc"), "--run-folder", &bed.path("run")];
+        Monitor { folder: bed.folder.to_path_buf(), process: bed.folder.sanloom(arguments) }
     }
 
     fn path(&self, name: &str) -> String {
@@ -70,8 +68,8 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        let _ = self.child.wait();
+        let _ = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
+        let _ = self.process.wait();
     }
 }
 

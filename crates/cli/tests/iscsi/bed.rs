@@ -1,11 +1,8 @@
 //! `sanloom up` with iSCSI targets as a process of its own, in a folder of the test.
 
-use crate::started::started;
+use crate::started::{Folder, Process};
 use std::fs;
-
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
-use std::process::{Child, Command};
 
 /// Targets in memory and in files; one with CHAP in both directions, one for a single initiator.
 const LAB: &str = r#"
@@ -47,32 +44,29 @@ iscsi = { portals = "{portal0}", redirect = "{portal1}" }
 "#;
 
 pub struct Bed {
-    pub folder: PathBuf,
+    up: Option<Process>,
     /// Where the targets listen.
     pub portals: [String; 2],
-    up: Option<Child>,
+    /// Goes when the process is gone.
+    pub folder: Folder,
 }
 
 impl Bed {
     pub fn start(name: &str) -> Bed {
-        let folder = std::env::temp_dir().join(format!("sanloom-iscsi-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::new(name);
         fs::write(folder.join("server.secret"), "sixteen letters!\n").unwrap();
         fs::write(folder.join("array.secret"), "another sixteen.\n").unwrap();
         let portals = [free_port(), free_port()];
         let lab = LAB.replace("{folder}", &folder.display().to_string());
         let lab = lab.replace("{portal0}", &portals[0]).replace("{portal1}", &portals[1]);
         fs::write(folder.join("lab.toml"), lab).unwrap();
-        let mut bed = Bed { folder, portals, up: None };
+        let mut bed = Bed { up: None, portals, folder };
         bed.start_target();
         bed
     }
 
     pub fn start_target(&mut self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.args(["up", &self.path("lab.toml")]);
-        self.up = Some(started(command, &self.folder.join("log")));
+        self.up = Some(self.folder.sanloom(["up", &self.path("lab.toml")]));
     }
 
     /// The process that runs the lab.
@@ -81,7 +75,7 @@ impl Bed {
     }
 
     pub fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
+        self.folder.path(name)
     }
 
     /// iSCSI name of a storage system of the lab.
@@ -95,35 +89,17 @@ impl Bed {
     }
 
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        self.folder.log()
     }
 
     /// Ends as in a crash.
     pub fn kill(&mut self) {
-        let mut up = self.up.take().unwrap();
-        up.kill().unwrap();
-        up.wait().unwrap();
+        self.up.take().unwrap().kill();
     }
 
     /// Ends as an administrator ends it.
     pub fn stop(&mut self) {
-        let mut child = self.up.take().unwrap();
-        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.up.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        if std::thread::panicking() {
-            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
-        } else {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
+        self.up.take().unwrap().stop();
     }
 }
 

@@ -3,36 +3,26 @@
 use crate::bed::{Bed, free_port};
 use crate::crowd::{hear, pdu};
 use crate::peer::try_run;
+use crate::started::Process;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
 
-/// The ceiling as a process.
-struct Copier(Child);
-
-impl Copier {
-    fn start(listen: &str, to: &str) -> Copier {
-        let mut command = Command::new(SANLOOM);
-        command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]);
-        let child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(listen).is_err() {
-            assert!(Instant::now() < deadline, "it does not listen");
-            thread::sleep(Duration::from_millis(10));
-        }
-        Copier(child)
+/// The ceiling.
+fn copier(listen: &str, to: &str) -> Process {
+    let mut command = Command::new(SANLOOM);
+    command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]);
+    let process = Process(command.stdout(Stdio::piped()).spawn().unwrap());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(listen).is_err() {
+        assert!(Instant::now() < deadline, "it does not listen");
+        thread::sleep(Duration::from_millis(10));
     }
-}
-
-impl Drop for Copier {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    process
 }
 
 /// Whether it worked, and what it wrote.
@@ -45,11 +35,11 @@ fn bench(arguments: &[&str]) -> (bool, String) {
 fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
     let mut bed = Bed::start("bench");
     let copy = free_port();
-    let copier = Copier::start(&copy, &bed.portals[0]);
+    let copier = copier(&copy, &bed.portals[0]);
     let target = Bed::target("ram");
     let (direct, copied) = (format!("direct={}/{target}/1", bed.portals[0]), format!("copy={copy}/{target}/1"));
     let own = format!("direct={}", bed.id());
-    let pid = format!("copy={}", copier.0.id());
+    let pid = format!("copy={}", copier.id());
     let common = [&direct, &copied, "--size=4K,256K", "--depth=1,8", "--seconds=0.05", "--rounds=2"];
     let more = ["--op=read,write", "--overwrite", "--sessions=2", "--random", "--pid", &own, "--pid", &pid, "--json"];
     let (good, said) = bench(&[&common[..], &more[..]].concat());

@@ -3,38 +3,19 @@
 use crate::bed::{Bed, free_port};
 use crate::peer::{find, run, uri};
 use crate::qemu_io::write_and_verify;
-use crate::started::started;
+use crate::started::Process;
 use std::fs;
-
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A process that ends with the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Starts an initiator, and waits until its disks can be used.
 fn start(bed: &Bed, target: &str, more: &[&str]) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-    command.args(["initiator", "--iscsi", target, "--nbd", &bed.path("nbd.sock")]).args(more);
-    Process(started(command, &bed.folder.join("log")))
+    bed.folder.sanloom([&["initiator", "--iscsi", target, "--nbd", &bed.path("nbd.sock")], more].concat())
 }
 
 fn export(bed: &Bed, target: &str, lun: u16) -> String {
     uri(&bed.folder.join("nbd.sock"), &format!("{target}-lun-{lun}"))
-}
-
-/// Ends as an administrator ends it.
-fn stop(mut process: Process) {
-    assert!(Command::new("kill").args(["-TERM", &process.0.id().to_string()]).status().unwrap().success());
-    assert_eq!(process.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -49,14 +30,14 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
         [("ram", 2, vec!["--digests".to_owned()]), ("files", 1, none.clone()), ("asked", 1, none), ("secret", 1, both)]
     {
         let more: Vec<&str> = more.iter().map(String::as_str).collect();
-        let initiator = start(&bed, &format!("{}/{}", bed.portals[0], Bed::target(name)), &more);
+        let mut initiator = start(&bed, &format!("{}/{}", bed.portals[0], Bed::target(name)), &more);
         for lun in 0..luns {
             let uri = export(&bed, &Bed::target(name), lun);
             let told = run("nbdinfo", &["--json", &uri]);
             assert!(told.contains("SANLOOM VIRTUAL DISK") && told.contains("naa."), "{told}");
             write_and_verify(qemu_io, &uri);
         }
-        stop(initiator);
+        initiator.stop();
     }
     bed.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
@@ -67,7 +48,7 @@ fn requests_outlive_a_target_that_crashes() {
     let Some(qemu_io) = find("qemu-io") else { return };
     let mut bed = Bed::start("outlive");
     let target = Bed::target("files");
-    let initiator = start(&bed, &format!("{}/{target}", bed.portals[0]), &[]);
+    let mut initiator = start(&bed, &format!("{}/{target}", bed.portals[0]), &[]);
     let uri = export(&bed, &target, 0);
     run(qemu_io, &["-f", "raw", "-c", "write -P 0x31 0 4M", "-c", "flush", &uri]);
     bed.kill();
@@ -79,7 +60,7 @@ fn requests_outlive_a_target_that_crashes() {
     bed.start_target();
     let said = reader.join().unwrap();
     assert!(said.contains("read 4194304/4194304"), "{said}");
-    stop(initiator);
+    initiator.stop();
     bed.stop();
 }
 
@@ -127,10 +108,10 @@ fn our_initiator_uses_tgt_with_digests_and_proofs() {
     let (own, theirs) = (bed.path("server.secret"), bed.path("array.secret"));
     let proofs = ["--chap-name", "server", "--chap-secret-file", &own, "--target-chap-name", "array"];
     let all = [&proofs[..], &["--target-secret-file", &theirs, "--digests"]].concat();
-    let initiator = start(&bed, &target, &all);
+    let mut initiator = start(&bed, &target, &all);
     let name = target.split_once('/').unwrap().1;
     let uri = export(&bed, name, 1);
     assert!(run("nbdinfo", &["--size", &uri]).starts_with("67108864"));
     write_and_verify(qemu_io, &uri);
-    stop(initiator);
+    initiator.stop();
 }

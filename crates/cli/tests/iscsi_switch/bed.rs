@@ -1,13 +1,11 @@
 //! A folder of a test, and `sanloom up` as a switch and as storage behind it, in processes of their own.
 
 use crate::peer::run;
-use crate::started::started;
+use crate::started::{Folder, Process};
 use sanloom_api::view::{Table, View};
 use sanloom_api::volume::{CarriedRow, VolumesView};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
-use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,25 +14,22 @@ pub const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
 /// What hosts log in at.
 const HOSTS_TARGET: &str = "iqn.2026-11.example.sanloom:switch";
 
-/// A folder that goes with the test.
+/// A folder.
 pub struct Bed {
-    pub folder: PathBuf,
+    pub folder: Folder,
 }
 
 impl Bed {
     pub fn new(name: &str) -> Bed {
-        let folder = std::env::temp_dir().join(format!("sanloom-switch-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        Bed { folder }
+        Bed { folder: Folder::new(name) }
     }
 
     pub fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
+        self.folder.path(name)
     }
 
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        self.folder.log()
     }
 
     /// Logins of hosts at the switch, since the beginning of the test.
@@ -54,9 +49,7 @@ impl Bed {
 
     /// Starts the lab of a file, and waits until hosts can log in.
     pub fn up(&self, file: &str) -> Process {
-        let mut command = Command::new(SANLOOM);
-        command.args(["up", &self.path(file)]);
-        Process(Some(started(command, &self.folder.join("log"))))
+        self.folder.sanloom(["up", &self.path(file)])
     }
 
     /// Our own initiator at a portal of a switch, with the socket `nbd.sock`.
@@ -66,48 +59,9 @@ impl Bed {
 
     /// The same, with more arguments.
     pub fn initiator_with(&self, portal: &str, more: &[&str]) -> Process {
-        let mut command = Command::new(SANLOOM);
         let target = format!("{portal}/{HOSTS_TARGET}");
-        command.args(["initiator", "--iscsi", &target, "--nbd", &self.path("nbd.sock")]).args(more);
-        Process(Some(started(command, &self.folder.join("log"))))
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
-        } else {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
-    }
-}
-
-/// A process that ends with the test.
-pub struct Process(pub Option<Child>);
-
-impl Process {
-    /// Ends as in a crash.
-    pub fn kill(&mut self) {
-        let mut child = self.0.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    /// Ends as an administrator ends it.
-    pub fn stop(&mut self) {
-        let mut child = self.0.take().unwrap();
-        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().code(), Some(0));
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let arguments = ["initiator", "--iscsi", &target, "--nbd", &self.path("nbd.sock")];
+        self.folder.sanloom([&arguments, more].concat())
     }
 }
 

@@ -1,6 +1,7 @@
 //! tgt as storage: a target with one LUN for each size.
 
-use crate::bed::{Bed, Process, free_port};
+use crate::bed::{Bed, free_port};
+use crate::started::Process;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -25,7 +26,7 @@ pub fn start_with(bed: &Bed, sizes: &[u64], more: &[&str]) -> Tgt {
     let (portal, socket) = (free_port(), bed.path("tgtd"));
     let mut command = Command::new("tgtd");
     command.args(["-f", "--iscsi", &format!("portal={portal}")]).env("TGT_IPC_SOCKET", &socket);
-    let daemon = Process(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()));
+    let daemon = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let mut steps = vec![format!("--op new --mode target --tid 1 -T {TARGET}")];
     for (lun, size) in (1..).zip(sizes) {
         let file = bed.path(&format!("tgt{lun}.img"));

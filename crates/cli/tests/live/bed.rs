@@ -3,7 +3,7 @@
 //! Guests are hosts of the lab: `server1` at the link `server1-sw1`, with a port name of 20:00 and the address
 //! 52:54:00:00:00:01, and so on.
 
-use crate::started::started;
+use crate::started::{Folder, Process};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -65,10 +65,11 @@ fn root() -> PathBuf {
 
 /// A folder of a test, with a running `sanloom up` in it.
 pub struct Bed {
-    pub folder: PathBuf,
-    up: Option<Child>,
+    up: Option<Process>,
     /// Other processes of ours.
-    others: Vec<Child>,
+    others: Vec<Process>,
+    /// Goes when the processes are gone.
+    pub folder: Folder,
     image: &'static Path,
     _alone: MutexGuard<'static, ()>,
 }
@@ -108,12 +109,10 @@ impl Bed {
     fn folder(name: &str, lab: &str) -> Option<Bed> {
         let image = image()?;
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let folder = std::env::temp_dir().join(format!("sanloom-live-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::new(name);
         let lab = [COMMON, lab].concat().replace("{folder}", &folder.display().to_string());
         fs::write(folder.join("lab.toml"), lab).unwrap();
-        Some(Bed { folder, up: None, others: Vec::new(), image, _alone: alone })
+        Some(Bed { up: None, others: Vec::new(), folder, image, _alone: alone })
     }
 
     /// Starts the lab of the bed, after its end.
@@ -122,18 +121,12 @@ impl Bed {
     }
 
     fn spawn(&mut self, captures: &[&str], switch: Option<&str>) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.arg("up").arg(self.folder.join("lab.toml"));
-        command.args(switch.into_iter().flat_map(|name| ["--switch", name]));
+        let mut arguments = vec!["up".to_owned(), self.folder.path("lab.toml")];
+        arguments.extend(switch.into_iter().flat_map(|name| ["--switch".to_owned(), name.to_owned()]));
         for link in captures {
-            command.arg("--capture").arg(format!("{link}={}", self.capture(link).display()));
+            arguments.extend(["--capture".to_owned(), format!("{link}={}", self.capture(link).display())]);
         }
-        self.up = Some(self.ready(command));
-    }
-
-    /// Starts a process of ours, and waits until it says that it is ready.
-    fn ready(&self, command: Command) -> Child {
-        started(command, &self.folder.join("log"))
+        self.up = Some(self.folder.sanloom(arguments));
     }
 
     /// Starts a guest at the link from `name` to the first switch. Its port name ends in `number`.
@@ -156,20 +149,16 @@ impl Bed {
     pub fn start_initiator(&mut self, name: &str, arguments: &[&str]) -> PathBuf {
         let nbd = self.folder.join(format!("{name}.nbd.sock"));
         let folder = self.folder.display().to_string();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sanloom"));
-        command.arg("initiator").args(arguments.iter().map(|argument| argument.replace("{folder}", &folder)));
-        command.arg("--nbd").arg(&nbd).arg("--capture").arg(self.capture(name));
-        let child = self.ready(command);
-        self.others.push(child);
+        let more = ["--nbd", "{folder}/{name}.nbd.sock", "--capture", "{folder}/{name}.pcapng"];
+        let all = ["initiator"].iter().chain(arguments).chain(&more);
+        let all = all.map(|argument| argument.replace("{folder}", &folder).replace("{name}", name));
+        self.others.push(self.folder.sanloom(all));
         nbd
     }
 
     /// Ends the processes other than the lab as an administrator does.
     pub fn stop_others(&mut self) {
-        for mut child in std::mem::take(&mut self.others) {
-            assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
-            assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.log());
-        }
+        self.others.drain(..).for_each(|mut process| process.stop());
     }
 
     /// The capture of the port of a link.
@@ -179,7 +168,7 @@ impl Bed {
 
     /// What it has logged.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        self.folder.log()
     }
 
     /// A table of a switch in a process of its own.
@@ -220,32 +209,12 @@ impl Bed {
 
     /// Ends it as a crash does.
     pub fn kill(&mut self) {
-        let mut up = self.up.take().unwrap();
-        up.kill().unwrap();
-        up.wait().unwrap();
+        self.up.take().unwrap().kill();
     }
 
     /// Ends it as an administrator does, and checks that it ends well.
     pub fn stop(&mut self) {
-        let mut up = self.up.take().unwrap();
-        let asked = Command::new("kill").args(["-TERM", &up.id().to_string()]).status().unwrap();
-        assert!(asked.success());
-        let code = up.wait().unwrap().code();
-        assert_eq!(code, Some(0), "{}", self.log());
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        for mut up in self.up.take().into_iter().chain(self.others.drain(..)) {
-            let _ = up.kill();
-            let _ = up.wait();
-        }
-        if std::thread::panicking() {
-            eprintln!("{}\nkept: {}", self.log(), self.folder.display());
-        } else {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
+        self.up.take().unwrap().stop();
     }
 }
 

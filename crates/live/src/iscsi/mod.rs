@@ -448,14 +448,14 @@ impl IscsiServer {
             let tends = connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_due(now));
             connection.lose_patience(now) || tends || connection.poll_timeout().is_some_and(|at| at <= now)
         };
-        // Only our own sessions find out what the LUNs of a target are.
+        // Nothing is written to a disk that took the place of another one. Only the engine's own sessions find that out.
         let engine = stores.volumes.as_deref();
-        let unusable: Vec<usize> = engine
+        let refused: Vec<usize> = engine
             .iter()
-            .flat_map(|engine| (0..engine.targets()).filter(|target| engine.way_to(*target).is_none()))
+            .flat_map(|engine| (0..engine.targets()).filter(|target| engine.is_refused(*target)))
             .collect();
-        for (id, connection) in self.connections.iter_mut().filter(|_| !unusable.is_empty()) {
-            if connection.leave_back_ends(now, &unusable, &mut self.shared, stores) {
+        for (id, connection) in self.connections.iter_mut().filter(|_| !refused.is_empty()) {
+            if connection.leave_back_ends(now, &refused, &mut self.shared, stores) {
                 self.ready.push(CONNECTIONS + id);
             }
         }

@@ -192,6 +192,13 @@ impl VolumeEngine {
         Some(Way { config: remote.config(), portal, luns })
     }
 
+    /// A LUN of a target, of which volumes have extents, is not used.
+    pub fn is_refused(&self, target: usize) -> bool {
+        let of_target = self.back_ends.iter().zip((0..).map(LunId)).filter(|(one, _)| one.plan.remote == target);
+        let used = |id| self.map().lun_use(id).is_some_and(|lun| lun.used > 0);
+        of_target.filter(|(one, _)| one.refused.is_some()).any(|(_, id)| used(id))
+    }
+
     /// Jobs that have not ended.
     pub fn open_jobs(&self) -> usize {
         self.volumes.open_jobs()

@@ -179,19 +179,19 @@ impl Connection {
         }
     }
 
-    /// Leaves back ends that cannot be used: what their LUNs are is not known. True if there are some that are not up.
+    /// Leaves back ends with a LUN that is another disk than it was. True if there was a session with one.
     pub(in crate::iscsi) fn leave_back_ends(
         &mut self,
         now: Instant,
-        unusable: &[usize],
+        refused: &[usize],
         shared: &mut Shared,
         stores: &mut Stores<'_>,
     ) -> bool {
         let mut left = false;
-        for back in unusable {
+        for back in refused {
             if self.forwarding.as_deref().is_some_and(|forwarding| forwarding.is_up(*back)) {
                 left = true;
-                self.lose_back(now, *back, "the target cannot be used now", shared, stores);
+                self.lose_back(now, *back, "a LUN there is another disk than it was", shared, stores);
             }
         }
         left
