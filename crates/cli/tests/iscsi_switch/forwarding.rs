@@ -128,7 +128,8 @@ fn a_back_end_that_dies_in_the_middle_of_data_costs_the_host_its_connection_and_
             break;
         }
         assert!(Instant::now() < until && !reader.is_finished(), "no PDU was cut\n{}", bed.log());
-        gates[number % 2].cut();
+        // PDUs have 256 KiB: this is in the middle of one.
+        gates[number % 2].cut_after(400_000);
     }
     stop.store(true, Ordering::Relaxed);
     reader.join().unwrap();
@@ -177,6 +178,10 @@ fn a_host_that_dies_in_the_middle_of_data_leaves_nothing_that_writes_later() {
         assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
     }
     switch.assert_path("v", true, 24 << 20, 100 << 20);
+    // Writes were under way, and each was over before anybody else wrote there.
+    let (left, over) = ("back ends may still be writing for it", "nothing is written any more for a host that is gone");
+    let counts = [left, over].map(|line| bed.log().matches(line).count());
+    assert!(counts[0] >= 3 && counts[0] == counts[1], "{counts:?}\n{}", bed.log());
     let volume = &switch.volumes(&[]).volumes[0];
     assert_eq!(volume.tasks, 0, "something still holds the map");
     switch.stop();

@@ -371,6 +371,7 @@ impl IscsiServer {
         if left.tend_left_behind(now, engine) {
             return left.watch(poller, 0);
         }
+        tracing::info!(connection = id, "nothing is written any more for a host that is gone");
         left.forget(poller);
         self.left_behind.remove(&id);
     }
@@ -387,6 +388,7 @@ impl IscsiServer {
         self.forwarded.add(&forwarding.counters());
         forwarding.forget(poller);
         if forwarding.leaves_behind() {
+            tracing::info!(connection = id, "the host is gone, and back ends may still be writing for it");
             self.left_behind.insert(id, forwarding);
         }
     }
