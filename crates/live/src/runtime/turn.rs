@@ -6,6 +6,7 @@ use crate::frame::FrameBuf;
 use crate::iscsi::{self, Stores};
 use crate::lldp::Agent;
 use crate::poll::Interest;
+use crate::record::Machine;
 use crate::storage::workers::{Done, Owner};
 use crate::sys::batch::BATCH;
 use crate::volumes::BACK_ENDS;
@@ -269,28 +270,34 @@ impl Runtime {
 
     /// Something happened to the LLDP agent of a port, if it has one.
     fn tell_agent(&mut self, now: Instant, number: usize, input: dcbx::Input) {
-        if let Some(agent) = &mut self.ports[number].agent {
-            agent.machine.handle(now, input);
-            self.drain_agent(now, number);
+        let Some(agent) = &mut self.ports[number].agent else { return };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.agent_input(now, number, &input);
         }
+        agent.machine.handle(now, input);
+        self.drain_agent(now, number);
     }
 
     /// An LLDP frame came in.
     pub(super) fn lldp_in(&mut self, now: Instant, number: usize, frame: &FrameBuf) {
-        if let Some(agent) = &mut self.ports[number].agent {
-            agent.frame_in(now, frame);
-            self.drain_agent(now, number);
+        if let Some(input) = Agent::input_of(frame) {
+            self.tell_agent(now, number, input);
             self.settle_port(now, number);
         }
     }
 
     fn drain_agent(&mut self, now: Instant, number: usize) {
-        while let Some(agent) = &mut self.ports[number].agent
-            && let Some(pdu) = agent.poll()
-        {
-            let mut buffer = self.pool.take();
-            buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
-            self.ethernet_out(now, number, Source::Machine, buffer);
+        while let Some(agent) = &mut self.ports[number].agent {
+            let output = agent.machine.poll_output();
+            if let Some(recorder) = &mut self.recorder {
+                recorder.output(Machine::Agent(number), output.as_ref());
+            }
+            let Some(output) = output else { break };
+            if let Some(pdu) = agent.obey(output) {
+                let mut buffer = self.pool.take();
+                buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
+                self.ethernet_out(now, number, Source::Machine, buffer);
+            }
         }
     }
 
