@@ -17,6 +17,11 @@ pub enum FcoeRequest {
     Describe,
     /// Of an instance: its link goes down and up again.
     Reset,
+    /// Of an instance that waits for it: whether DCBX agrees, from `fcoemon`, which speaks it for all VLANs of an interface.
+    Permit {
+        /// FCoE may begin; else it ends.
+        agreed: bool,
+    },
     /// Of an instance: ask every target for its units again.
     Scan,
     /// Of an instance: ask the name server. Answered with [`FcoeAnswer::Named`], or with nothing found.

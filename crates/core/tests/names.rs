@@ -1,11 +1,14 @@
 //! Name servers of several switches: after healing each knows exactly what is logged in at the others.
 
+use sanloom_core::config::{Zone, ZoneMember};
 use sanloom_core::ils::{ATTEMPTS, Outcome, Peer, Request, Send};
 use sanloom_core::names::{Input, NameExchange, NamesConfig, Output};
 use sanloom_core::random::SplitMix64;
 use sanloom_core::switch::NsEntry;
 use sanloom_core::time::{Instant, Span};
-use sanloom_wire::ns::{one_type, port_type};
+use sanloom_core::zoning::{EffectiveZones, ZoneDatabase, Zones};
+use sanloom_wire::ct::{Ct, CtBody};
+use sanloom_wire::ns::{NsAccept, NsRequest, ZoneName, one_type, port_type};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -466,4 +469,60 @@ fn switches_of_one_process_share_every_object() {
     let pairs = (SWITCHES * (SWITCHES - 1)) as u64;
     println!("{} requests for {pairs} pairs of switches", fabric.requests);
     assert!(fabric.requests <= 12 * pairs, "{} requests", fabric.requests);
+}
+
+/// What a switch answers to a question of another one, through bytes: the addresses, or reason and explanation.
+fn asked(fabric: &mut Fabric, of: usize, question: NsRequest) -> Result<Vec<FcId>, (u8, u8)> {
+    let question = Ct::ns_request(question);
+    let message = Message::from(question.clone());
+    let request = Request { from: Peer::Domain(9), port: 0, ox_id: 1 };
+    fabric.by_wire = true;
+    let carried = fabric.carried(&message, None);
+    fabric.switches[of].handle(fabric.now, Input::Request { request, message: carried });
+    let Some(Output::Send(Send::Answer { message: answer, .. })) = fabric.switches[of].poll_output() else { panic!() };
+    let Message::Ct(ct) = fabric.carried(&answer, Some(&message)) else { panic!() };
+    match ct.body {
+        CtBody::NsAccept(NsAccept::Entries(entries)) => Ok(entries.iter().map(|entry| entry.object.port_id).collect()),
+        CtBody::Reject(reject) => Err((reject.reason.0, reject.explanation)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_switch_may_ask_for_the_ports_of_a_zone_and_of_a_zone_member() {
+    let mut fabric = Fabric::new(2, 0);
+    let names = [0x1000_0000_0000_000a, 0x1000_0000_0000_000b, 0x1000_0000_0000_000c];
+    (0..).zip(names).for_each(|(port, name)| fabric.log_in(0, port, name));
+    let id = |port| FcId::from_parts(1, 0, port);
+    let zn = |name: &[u8]| NsRequest::GeZn { name: ZoneName(name.into()) };
+    const NOTHING: Result<Vec<FcId>, (u8, u8)> = Err((0x09, 0x13));
+    assert_eq!(asked(&mut fabric, 0, zn(b"backup")), NOTHING, "it has no zones");
+    let zone = |name: &str, members: Vec<ZoneMember>, principals: Vec<ZoneMember>| Zone {
+        name: name.into(),
+        members,
+        principals,
+    };
+    let zones = vec![
+        zone("backup", vec![ZoneMember::PortName(Wwpn(names[0]))], vec![ZoneMember::PortId(id(2))]),
+        zone("elsewhere", vec![ZoneMember::PortName(Wwpn(7))], Vec::new()),
+    ];
+    let effective = Some(Arc::new(EffectiveZones { name: "all".into(), zones }));
+    let database = ZoneDatabase { effective, ..ZoneDatabase::default() };
+    fabric.give(0, Input::Zones(Zones::new(database)));
+    // Another domain takes nothing from the zones.
+    fabric.give(0, Input::Domain(None));
+    fabric.give(0, Input::Domain(Some(1)));
+    fabric.own[0].clear();
+    (0..).zip(names).for_each(|(port, name)| fabric.log_in(0, port, name));
+    assert_eq!(asked(&mut fabric, 0, zn(b"backup")), Ok(vec![id(0), id(2)]));
+    assert_eq!(asked(&mut fabric, 0, zn(b"elsewhere")), NOTHING);
+    assert_eq!(asked(&mut fabric, 0, zn(b"none")), NOTHING);
+
+    let zm = |kind, bytes: &[u8]| NsRequest::GeZm { kind, flags: 0, id: bytes.into() };
+    assert_eq!(asked(&mut fabric, 0, zm(1, &names[1].to_be_bytes())), Ok(vec![id(1)]));
+    assert_eq!(asked(&mut fabric, 0, zm(3, &[1, 0, 2, 0])), Ok(vec![id(2)]));
+    assert_eq!(asked(&mut fabric, 0, zm(4, &(names[0] ^ 0x3000_0000_0000_0000).to_be_bytes())), Ok(vec![id(0)]));
+    for nobody in [zm(1, &[7; 8]), zm(3, &[9, 0, 0, 0]), zm(0xe1, &[0; 16]), zm(1, &[])] {
+        assert_eq!(asked(&mut fabric, 0, nobody), NOTHING);
+    }
 }

@@ -109,7 +109,8 @@ fn limits_rules_and_merge_control_of_either_side_hold() {
         (enhanced, version(&["zone_a"], 1), open, "default zone is open in the second fabric only"),
         (tiny, ZoneDatabase::default(), large, "room for a zone database of 1000 bytes"),
     ] {
-        let switches = vec![(config, Zones::new(ours.clone())), (standard, Zones::new(theirs.clone()))];
+        let other = ZoneServerConfig { rules: config.rules, ..standard };
+        let switches = vec![(config, Zones::new(ours.clone())), (other, Zones::new(theirs.clone()))];
         let mut fabric = Fabric::new(1, switches, &[[0, 1]]);
         fabric.run(Span::from_secs(10));
         assert!(!fabric.carries(0), "{named}");
@@ -117,6 +118,31 @@ fn limits_rules_and_merge_control_of_either_side_hold() {
             fabric.switches.iter().flat_map(|n| n.isolated.values()).map(|f| f.to_string()).collect();
         assert!(said.iter().any(|text| text.contains(named)), "{named}: {said:?}");
         assert_eq!(databases(&fabric), [&ours, &theirs], "{named}");
+    }
+}
+
+#[test]
+fn switches_in_enhanced_mode_join_each_other_and_no_others() {
+    let standard = ZoneServerConfig::default();
+    let enhanced = ZoneServerConfig { rules: MergeRules::ENHANCED, ..standard };
+    let plain = ZoneServerConfig { supported: false, ..enhanced };
+    let with = |config, zone| (config, Zones::new(version(&[zone], 1)));
+    let mut fabric = Fabric::new(1, vec![with(enhanced, "zone_a"), with(enhanced, "zone_b")], &[[0, 1]]);
+    fabric.run(Span::from_secs(10));
+    assert!(fabric.carries(0));
+    assert_eq!(databases(&fabric)[0].defined.zones.len(), 2);
+    // Equal zones, and still they are not to become one fabric.
+    for other in [standard, plain] {
+        for switches in [[enhanced, other], [other, enhanced]] {
+            let switches = switches.map(|config| with(config, "zone_a")).to_vec();
+            let mut fabric = Fabric::new(1, switches, &[[0, 1]]);
+            fabric.run(Span::from_secs(10));
+            let mut said: Vec<String> = fabric.switches.iter().map(|node| node.isolated[&0].to_string()).collect();
+            said.sort();
+            let [theirs, ours] = &said[..] else { panic!("{said:?}") };
+            assert_eq!(theirs, "the other switch is in enhanced zoning mode, this switch is not");
+            assert_eq!(ours, "this switch is in enhanced zoning mode, the other switch is not");
+        }
     }
 }
 
@@ -208,12 +234,17 @@ fn random_case(seed: u64, seen: &mut Seen) {
             links.push(ends);
         }
     }
-    let config = ZoneServerConfig::default();
+    // Most fabrics are in basic mode, some in enhanced mode, and in some it is up to each switch.
+    let config = |random: &mut SplitMix64| {
+        let enhanced = seed % 8 == 3 || seed % 8 == 5 && random.below(3) > 0;
+        let rules = if enhanced { MergeRules::ENHANCED } else { MergeRules::STANDARD };
+        ZoneServerConfig { rules, ..ZoneServerConfig::default() }
+    };
     let first = |random: &mut SplitMix64| match random.below(8) {
         0 => ZoneDatabase::default(),
         _ => version(ALL, 1),
     };
-    let switches = (0..count).map(|_| (config, Zones::new(first(&mut random)))).collect();
+    let switches = (0..count).map(|_| (config(&mut random), Zones::new(first(&mut random)))).collect();
     let mut fabric = Fabric::new(seed, switches, &links);
     fabric.delay = Span::from_ms(1 + random.below(800));
     fabric.loss = [0, 0, 50, 200, 400][random.below(5) as usize];
@@ -274,13 +305,15 @@ fn check(seed: u64, fabric: &Fabric) {
         let (ours, theirs) = (one.server.database(), other.server.database());
         if fabric.carries(number) {
             assert_eq!(ours, theirs, "seed {seed}, link {number}: both ends have the same");
+            assert_eq!(one.config.rules.enhanced, other.config.rules.enhanced, "seed {seed}, link {number}: one mode");
             continue;
         }
         let failures: Vec<&MergeFailure> =
             [one, other].iter().filter_map(|node| node.isolated.get(&(number as u16))).collect();
         assert!(!failures.is_empty(), "seed {seed}, link {number} neither merged nor isolated");
-        let named =
-            failures.iter().any(|failure| matches!(failure, MergeFailure::Conflicts(_) | MergeFailure::NoAnswer));
+        let named = failures
+            .iter()
+            .any(|f| matches!(f, MergeFailure::Conflicts(_) | MergeFailure::NoAnswer | MergeFailure::Mode { .. }));
         assert!(named, "seed {seed}, link {number}: {failures:?}");
     }
     let rules = MergeRules::STANDARD;

@@ -7,6 +7,9 @@ use sanloom_core::time::Instant;
 use sanloom_wire::ether::{EtherHeader, EtherType, MacAddr};
 use sanloom_wire::lldp::Lldpdu;
 
+/// What our agents call the system that they are in.
+pub(crate) const SYSTEM: &str = concat!("sanloom ", env!("CARGO_PKG_VERSION"));
+
 /// An agent.
 #[derive(Debug)]
 pub struct Agent {
@@ -19,8 +22,12 @@ pub struct Agent {
 impl Agent {
     /// Without a link. `willing`: it takes what the peer says, as hosts do and switches do not.
     pub fn new(mac: MacAddr, interface: &str, willing: bool) -> Agent {
-        let system = concat!("sanloom ", env!("CARGO_PKG_VERSION"));
-        Agent { machine: Dcbx::new(DcbxConfig::new(mac, interface, system, willing)), mac, may_begin: false }
+        Agent { machine: Dcbx::new(DcbxConfig::new(mac, interface, SYSTEM, willing)), mac, may_begin: false }
+    }
+
+    /// Address of its port.
+    pub fn mac(&self) -> MacAddr {
+        self.mac
     }
 
     /// The other end speaks DCBX, and FCoE gets through without loss.
@@ -30,20 +37,35 @@ impl Agent {
 
     /// An LLDP frame came in.
     pub fn frame_in(&mut self, now: Instant, frame: &FrameBuf) {
-        if let Ok((EtherHeader { from, .. }, pdu)) = EtherHeader::parse(frame.bytes()) {
-            self.machine.handle(now, Input::Lldp { from, pdu: pdu.into() });
+        if let Some(input) = Agent::input_of(frame) {
+            self.machine.handle(now, input);
         }
+    }
+
+    /// What an LLDP frame is for the machine.
+    pub fn input_of(frame: &FrameBuf) -> Option<Input> {
+        let (EtherHeader { from, .. }, pdu) = EtherHeader::parse(frame.bytes()).ok()?;
+        Some(Input::Lldp { from, pdu: pdu.into() })
     }
 
     /// The next LLDPDU to be sent, untagged; drained until `None` after everything that the machine was told.
     pub fn poll(&mut self) -> Option<Lldpdu> {
         loop {
-            match self.machine.poll_output()? {
-                Output::Send(pdu) => return Some(pdu),
-                Output::InForce { settings, peer } => {
-                    self.may_begin = peer && settings.carries_fcoe();
-                    tracing::info!(mac = %self.mac, peer, fcoe = settings.carries_fcoe(), "DCBX");
-                }
+            let output = self.machine.poll_output()?;
+            if let Some(pdu) = self.obey(output) {
+                return Some(pdu);
+            }
+        }
+    }
+
+    /// Does what the machine wants done; gives back what is to be sent.
+    pub fn obey(&mut self, output: Output) -> Option<Lldpdu> {
+        match output {
+            Output::Send(pdu) => Some(pdu),
+            Output::InForce { settings, peer } => {
+                self.may_begin = peer && settings.carries_fcoe();
+                tracing::info!(mac = %self.mac, peer, fcoe = settings.carries_fcoe(), "DCBX");
+                None
             }
         }
     }

@@ -180,6 +180,7 @@ fn the_fields_of_switch_messages_are_where_they_belong() {
         "Vendor Name: sanloom",
         "Model Name: loom 48",
         "Release Code: 0.1",
+        "Enhanced Zoning Enabled: True",
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");
     }

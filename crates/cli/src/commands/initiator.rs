@@ -55,6 +55,9 @@ pub struct Args {
     /// Wait until DCBX has agreed with the other end that no frame of FCoE is lost [default: as the lab says]
     #[arg(long)]
     dcbx: bool,
+    /// Wait until fcoemon, which speaks DCBX for all VLANs of an interface, says through the control socket that it has agreed
+    #[arg(long, requires = "control", conflicts_with = "dcbx")]
+    dcbx_of_fcoemon: bool,
     /// Tell who asks that the VN2VN segment is in the VLAN of --vlan
     #[arg(long, requires = "vn2vn")]
     vlan_responder: bool,
@@ -235,6 +238,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     config.vlan = args.vlan.unwrap_or(config.vlan);
     config.name = args.name.clone().or(from_lab.as_ref().map(|host| host.name.clone()));
     config.dcbx = args.dcbx || from_lab.as_ref().is_some_and(|host| host.dcbx);
+    config.waits_for_permission = args.dcbx_of_fcoemon;
     config.vlan_responder = args.vlan_responder;
     config.vn2vn = args.vn2vn;
     if config.vn2vn && config.vlan == Vlan::Discover {

@@ -55,6 +55,23 @@ fn a_preview_says_what_switches_do() {
 }
 
 #[test]
+fn a_fabric_in_enhanced_mode_joins_no_other() {
+    let bench = Bench::new("join-mode");
+    let enhanced = "[zoning]\nmerge = \"enhanced\"\n";
+    for (of_b, joins) in [("", false), (enhanced, true)] {
+        bench.write("a.toml", &format!("{enhanced}{}", part("a", "domain = 1")));
+        bench.write("b.toml", &format!("{of_b}{}", part("b", "domain = 2")));
+        let ran = bench.run("fabric merge-preview a.toml b.toml --json");
+        let answer: MergePreview = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+        assert_eq!((answer.joins, answer.isolation.len()), (joins, usize::from(!joins)), "{answer:?}");
+        if let Some(cause) = answer.isolation.first() {
+            assert_eq!(cause.reason, "zone-merge-failure");
+            assert!(cause.text.contains("is in enhanced zoning mode"), "{}", cause.text);
+        }
+    }
+}
+
+#[test]
 fn every_obstacle_is_named_with_the_values_of_both_sides() {
     let bench = Bench::new("join-all");
     bench.write("a.toml", &format!("[timers]\nr_a_tov = \"8s\"\n{}", part("a", "domain = 3")));

@@ -4,6 +4,7 @@
 mod apply;
 mod bench;
 mod examples;
+mod forwarding;
 mod inject;
 mod instance;
 mod monitoring;
@@ -11,6 +12,7 @@ mod monitoring;
 mod peer;
 #[path = "../../../../tests/process.rs"]
 mod process;
+mod raw_port;
 mod replay;
 #[path = "../../../../tests/started.rs"]
 mod started;

@@ -24,10 +24,14 @@ default = "closed"
 name = "z1"
 members = ["server1", "disk1"]
 
+[storage.station]
+lun_size = "1MiB"
+vn2vn = { carrier = "dgram" }
+
 [[link]]
 from = "server1"
 to = "sw1"
-ethernet = { carrier = "dgram" }
+ethernet = { carrier = "dgram", dcbx = true }
 
 [[link]]
 from = "disk{1..2}"
@@ -47,6 +51,10 @@ fn recorded(name: &str) -> Instance {
     instance.write("edits.toml", EDITS);
     instance.up(&["--record", &instance.path("run.jsonl")]);
     instance.start_initiator("server1");
+    let (own, peer) = (instance.path("station.peer.sock"), instance.path("station.sock"));
+    let (port, nbd) = (format!("dgram:{own},{peer}"), instance.path("station.nbd.sock"));
+    let host = ["initiator", "--vn2vn", "--port", &port, "--mac", "52:54:00:00:00:09", "--nbd", &nbd];
+    instance.folder.sanloom(host).stop();
     instance.run("zone edit LAB --edit @edits.toml --switch sw2").good();
     instance.run("zone commit LAB --switch sw2").good();
     instance.run("port disable sw1:0 LAB").good();
@@ -72,7 +80,9 @@ fn a_recording_of_a_live_run_gives_the_same_again() {
     assert_eq!(all["inputs"].as_u64(), Some(count("{\"in\":")));
     assert_eq!(all["outputs"].as_u64(), Some(count("{\"out\":")));
     assert_eq!(count("{\"lost\":"), 0, "everything that machines were told has a form");
-    for part in ["\"fip\":", "\"change_zones\":", "\"port_up\":", "\"shutdown\"", "ZonesChanged"] {
+    let parts = ["\"fip\":", "\"change_zones\":", "\"port_up\":", "\"shutdown\"", "ZonesChanged"];
+    let of_others = ["\"send_from_station\":", "NeighbourUp", "\"lldp\":", "InForce"];
+    for part in parts.into_iter().chain(of_others) {
         assert!(text.contains(part), "nothing of {part} in the recording");
     }
 
@@ -87,12 +97,22 @@ fn a_recording_of_a_live_run_gives_the_same_again() {
     for part in [&format!("line {},", at + 1), "sw", "recorded   Fob(", "now        Fib("] {
         assert!(ran.stdout.contains(part), "no {part} in {}", ran.stdout);
     }
-    // An input that is missing is found, too.
-    let at = lines.iter().position(|line| line.contains("\"change_zones\"")).unwrap();
-    let mut without = lines.clone();
-    without.remove(at);
-    instance.write("without.jsonl", &(without.join("\n") + "\n"));
-    assert!(replayed(&instance, "without.jsonl")["divergence"]["line"].as_u64().unwrap() >= at as u64);
+    // An input that is missing is found, too, whatever machine was told it.
+    for (input, machine) in [
+        ("\"change_zones\"", "sw2"),
+        ("\"lldp\":", "the LLDP agent at server1-sw1"),
+        ("_station\":", "the station station"),
+    ] {
+        // One that the machine has an answer to.
+        let answered = |pair: &[&str]| pair[0].contains(input) && pair[1].starts_with("{\"out\":");
+        let at = lines.windows(2).position(answered).unwrap();
+        let mut without = lines.clone();
+        without.remove(at);
+        instance.write("without.jsonl", &(without.join("\n") + "\n"));
+        let divergence = &replayed(&instance, "without.jsonl")["divergence"];
+        assert!(divergence["line"].as_u64().unwrap() >= at as u64, "{input}: {divergence}");
+        assert_eq!(divergence["machine"], machine, "{divergence}");
+    }
 }
 
 #[test]
@@ -108,7 +128,7 @@ fn a_recording_that_is_cut_or_is_none_is_told_apart() {
     assert!(said.contains("ends in the middle of a line"), "{said}");
     instance.write("odd.jsonl", "{\"lab\":1}\n");
     instance.run("replay @odd.jsonl").refused("line 1 is no line of a recording");
-    let newer = text.replacen("\"sanloom_recording\":1", "\"sanloom_recording\":9", 1);
+    let newer = text.replacen("\"sanloom_recording\":2", "\"sanloom_recording\":9", 1);
     instance.write("newer.jsonl", &newer);
     instance.run("replay @newer.jsonl").refused("newer sanloom (version 9");
     let first = text.lines().next().unwrap();

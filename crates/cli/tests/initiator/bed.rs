@@ -51,17 +51,22 @@ impl Bed {
 
     /// With changes to the text of the lab, and with or without the initiator.
     pub fn start_with(name: &str, carrier: &str, changes: &[(&str, &str)], initiator: bool) -> Bed {
-        let mut lab = LAB.replace("{carrier}", carrier);
-        for (from, to) in changes {
-            assert!(lab.contains(from));
-            lab = lab.replace(from, to);
-        }
-        let mut bed = Bed::folder(name, &lab);
+        let mut bed = Bed::not_started(name, carrier, changes);
         bed.start_fabric();
         if initiator {
             bed.start_initiator(&[]);
         }
         bed
+    }
+
+    /// The lab with changes to its text, which nobody runs yet.
+    pub fn not_started(name: &str, carrier: &str, changes: &[(&str, &str)]) -> Bed {
+        let mut lab = LAB.replace("{carrier}", carrier);
+        for (from, to) in changes {
+            assert!(lab.contains(from));
+            lab = lab.replace(from, to);
+        }
+        Bed::folder(name, &lab)
     }
 
     /// A lab that nobody runs yet. `{folder}` in its text is the folder of the test.

@@ -1,6 +1,7 @@
 //! sanloom's initiator, through sanloom's switch, to sanloom's storage, with programs of others at its NBD socket.
 
 mod bed;
+mod descriptor;
 mod namespace;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
@@ -9,6 +10,7 @@ mod qemu_io;
 #[path = "../../../../tests/started.rs"]
 mod started;
 mod tools;
+mod vlans;
 
 use bed::Bed;
 use peer::{fail, find, run};

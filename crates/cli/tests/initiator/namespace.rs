@@ -98,6 +98,21 @@ kill $host $up
 wait $host $up
 "#;
 
+/// What a script says in a network namespace of its own; its arguments are sanloom and the folder of the bed.
+pub fn in_namespace(bed: &Bed, script: &str) -> String {
+    std::fs::write(bed.path("script"), script).unwrap();
+    let arguments = ["-rnmpf", "--kill-child", "--mount-proc", "bash"];
+    let own = [bed.path("script"), env!("CARGO_BIN_EXE_sanloom").to_owned(), bed.path("")];
+    let own: Vec<&str> = own.iter().map(|argument| argument.trim_end_matches('/')).collect();
+    run("unshare", &[&arguments[..], &own].concat())
+}
+
+/// What stands behind the line `== name`, up to the next such line.
+pub fn section<'a>(said: &'a str, name: &str) -> &'a str {
+    let begin = said.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
+    begin.split("\n== ").next().unwrap_or_default()
+}
+
 #[test]
 fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
     let needed = ["tshark", "unshare", "ip", "lldpad", "lldptool"];
@@ -105,15 +120,8 @@ fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
         return;
     }
     let bed = Bed::folder("namespace", LAB);
-    std::fs::write(bed.path("script"), SCRIPT).unwrap();
-    let arguments = ["-rnmpf", "--kill-child", "--mount-proc", "bash"];
-    let own = [bed.path("script"), env!("CARGO_BIN_EXE_sanloom").to_owned(), bed.path("")];
-    let own: Vec<&str> = own.iter().map(|argument| argument.trim_end_matches('/')).collect();
-    let said = run("unshare", &[&arguments[..], &own].concat());
-    let section = |name: &str| {
-        let begin = said.split(&format!("== {name}\n")).nth(1).unwrap_or_default();
-        begin.split("\n== ").next().unwrap_or_default()
-    };
+    let said = in_namespace(&bed, SCRIPT);
+    let section = |name: &str| section(&said, name);
 
     let found = section("fipvlan");
     assert!(found.contains("w1              | 153  | 02:53:4c:01:00:01"), "{said}");

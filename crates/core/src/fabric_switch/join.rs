@@ -139,11 +139,14 @@ impl Bed {
             Isolation::FlowControl => vec![(self.flow_control(), None)],
             Isolation::DomainOverlap => self.overlaps().into_iter().map(|(_, text)| (text, None)).collect(),
             Isolation::ZoneMerge { conflict } => {
-                let conflicts = self.conflicts(end, before);
-                match conflicts.is_empty() {
-                    true => vec![(format!("{}: {conflict}", self.name(end)), None)],
-                    false => conflicts.into_iter().map(|found| (found.to_string(), Some(found))).collect(),
+                let enhanced = |lab: &Lab| lab.zone_policy.merge_rules.enhanced;
+                let modes_differ = enhanced(&self.labs[0]) != enhanced(&self.labs[1]);
+                let conflicts = self.conflicts(end, before).into_iter();
+                let mut texts: Vec<_> = conflicts.map(|found| (found.to_string(), Some(found))).collect();
+                if modes_differ || texts.is_empty() {
+                    texts.insert(0, (format!("{}: {conflict}", self.name(end)), None));
                 }
+                texts
             }
             other => vec![(format!("{}: {other}", self.name(end)), None)],
         };

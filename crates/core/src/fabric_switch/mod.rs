@@ -246,6 +246,9 @@ impl FabricSwitch {
             config,
         };
         let database = switch.config.zones.supported.then(|| switch.zones.database().clone());
+        if database.is_some() {
+            switch.names.handle(now, names::Input::Zones(switch.zones.zones().clone()));
+        }
         switch.services.handle(now, switch::Input::ZoneDatabase(database));
         switch.settle(now);
         switch

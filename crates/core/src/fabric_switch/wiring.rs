@@ -111,6 +111,7 @@ impl FabricSwitch {
                     let database = zones.database();
                     self.outputs.push_back(Output::Zones(database.clone()));
                     self.services.handle(now, switch::Input::ZoneDatabase(Some(database.clone())));
+                    self.names.handle(now, names::Input::Zones(zones.clone()));
                     if effective {
                         self.services.handle(now, switch::Input::Zoning(zones.index()));
                     }

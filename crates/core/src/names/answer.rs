@@ -1,8 +1,10 @@
 //! Requests of the others, and answers to ours.
 
 use super::*;
+use crate::zoning::member_of;
 use sanloom_wire::ct::{CtReason, CtReject};
 use sanloom_wire::ns::{Entries, Fc4Types};
+use sanloom_wire::sw_ils::ZoneMemberId;
 
 /// More ports than these are asked for with one GE_PT.
 const SINGLE: usize = 8;
@@ -78,6 +80,17 @@ impl NameExchange {
             NsRequest::GeFf { features } => {
                 let has = |entry: &NsEntry| entry.feature_map().iter().zip(features.iter()).any(|(a, b)| a & b != 0);
                 chosen(&has, explanation::FC4_FEATURES_NOT_REGISTERED)
+            }
+            NsRequest::GeZm { kind, id, .. } => {
+                let member = member_of(&ZoneMemberId::parse(*kind, id));
+                let is = |entry: &NsEntry| member.is_some_and(|member| entry.identity().is(&member));
+                chosen(&is, explanation::NO_OBJECT_IN_SCOPE)
+            }
+            NsRequest::GeZn { name } => {
+                let effective = self.zones.as_ref().and_then(|zones| zones.database().effective.as_ref());
+                let zone = effective.and_then(|all| all.zones.iter().find(|zone| zone.name.as_bytes() == &*name.0));
+                let members = || zone.into_iter().flat_map(|zone| zone.members.iter().chain(&zone.principals));
+                chosen(&|entry| members().any(|member| entry.identity().is(member)), explanation::NO_OBJECT_IN_SCOPE)
             }
             NsRequest::GeIp { ip } => chosen(&|entry| entry.rare().node_ip == *ip, explanation::NODE_IP_NOT_REGISTERED),
             NsRequest::GeIpp { ip } => {

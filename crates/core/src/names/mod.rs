@@ -50,6 +50,7 @@ use crate::alarms::Alarms;
 use crate::ils::{Outcome, Peer, Request, Send};
 use crate::switch::NsEntry;
 use crate::time::{Instant, Span};
+use crate::zoning::Zones;
 use remote::Remote;
 use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::ns::{NsAccept, NsRequest, explanation, port_type};
@@ -111,6 +112,8 @@ pub enum Input {
         /// Name of its node.
         node_name: Wwnn,
     },
+    /// These zones hold from now on: other domains may ask for ports by zone.
+    Zones(Zones),
     /// SW_RSCN or GE_* of another domain.
     Request {
         /// What to answer.
@@ -215,6 +218,8 @@ struct Takeover {
 pub struct NameExchange {
     config: NamesConfig,
     domain: Option<u8>,
+    /// Nothing: the switch knows no zones.
+    zones: Option<Zones>,
     own: BTreeMap<FcId, Own>,
     own_by_name: BTreeMap<Wwpn, FcId>,
     /// All own objects, once somebody asked and until one changes.
@@ -240,6 +245,7 @@ impl NameExchange {
         NameExchange {
             config,
             domain: None,
+            zones: None,
             own: BTreeMap::new(),
             own_by_name: BTreeMap::new(),
             snapshot: None,
@@ -265,6 +271,7 @@ impl NameExchange {
             Input::Unreachable { domain } => self.unreachable(domain),
             Input::Local { entry, supersedes } => self.local(now, &entry, supersedes),
             Input::LocalGone { port_id, port_name, node_name } => self.local_gone(now, port_id, port_name, node_name),
+            Input::Zones(zones) => self.zones = Some(zones),
             Input::Request { request, message } => self.request(now, request, &message),
             Input::Outcome { tag, outcome } => self.outcome(now, tag, &outcome),
             Input::Timeout => {}
@@ -341,9 +348,9 @@ impl NameExchange {
         }
         let remotes: Vec<u8> = self.remotes.keys().copied().collect();
         remotes.into_iter().for_each(|remote| self.unreachable(remote));
-        let (epoch, counters) = (self.epoch, self.counters);
+        let (epoch, counters, zones) = (self.epoch, self.counters, self.zones.take());
         let outputs = std::mem::take(&mut self.outputs);
-        *self = NameExchange { domain, epoch, counters, outputs, ..NameExchange::new(self.config) };
+        *self = NameExchange { domain, zones, epoch, counters, outputs, ..NameExchange::new(self.config) };
     }
 
     fn reachable(&mut self, now: Instant, domain: u8) {

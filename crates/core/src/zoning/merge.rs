@@ -27,17 +27,19 @@ pub struct MergeRules {
     pub member_order_matters: bool,
     /// Default zones that differ keep the fabrics apart. Otherwise the closed one holds.
     pub same_default_zone: bool,
+    /// The switch is in enhanced mode, and joins only switches that are. They tell each other with ESS.
+    pub enhanced: bool,
 }
 
 impl MergeRules {
     /// Basic zoning (FC-SW, merge).
     pub const STANDARD: MergeRules =
-        MergeRules { join_configs: true, member_order_matters: false, same_default_zone: false };
-    /// Enhanced zoning: the default zone is a setting of the whole fabric (RFC 4936).
-    pub const ENHANCED: MergeRules = MergeRules { same_default_zone: true, ..MergeRules::STANDARD };
+        MergeRules { join_configs: true, member_order_matters: false, same_default_zone: false, enhanced: false };
+    /// Enhanced zoning: all switches must be in that mode, and the default zone is a setting of the whole fabric (RFC 4936).
+    pub const ENHANCED: MergeRules = MergeRules { same_default_zone: true, enhanced: true, ..MergeRules::STANDARD };
     /// Fabric OS: effective configurations must be the same, and the order of members matters.
     pub const FABRIC_OS: MergeRules =
-        MergeRules { join_configs: false, member_order_matters: true, same_default_zone: false };
+        MergeRules { join_configs: false, member_order_matters: true, ..MergeRules::STANDARD };
 }
 
 impl Default for MergeRules {

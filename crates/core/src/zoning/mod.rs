@@ -23,6 +23,7 @@ pub use database::{AliasMembers, DefinedZones, EffectiveZones, MemberRef, Object
 pub use explain::{Explanation, Membership, Verdict, explain};
 pub use limits::{DatabaseSize, Limit, ZoneLimits};
 pub use merge::{MergeConflict, MergeControl, MergeRules, Merged, merge};
+pub(crate) use objects::member_of;
 pub use objects::{BadZones, MergedZones, Zones};
 pub use preview::Preview;
 pub use problem::ZoneProblem;

@@ -302,15 +302,21 @@ fn role<'l, T>(item: &WireMember, members: &'l mut Vec<T>, principals: &'l mut V
 }
 
 fn member(list: &MemberList, item: &WireMember) -> Result<ZoneMember, BadZones> {
-    Ok(match item.id {
-        ZoneMemberId::PortName(name) => ZoneMember::PortName(name),
-        ZoneMemberId::NodeName(name) => ZoneMember::NodeName(name),
-        ZoneMemberId::DomainPort { domain, port } => ZoneMember::DomainPort { domain, port },
-        ZoneMemberId::FcId(id) => ZoneMember::PortId(id),
-        ZoneMemberId::Alias(_) | ZoneMemberId::Other { .. } => {
-            return Err(BadZones::Member { name: text(&list.name)?, kind: item.id.kind() });
-        }
-    })
+    match member_of(&item.id) {
+        Some(member) => Ok(member),
+        None => Err(BadZones::Member { name: text(&list.name)?, kind: item.id.kind() }),
+    }
+}
+
+/// The member that an identifier names, if it is one that we can enforce.
+pub(crate) fn member_of(id: &ZoneMemberId) -> Option<ZoneMember> {
+    match *id {
+        ZoneMemberId::PortName(name) => Some(ZoneMember::PortName(name)),
+        ZoneMemberId::NodeName(name) => Some(ZoneMember::NodeName(name)),
+        ZoneMemberId::DomainPort { domain, port } => Some(ZoneMember::DomainPort { domain, port }),
+        ZoneMemberId::FcId(id) => Some(ZoneMember::PortId(id)),
+        ZoneMemberId::Alias(_) | ZoneMemberId::Other { .. } => None,
+    }
 }
 
 fn text(name: &[u8]) -> Result<String, BadZones> {

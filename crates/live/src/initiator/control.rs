@@ -62,6 +62,11 @@ impl Initiator {
                 }
                 Answer::Done
             }
+            FcoeRequest::Permit { agreed } => {
+                self.permitted = agreed || !self.config.waits_for_permission;
+                self.settle_link(now);
+                Answer::Done
+            }
             FcoeRequest::Scan => {
                 self.hosts.iter_mut().for_each(|host| host.scan(now));
                 Answer::Done
@@ -145,7 +150,11 @@ impl Initiator {
             priority: FCOE_PRIORITY,
             vn2vn: self.config.vn2vn,
             link: self.link,
-            dcbx: self.agent.as_ref().map(|agent| agent.may_begin()),
+            dcbx: self
+                .agent
+                .as_ref()
+                .map(|agent| agent.may_begin())
+                .or(self.config.waits_for_permission.then_some(self.permitted)),
             fcf,
             nbd: self.config.nbd.display().to_string(),
             ports: self.hosts.iter().enumerate().map(|(number, host)| self.describe_port(number, host)).collect(),

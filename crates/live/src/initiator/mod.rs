@@ -16,8 +16,10 @@ pub(crate) mod exports;
 mod frames;
 pub mod host;
 mod vlans;
+mod watch;
 
 pub use vlans::{FoundVlan, discover_vlans};
+pub use watch::{Seen, VlanWatch};
 
 use crate::capture::Captures;
 use crate::clock::{Clock, until};
@@ -42,7 +44,7 @@ use sanloom_core::nbd::Limits;
 use sanloom_core::nport::{LoginScript, NPortConfig, VirtualPort};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::ether::{MacAddr, VlanTag};
-use sanloom_wire::{Wwnn, Wwpn};
+use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -53,6 +55,8 @@ use std::time::Duration;
 const LOOK: Span = Span::from_ms(100);
 /// What waits for longer for a peer that takes nothing is dropped.
 const HOLD_TIME: Span = Span::from_ms(500);
+/// Targets and the fabric may answer in this time that we are gone.
+const FAREWELL: Span = Span::from_secs(1);
 /// Batches of frames in one turn.
 const BATCHES_IN_TURN: usize = 8;
 /// Priority of FCoE frames with a tag (IEEE 802.1Q, as DCB networks have it).
@@ -98,6 +102,8 @@ pub struct InitiatorConfig {
     pub vn2vn: bool,
     /// DCBX has to agree first that no frame of FCoE is lost.
     pub dcbx: bool,
+    /// FCoE waits until `fcoemon` permits it, which speaks DCBX for all hosts of an interface.
+    pub waits_for_permission: bool,
     /// Tells who asks that a VN2VN segment is in our VLAN.
     pub vlan_responder: bool,
     /// Where FCoE is.
@@ -129,6 +135,7 @@ impl InitiatorConfig {
             virtual_ports: Vec::new(),
             vn2vn: false,
             dcbx: false,
+            waits_for_permission: false,
             vlan_responder: false,
             vlan: Vlan::Untagged,
             symbolic_name: concat!("sanloom ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -172,6 +179,8 @@ pub struct Initiator {
     link: bool,
     /// FCoE has begun.
     begun: bool,
+    /// Nobody who has a say in it keeps FCoE from beginning.
+    permitted: bool,
     /// The physical port has a fabric login.
     base_up: bool,
     /// The host that sends next.
@@ -241,6 +250,7 @@ impl Initiator {
             tag,
             link: false,
             begun: false,
+            permitted: !config.waits_for_permission,
             base_up: false,
             turn_of: 0,
             next_look: Instant::ZERO,
@@ -282,11 +292,20 @@ impl Initiator {
         Ok(())
     }
 
-    /// Logs out, and lets clients go as soon as what they have asked is done.
+    /// Logs out, waits a moment for the answers, and lets clients go as soon as what they have asked is done.
     pub fn shut_down(&mut self) {
         let now = self.clock.now();
         self.nbd.shut_down(now);
         self.hosts.iter_mut().for_each(|host| host.log_out(now));
+        let patience = now + FAREWELL;
+        let mut more = true;
+        while self.hosts.iter().any(|host| host.port_id() != FcId::ZERO) && self.clock.now() < patience {
+            match self.turn(more) {
+                Ok(left) => more = left,
+                Err(_) => break,
+            }
+        }
+        let now = self.clock.now();
         self.pump(now);
         self.tell_agent(now, dcbx::Input::Shutdown);
         self.port.flush(&mut self.pool);
@@ -389,7 +408,7 @@ impl Initiator {
 
     /// FCoE begins when the link is up and DCBX agrees, and ends when one of them does not hold any more.
     pub(super) fn settle_link(&mut self, now: Instant) {
-        let up = self.link && self.agent.as_ref().is_none_or(Agent::may_begin);
+        let up = self.link && self.permitted && self.agent.as_ref().is_none_or(Agent::may_begin);
         if std::mem::replace(&mut self.begun, up) == up {
             return;
         }

@@ -4,7 +4,8 @@ use super::{PortError, Sending, free_path};
 use crate::frame::FrameBuf;
 use crate::ports::egress::Queued;
 use crate::sys::{batch, interface};
-use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::SocketType;
+use rustix::net::sockopt::{set_socket_send_buffer_size, socket_type};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -48,10 +49,14 @@ impl Datagram {
     /// Takes over one end of a socket pair that the parent process opened.
     ///
     /// # Errors
-    /// When the descriptor is not open.
+    /// When the descriptor is not open, or is no datagram socket.
     pub fn inherit(number: i32) -> Result<Datagram, PortError> {
-        let socket = interface::inherited(number).map_err(|error| PortError::Descriptor { number, error })?;
-        Datagram::from_pair(socket.into())
+        let failed = |error| PortError::Descriptor { number, error };
+        let socket = interface::inherited(number).map_err(failed)?;
+        match socket_type(&socket).map_err(|error| failed(error.into()))? {
+            SocketType::DGRAM => Datagram::from_pair(socket.into()),
+            _ => Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no datagram socket"))),
+        }
     }
 
     /// One end of a socket pair.

@@ -5,6 +5,7 @@ use crate::frame::FrameBuf;
 use crate::ports::egress::Queued;
 use crate::sys::batch;
 use crate::sys::interface::{self, PacketCount};
+use sanloom_wire::ether::EtherType;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -102,8 +103,17 @@ impl Packet {
     /// # Errors
     /// Without permission, or without such an interface.
     pub fn open(name: &str) -> Result<Packet, PortError> {
+        Packet::open_for(name, &[])
+    }
+
+    /// Listens for untagged frames of these types only; of all where there is none.
+    ///
+    /// # Errors
+    /// As [`Packet::open`].
+    pub fn open_for(name: &str, types: &[EtherType]) -> Result<Packet, PortError> {
         let failed = |error| PortError::Interface { name: name.to_owned(), error };
-        let socket = interface::open_packet(name, RECEIVE_BUFFER_BYTES).map_err(failed)?;
+        let types: Vec<u16> = types.iter().map(|ether_type| ether_type.0).collect();
+        let socket = interface::open_packet(name, RECEIVE_BUFFER_BYTES, &types).map_err(failed)?;
         let mut packet = Packet { socket, name: name.to_owned(), running: false, kernel_drops: 0 };
         packet.look_for_peer();
         Ok(packet)

@@ -1,8 +1,9 @@
 //! Inputs of machines as JSON values: [`InputValue`].
 
 use sanloom_api::zone_database::{Database, Edit};
+use sanloom_core::dcbx;
 use sanloom_core::fabric_switch;
-use sanloom_core::fip::fcf;
+use sanloom_core::fip::{fcf, vn2vn};
 use sanloom_core::switch::PortKind;
 use sanloom_core::zoning::server::ZoneChange;
 use sanloom_core::zoning::{ObjectKind, Transaction, ZoneDatabase, ZoneEdit, ZoneLimits};
@@ -14,7 +15,8 @@ use sanloom_wire::{FcId, Frame, Header, Message, Payload, Wwnn, fcs, fdmi, fzs, 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
-/// What a machine was told. The fields are those of the inputs of [`fabric_switch`] and [`fcf`]; bytes are hexadecimal.
+/// What a machine was told. The fields are those of the inputs of [`fabric_switch`], [`fcf`], [`vn2vn`] and [`dcbx`]; bytes are
+/// hexadecimal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // the inputs document them
@@ -30,6 +32,8 @@ pub enum InputValue {
     LinkDown,
     Fip { to: String, from: String, pdu: String },
     Send { port: u16, frame: FrameValue },
+    SendFromStation { frame: FrameValue },
+    Lldp { from: String, pdu: String },
     Removed { port_id: u32 },
     Fabric { name: String, available: bool },
     Clear { port: u16 },
@@ -120,6 +124,32 @@ impl InputValue {
         })
     }
 
+    /// The form of an input of a station; nothing: it has none.
+    pub fn of_station(input: &vn2vn::Input) -> Option<InputValue> {
+        use vn2vn::Input;
+        Some(match input {
+            Input::LinkUp => InputValue::LinkUp,
+            Input::LinkDown => InputValue::LinkDown,
+            Input::Fip { to, from, pdu } => InputValue::Fip { to: hex(&to.0), from: hex(&from.0), pdu: hex(pdu) },
+            Input::Send(frame) => InputValue::SendFromStation { frame: FrameValue::of(frame)? },
+            Input::Timeout => InputValue::Timeout,
+        })
+    }
+
+    /// The form of an input of an LLDP agent; nothing: it has none.
+    pub fn of_agent(input: &dcbx::Input) -> Option<InputValue> {
+        use dcbx::Input;
+        Some(match input {
+            Input::LinkUp => InputValue::LinkUp,
+            Input::LinkDown => InputValue::LinkDown,
+            Input::Lldp { from, pdu } => InputValue::Lldp { from: hex(&from.0), pdu: hex(pdu) },
+            Input::Shutdown => InputValue::Shutdown,
+            Input::Timeout => InputValue::Timeout,
+            // The settings of a switch are those of its lab.
+            Input::Settings(_) => return None,
+        })
+    }
+
     /// The input of a switch; nothing: it is none. `limits`: those of the lab's zones.
     pub fn to_switch(&self, limits: ZoneLimits) -> Option<fabric_switch::Input> {
         use fabric_switch::Input;
@@ -149,6 +179,32 @@ impl InputValue {
                 Input::Fabric { name: name.parse::<Wwnn>().ok()?, available: *available }
             }
             InputValue::Clear { port } => Input::Clear { port: *port },
+            InputValue::Shutdown => Input::Shutdown,
+            InputValue::Timeout => Input::Timeout,
+            _ => return None,
+        })
+    }
+
+    /// The input of a station; nothing: it is none.
+    pub fn to_station(&self) -> Option<vn2vn::Input> {
+        use vn2vn::Input;
+        Some(match self {
+            InputValue::LinkUp => Input::LinkUp,
+            InputValue::LinkDown => Input::LinkDown,
+            InputValue::Fip { to, from, pdu } => Input::Fip { to: mac(to)?, from: mac(from)?, pdu: unhex(pdu)?.into() },
+            InputValue::SendFromStation { frame } => Input::Send(frame.read()?),
+            InputValue::Timeout => Input::Timeout,
+            _ => return None,
+        })
+    }
+
+    /// The input of an LLDP agent; nothing: it is none.
+    pub fn to_agent(&self) -> Option<dcbx::Input> {
+        use dcbx::Input;
+        Some(match self {
+            InputValue::LinkUp => Input::LinkUp,
+            InputValue::LinkDown => Input::LinkDown,
+            InputValue::Lldp { from, pdu } => Input::Lldp { from: mac(from)?, pdu: unhex(pdu)?.into() },
             InputValue::Shutdown => Input::Shutdown,
             InputValue::Timeout => Input::Timeout,
             _ => return None,

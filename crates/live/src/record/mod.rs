@@ -12,8 +12,9 @@ pub use codec::InputValue;
 pub use replay::{Divergence, ReplayError, Replayed, head, replay};
 
 use sanloom_api::zone_database::Database;
+use sanloom_core::dcbx;
 use sanloom_core::fabric_switch;
-use sanloom_core::fip::fcf;
+use sanloom_core::fip::{fcf, vn2vn};
 use sanloom_core::time::Instant;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The lab of a recording, as it was read.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -45,6 +46,23 @@ pub struct Head {
     pub source: Source,
     /// The switches that ran, in their order.
     pub switches: Vec<SwitchHead>,
+    /// The storage systems that were stations of a segment without a switch, by name, in their order; since version 2.
+    #[serde(default)]
+    pub stations: Vec<String>,
+    /// The LLDP agents, by the number of their Ethernet port; since version 2.
+    #[serde(default)]
+    pub agents: BTreeMap<usize, AgentHead>,
+}
+
+/// What an LLDP agent began with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AgentHead {
+    /// Address of its port.
+    pub mac: String,
+    /// Name of its port.
+    pub interface: String,
+    /// What it calls the system.
+    pub system: String,
 }
 
 /// What a switch began with.
@@ -68,6 +86,10 @@ pub enum Machine {
     Switch(usize),
     /// An FCF, in the order of the ports of the switches.
     Fcf(usize),
+    /// A station of a segment without a switch (VN2VN), in the order of the storage systems.
+    Station(usize),
+    /// An LLDP agent with DCBX, by the number of its Ethernet port.
+    Agent(usize),
 }
 
 /// A line behind the first.
@@ -134,6 +156,16 @@ impl Recorder {
     /// An FCF is told something.
     pub fn fcf_input(&mut self, now: Instant, fcf: usize, input: &fcf::Input) {
         self.input(now, Machine::Fcf(fcf), InputValue::of_fcf(input), input);
+    }
+
+    /// A station is told something.
+    pub fn station_input(&mut self, now: Instant, station: usize, input: &vn2vn::Input) {
+        self.input(now, Machine::Station(station), InputValue::of_station(input), input);
+    }
+
+    /// An LLDP agent is told something.
+    pub fn agent_input(&mut self, now: Instant, port: usize, input: &dcbx::Input) {
+        self.input(now, Machine::Agent(port), InputValue::of_agent(input), input);
     }
 
     fn input(&mut self, now: Instant, m: Machine, value: Option<InputValue>, input: &dyn Debug) {

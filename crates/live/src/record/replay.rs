@@ -1,13 +1,16 @@
 //! The machines of a recording, told the same again: [`replay()`].
 
-use super::{Head, Line, Machine, VERSION, seconds};
-use crate::runtime::plan::{Kept, plan_switch};
+use super::{AgentHead, Head, Line, Machine, VERSION, seconds};
+use crate::runtime::plan::{Kept, plan_switch, station_config};
 use sanloom_core::config::Lab;
+use sanloom_core::dcbx::{Dcbx, DcbxConfig};
 use sanloom_core::fabric_switch::FabricSwitch;
 use sanloom_core::fip::fcf::Fcf;
+use sanloom_core::fip::vn2vn::Vn2vn;
 use sanloom_core::time::Instant;
 use sanloom_core::zoning::ZoneDatabase;
 use sanloom_wire::{FcId, Wwpn};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 /// Lines are not longer: a zone database in hexadecimal, and more.
@@ -143,11 +146,14 @@ struct Bench<'l> {
     lab: &'l Lab,
     switches: Vec<(String, FabricSwitch)>,
     fcfs: Vec<(String, Fcf)>,
+    stations: Vec<(String, Vn2vn)>,
+    agents: BTreeMap<usize, (String, Dcbx)>,
 }
 
 impl<'l> Bench<'l> {
     fn new(lab: &'l Lab, head: &Head) -> Result<Bench<'l>, ReplayError> {
-        let mut bench = Bench { lab, switches: Vec::new(), fcfs: Vec::new() };
+        let (stations, agents) = (Vec::new(), BTreeMap::new());
+        let mut bench = Bench { lab, switches: Vec::new(), fcfs: Vec::new(), stations, agents };
         let number = |name: &str| lab.switches.iter().position(|switch| switch.name == name).map(|n| n as u16);
         let wrong = |reason: String| ReplayError::Line { line: 1, reason };
         let numbers: Option<Vec<u16>> = head.switches.iter().map(|switch| number(&switch.name)).collect();
@@ -170,6 +176,16 @@ impl<'l> Bench<'l> {
             let made = Instant::from_ns(begun.made_ns);
             bench.switches.push((begun.name.clone(), FabricSwitch::new(made, plan.machine)));
         }
+        for name in &head.stations {
+            let storage = lab.storage.iter().find(|storage| storage.name == *name);
+            let storage = storage.ok_or_else(|| wrong(format!("the lab has no storage `{name}`")))?;
+            bench.stations.push((format!("the station {name}"), Vn2vn::new(station_config(lab, storage))));
+        }
+        for (port, AgentHead { mac, interface, system }) in &head.agents {
+            let mac = mac.parse().map_err(|_| wrong(format!("`{mac}` is no Ethernet address")))?;
+            let machine = Dcbx::new(DcbxConfig::new(mac, interface, system, false));
+            bench.agents.insert(*port, (format!("the LLDP agent at {interface}"), machine));
+        }
         Ok(bench)
     }
 
@@ -183,6 +199,14 @@ impl<'l> Bench<'l> {
                 let input = input.to_fcf()?;
                 self.fcfs.get_mut(number)?.1.handle(now, input);
             }
+            Machine::Station(number) => {
+                let input = input.to_station()?;
+                self.stations.get_mut(number)?.1.handle(now, input);
+            }
+            Machine::Agent(port) => {
+                let input = input.to_agent()?;
+                self.agents.get_mut(&port)?.1.handle(now, input);
+            }
         }
         Some(())
     }
@@ -194,6 +218,10 @@ impl<'l> Bench<'l> {
                 self.switches.get_mut(number)?.1.poll_output().map(|output| format!("{output:?}"))
             }
             Machine::Fcf(number) => self.fcfs.get_mut(number)?.1.poll_output().map(|output| format!("{output:?}")),
+            Machine::Station(number) => {
+                self.stations.get_mut(number)?.1.poll_output().map(|output| format!("{output:?}"))
+            }
+            Machine::Agent(port) => self.agents.get_mut(&port)?.1.poll_output().map(|output| format!("{output:?}")),
         })
     }
 
@@ -201,6 +229,8 @@ impl<'l> Bench<'l> {
         let name = match machine {
             Machine::Switch(number) => self.switches.get(number).map(|(name, _)| name),
             Machine::Fcf(number) => self.fcfs.get(number).map(|(name, _)| name),
+            Machine::Station(number) => self.stations.get(number).map(|(name, _)| name),
+            Machine::Agent(port) => self.agents.get(&port).map(|(name, _)| name),
         };
         name.cloned().unwrap_or_default()
     }

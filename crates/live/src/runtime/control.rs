@@ -5,7 +5,7 @@ use crate::record::Machine;
 use crate::storage::port::{At, Leaving};
 use sanloom_core::fabric::FibDelta;
 use sanloom_core::fabric_switch::{self, Event};
-use sanloom_core::fip::fcf;
+use sanloom_core::fip::{fcf, vn2vn};
 use sanloom_core::switch::PortKind;
 use sanloom_core::time::Instant;
 
@@ -42,6 +42,15 @@ impl Runtime {
         let output = self.segments[segment].fcf.poll_output();
         if let Some(recorder) = &mut self.recorder {
             recorder.output(Machine::Fcf(segment), output.as_ref());
+        }
+        output
+    }
+
+    /// What a station says next.
+    pub(super) fn ask_station(&mut self, station: usize) -> Option<vn2vn::Output> {
+        let output = self.stations[station].machine.poll_output();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.output(Machine::Station(station), output.as_ref());
         }
         output
     }

@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sanloom_core::fabric::PortMode;
 use sanloom_core::iscsi::target::Counters;
+use sanloom_core::volume::{Carried, Path};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -185,6 +186,17 @@ impl Runtime {
         sheet.counter("volume_failed_jobs", "Requests of hosts for volumes that failed", one(jobs.failed));
         let open = [(label([("lab", &self.lab.name)]), engine.open_jobs() as i64)];
         sheet.gauge("volume_open_jobs", "Requests of hosts for volumes that have not ended", open);
+        let volumes = || engine.map().volumes().map(|(id, volume)| (id, volume.name.to_string()));
+        let on = |path: Path, value: fn(&Carried) -> u64| {
+            let name = if path == Path::Forwarding { "forwarding" } else { "conventional" };
+            volumes().map(move |(id, volume)| {
+                (label([("volume", &volume), ("path", name)]), value(&engine.volumes().carried(id, path)))
+            })
+        };
+        let both = |value: fn(&Carried) -> u64| on(Path::Forwarding, value).chain(on(Path::Conventional, value));
+        sheet.counter("volume_commands", "Commands for the volume, by path", both(|carried| carried.commands));
+        sheet.counter("volume_read_bytes", "Bytes of reads, by path", both(|carried| carried.read_bytes));
+        sheet.counter("volume_written_bytes", "Bytes of writes, by path", both(|carried| carried.written_bytes));
         let back_end = |name: &str| label([("back_end", name)]);
         let up = engine.back_ends().map(|seen| (back_end(&seen.plan.name), i64::from(seen.path.is_ok())));
         sheet.gauge("back_end_up", "There is a session with the target of the back end", up);

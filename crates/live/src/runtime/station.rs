@@ -45,8 +45,11 @@ impl Station {
 impl Runtime {
     /// Something happened to a station.
     pub(super) fn tell_station(&mut self, now: Instant, number: usize, input: vn2vn::Input) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.station_input(now, number, &input);
+        }
         self.stations[number].machine.handle(now, input);
-        while let Some(output) = self.stations[number].machine.poll_output() {
+        while let Some(output) = self.ask_station(number) {
             let login = match output {
                 vn2vn::Output::Fip(packet) => {
                     let mut buffer = self.pool.take();

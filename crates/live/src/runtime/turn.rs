@@ -3,9 +3,10 @@
 use super::{Runtime, Source, UpError};
 use crate::clock::until;
 use crate::frame::FrameBuf;
-use crate::iscsi;
+use crate::iscsi::{self, Stores};
 use crate::lldp::Agent;
 use crate::poll::Interest;
+use crate::record::Machine;
 use crate::storage::workers::{Done, Owner};
 use crate::sys::batch::BATCH;
 use crate::volumes::BACK_ENDS;
@@ -73,7 +74,7 @@ impl Runtime {
                 }
                 token if token >= iscsi::LISTENERS => {
                     if let Some(server) = &mut self.iscsi {
-                        server.happened(token, event.writable);
+                        server.happened(token, event.readable, event.writable);
                     }
                 }
                 token => {
@@ -106,7 +107,8 @@ impl Runtime {
             self.jobs_done(now, done);
         }
         if let Some(server) = &mut self.iscsi {
-            more |= server.act(now, &mut self.poller, &mut self.systems);
+            let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+            more |= server.act(now, &mut self.poller, stores);
             (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
         self.timers(now);
@@ -132,7 +134,8 @@ impl Runtime {
             }
         }
         if let Some(server) = self.iscsi.as_mut().filter(|_| !of_sessions.is_empty()) {
-            server.done(now, of_sessions, &mut self.poller, &mut self.systems);
+            let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+            server.done(now, of_sessions, &mut self.poller, stores);
             (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
     }
@@ -221,7 +224,8 @@ impl Runtime {
             }
             self.flush_records();
             if let Some(server) = &mut self.iscsi {
-                server.look(now, &mut self.poller, &mut self.systems);
+                let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+                server.look(now, &mut self.poller, stores);
                 if let Err(error) = server.watch(&mut self.poller) {
                     tracing::warn!(%error, "cannot wait for initiators");
                 }
@@ -266,28 +270,34 @@ impl Runtime {
 
     /// Something happened to the LLDP agent of a port, if it has one.
     fn tell_agent(&mut self, now: Instant, number: usize, input: dcbx::Input) {
-        if let Some(agent) = &mut self.ports[number].agent {
-            agent.machine.handle(now, input);
-            self.drain_agent(now, number);
+        let Some(agent) = &mut self.ports[number].agent else { return };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.agent_input(now, number, &input);
         }
+        agent.machine.handle(now, input);
+        self.drain_agent(now, number);
     }
 
     /// An LLDP frame came in.
     pub(super) fn lldp_in(&mut self, now: Instant, number: usize, frame: &FrameBuf) {
-        if let Some(agent) = &mut self.ports[number].agent {
-            agent.frame_in(now, frame);
-            self.drain_agent(now, number);
+        if let Some(input) = Agent::input_of(frame) {
+            self.tell_agent(now, number, input);
             self.settle_port(now, number);
         }
     }
 
     fn drain_agent(&mut self, now: Instant, number: usize) {
-        while let Some(agent) = &mut self.ports[number].agent
-            && let Some(pdu) = agent.poll()
-        {
-            let mut buffer = self.pool.take();
-            buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
-            self.ethernet_out(now, number, Source::Machine, buffer);
+        while let Some(agent) = &mut self.ports[number].agent {
+            let output = agent.machine.poll_output();
+            if let Some(recorder) = &mut self.recorder {
+                recorder.output(Machine::Agent(number), output.as_ref());
+            }
+            let Some(output) = output else { break };
+            if let Some(pdu) = agent.obey(output) {
+                let mut buffer = self.pool.take();
+                buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
+                self.ethernet_out(now, number, Source::Machine, buffer);
+            }
         }
     }
 
@@ -331,7 +341,8 @@ impl Runtime {
     fn end_sessions(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let Some(server) = &mut self.iscsi else { return };
-        server.shut_down(self.clock.now(), &mut self.systems);
+        let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+        server.shut_down(self.clock.now(), stores);
         let began = self.clock.now();
         while self.iscsi.as_ref().is_some_and(|server| server.connections() > 0)
             && until(began, self.clock.now()) < PATIENCE

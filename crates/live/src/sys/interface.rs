@@ -117,11 +117,11 @@ pub fn is_running(name: &str) -> io::Result<bool> {
 }
 
 /// A packet socket that hears everything on an interface, also frames for other addresses, but not what is sent through it,
-/// and has tags handed over beside the frames.
+/// and has tags handed over beside the frames. With `types` (at most 255) it hears frames of these Ethernet types alone.
 ///
 /// # Errors
 /// Without permission (CAP_NET_RAW), or without such an interface.
-pub fn open_packet(name: &str, receive_buffer_bytes: i32) -> io::Result<OwnedFd> {
+pub fn open_packet(name: &str, receive_buffer_bytes: i32, types: &[u16]) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
     let index = index_of(name)?;
     // SAFETY: no memory is passed. Protocol 0: nothing arrives before the socket is bound.
@@ -133,6 +133,9 @@ pub fn open_packet(name: &str, receive_buffer_bytes: i32) -> io::Result<OwnedFd>
     option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
     if option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &receive_buffer_bytes).is_err() {
         option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &receive_buffer_bytes)?;
+    }
+    if !types.is_empty() {
+        filter(&socket, types)?;
     }
     let promiscuous = libc::packet_mreq {
         mr_ifindex: index as libc::c_int,
@@ -150,6 +153,26 @@ pub fn open_packet(name: &str, receive_buffer_bytes: i32) -> io::Result<OwnedFd>
     // SAFETY: the address has the length that is given.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
     Ok(socket)
+}
+
+/// Has the kernel discard what is of none of these Ethernet types (a program for its packet filter, BPF).
+fn filter(socket: &OwnedFd, types: &[u16]) -> io::Result<()> {
+    const TYPE_OFFSET: u32 = 12;
+    let code =
+        |code: u32, jump_if_true: u8, k: u32| libc::sock_filter { code: code as u16, jt: jump_if_true, jf: 0, k };
+    let mut program = vec![code(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, 0, TYPE_OFFSET)];
+    // Each comparison jumps over those behind it and over "nothing of it".
+    let jumps = (1..=types.len() as u8).rev();
+    program.extend(
+        types
+            .iter()
+            .zip(jumps)
+            .map(|(ether_type, jump)| code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jump, u32::from(*ether_type))),
+    );
+    let (nothing, everything) = (0, u32::MAX);
+    program.extend([nothing, everything].map(|bytes| code(libc::BPF_RET | libc::BPF_K, 0, bytes)));
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 /// What a packet socket has seen since the last call.
@@ -176,11 +199,15 @@ pub fn packet_count(socket: BorrowedFd<'_>) -> io::Result<PacketCount> {
 /// A descriptor that the parent process left open for us, to be owned from now on.
 ///
 /// # Errors
-/// When no such descriptor is open.
+/// When no such descriptor is open, or it is one that we opened ourselves.
 pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: F_GETFD passes no memory.
-    check(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
-    // SAFETY: the descriptor is open, and its number was given to us by the user as ours.
+    let flags = check(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
+    // No descriptor comes through exec with this mark, and everything that we open has it.
+    if flags & libc::FD_CLOEXEC != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: the descriptor is open, nobody in this process has it, and its number was given to us by the user as ours.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     // SAFETY: F_SETFD passes no memory.
     check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;

@@ -106,7 +106,8 @@ requests! {
     GE_FT GeFt { types: Fc4Types }
     /// 04A0
     GE_PT GePt { + 3, port_type: u8 }
-    /// 04B0: of the members of a zone. The member as zone sets have it: type, reserved byte, flags, length, identifier.
+    /// 04B0: of the ports that a zone member means. The member as zone sets have it: type, reserved byte, flags, length,
+    /// identifier.
     GE_ZM GeZm { kind: u8, + 1, flags: u8, id: Box<[u8]> }
     /// 04C0: of the members of the zone with this name.
     GE_ZN GeZn { name: ZoneName }

@@ -108,7 +108,8 @@ impl ZoneMemberId {
         }
     }
 
-    fn parse(kind: u8, id: &[u8]) -> ZoneMemberId {
+    /// Reads an identifier of a member type, without fill bytes. Never fails: what is none is [`Other`](ZoneMemberId::Other).
+    pub fn parse(kind: u8, id: &[u8]) -> ZoneMemberId {
         let other = || ZoneMemberId::Other { kind, id: id.into() };
         match (kind, id.len()) {
             (PORT_NAME, 8) => ZoneMemberId::PortName(Wwpn(u64_at(id, 0))),

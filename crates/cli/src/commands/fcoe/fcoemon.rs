@@ -5,12 +5,14 @@
 //!   fcoeadm -c IF                         ──▶ the same, without a file          it goes    ──▶ ended
 //!   fcoeadm -d IF                         ──▶ ended, until -c or a change of its file
 //!   an instance ends by itself            ──▶ begun again after a second
+//!   AUTO_VLAN="yes", IF is an interface   ──▶ an instance IF.VLAN-fcoe for each VLAN that forwarders name, as long as they do
 //! ```
 //!
 //! Each instance is a process of its own, which follows the events of its link, its VLAN and DCBX by itself: one that is lost
-//! takes no other with it.
+//! takes no other with it. Where an interface has several, a [`Watch`] asks for its VLANs and speaks DCBX for them all.
 
 use super::files::{self, Wanted};
+use super::watch::Watch;
 use super::{MONITOR, RunFolder};
 use crate::commands::up::log_to_stderr;
 use crate::exit::Failure;
@@ -55,15 +57,31 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// An instance may log out in this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// An instance may take this time to answer what it is told on the way.
+const PROMPT: Duration = Duration::from_millis(200);
+
 /// An instance.
 struct Running {
     child: Child,
+    place: Place,
+    /// What it was told about DCBX.
+    told: Option<bool>,
+}
+
+/// What an instance is begun with.
+#[derive(Clone, PartialEq, Eq)]
+struct Place {
+    interface: String,
+    /// It is the one of its VLAN, and has a [`Watch`] above it.
+    watched: bool,
     wanted: Wanted,
 }
 
 struct Monitor {
     run: RunFolder,
     running: BTreeMap<String, Running>,
+    /// Interfaces with many VLANs.
+    watches: BTreeMap<String, Watch>,
     /// What the files said at the last look.
     files: BTreeMap<String, Result<Wanted, String>>,
     /// What `fcoeadm -c` has made.
@@ -91,6 +109,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut monitor = Monitor {
         run: args.run.clone(),
         running: BTreeMap::new(),
+        watches: BTreeMap::new(),
         files: BTreeMap::new(),
         made: BTreeMap::new(),
         ended: BTreeSet::new(),
@@ -141,7 +160,7 @@ impl Monitor {
         for (interface, wanted) in &files {
             if self.files.get(interface) != Some(wanted) {
                 // Whoever writes the file again wants it again.
-                self.ended.remove(interface);
+                self.ended.retain(|name| name != interface && !is_vlan_of(name, interface));
                 self.made.remove(interface);
                 match wanted {
                     Ok(wanted) => tracing::info!(interface, enable = wanted.enable, "file read"),
@@ -155,7 +174,7 @@ impl Monitor {
         self.files = files;
     }
 
-    /// What is to run.
+    /// What interfaces are to have.
     fn wanted(&self) -> BTreeMap<String, Wanted> {
         let of_files = self.files.iter().filter_map(|(interface, wanted)| {
             let wanted = wanted.as_ref().ok().filter(|wanted| wanted.enable)?;
@@ -166,67 +185,112 @@ impl Monitor {
         all
     }
 
+    /// The instances of these interfaces, by name, those that `fcoeadm -d` has ended among them.
+    fn places(&self, wanted: BTreeMap<String, Wanted>) -> BTreeMap<String, Place> {
+        let mut places = BTreeMap::new();
+        for (interface, wanted) in wanted {
+            if !wanted.has_many_vlans() {
+                places.insert(interface.clone(), Place { interface, watched: false, wanted });
+                continue;
+            }
+            let watch = self.watches.get(&interface).filter(|watch| watch.is_of(&wanted));
+            let seen = watch.map(Watch::seen).unwrap_or_default();
+            for vlan in seen.vlans {
+                let wanted = Wanted { vlan: Some(vlan), ..wanted.clone() };
+                let place = Place { interface: interface.clone(), watched: true, wanted };
+                places.insert(super::fipvlan::instance_name(&interface, vlan), place);
+            }
+        }
+        places
+    }
+
     /// Ends what is not wanted, and begins what is.
     fn settle(&mut self) {
-        for (interface, running) in &mut self.running {
+        for (name, running) in &mut self.running {
             if let Ok(Some(status)) = running.child.try_wait() {
-                tracing::warn!(interface, %status, "instance ended");
-                self.not_before.insert(interface.clone(), Instant::now() + AGAIN);
+                tracing::warn!(interface = name, %status, "instance ended");
+                self.not_before.insert(name.clone(), Instant::now() + AGAIN);
             }
         }
         self.running.retain(|_, running| matches!(running.child.try_wait(), Ok(None)));
         let wanted = self.wanted();
-        let other = |(interface, running): (&String, &Running)| {
-            (wanted.get(interface) != Some(&running.wanted)).then(|| interface.clone())
-        };
+        for (interface, wanted) in wanted.iter().filter(|(_, wanted)| wanted.has_many_vlans()) {
+            self.watches.entry(interface.clone()).or_insert_with(|| Watch::begin(wanted));
+        }
+        let mut places = self.places(wanted.clone());
+        places.retain(|name, _| !self.ended.contains(name));
+        let other =
+            |(name, running): (&String, &Running)| (places.get(name) != Some(&running.place)).then(|| name.clone());
         let to_end: Vec<String> = self.running.iter().filter_map(other).collect();
-        to_end.iter().for_each(|interface| self.end(interface));
-        for (interface, wanted) in wanted {
-            let waits = self.not_before.get(&interface).is_some_and(|at| *at > Instant::now());
-            if !waits && !self.running.contains_key(&interface) {
-                self.begin(interface, wanted);
+        to_end.iter().for_each(|name| self.end(name));
+        // With its watch, DCBX of an interface ends: hosts have logged out before.
+        self.watches.retain(|interface, watch| wanted.get(interface).is_some_and(|wanted| watch.is_of(wanted)));
+        for (name, place) in places {
+            let waits = self.not_before.get(&name).is_some_and(|at| *at > Instant::now());
+            if !waits && !self.running.contains_key(&name) {
+                self.begin(name, place);
+            }
+        }
+        self.permit();
+    }
+
+    /// Tells the instances of watched interfaces whether DCBX agrees.
+    fn permit(&mut self) {
+        for (name, running) in &mut self.running {
+            let Some(watch) = self.watches.get(&running.place.interface) else { continue };
+            let agreed = watch.seen().may_begin;
+            if !running.place.watched || !running.place.wanted.dcb || running.told == Some(agreed) {
+                continue;
+            }
+            let request = Request::Fcoe(FcoeRequest::Permit { agreed });
+            // One that has just begun has no socket yet: it is told at the next look.
+            if let Ok(Answer::Done) = sanloom_live::control::ask_within(PROMPT, &self.run.control(name), &request) {
+                running.told = Some(agreed);
             }
         }
     }
 
-    fn begin(&mut self, interface: String, wanted: Wanted) {
-        let started = std::env::current_exe().and_then(|program| self.command(program, &interface, &wanted).spawn());
+    fn begin(&mut self, name: String, place: Place) {
+        let started = std::env::current_exe().and_then(|program| self.command(program, &name, &place).spawn());
         match started {
             Ok(child) => {
-                tracing::info!(interface, process = child.id(), "instance begun");
-                self.running.insert(interface, Running { child, wanted });
+                tracing::info!(interface = name, process = child.id(), "instance begun");
+                self.running.insert(name, Running { child, place, told: None });
             }
             Err(error) => {
-                tracing::error!(interface, %error, "instance cannot begin");
-                self.not_before.insert(interface, Instant::now() + AGAIN);
+                tracing::error!(interface = name, %error, "instance cannot begin");
+                self.not_before.insert(name, Instant::now() + AGAIN);
             }
         }
     }
 
-    fn command(&self, program: PathBuf, interface: &str, wanted: &Wanted) -> Command {
+    fn command(&self, program: PathBuf, name: &str, place: &Place) -> Command {
+        let Place { interface, watched, wanted } = place;
         let mut command = Command::new(program);
         command.args(["initiator", "--name", interface, "--port", &wanted.port.to_string()]);
-        command.arg("--nbd").arg(self.run.nbd(interface)).arg("--control").arg(self.run.control(interface));
+        command.arg("--nbd").arg(self.run.nbd(name)).arg("--control").arg(self.run.control(name));
         if let Some(mac) = wanted.mac {
             command.args(["--mac", &mac.to_string()]);
         }
         match wanted.vlan {
-            Some(vlan) => command.args(["--vlan", &vlan.to_string()]),
+            Some(vlan @ 1..) => command.args(["--vlan", &vlan.to_string()]),
+            Some(0) => command.args(["--vlan", "none"]),
             None if wanted.auto_vlan => command.args(["--vlan", "auto"]),
             None => command.args(["--vlan", "none"]),
         };
-        let switches = [(wanted.vn2vn, "--vn2vn"), (wanted.dcb, "--dcbx"), (wanted.responder, "--vlan-responder")];
+        let dcbx = if *watched { "--dcbx-of-fcoemon" } else { "--dcbx" };
+        let switches = [(wanted.vn2vn, "--vn2vn"), (wanted.dcb, dcbx), (wanted.responder, "--vlan-responder")];
         command.args(switches.iter().filter(|(on, _)| *on).map(|(_, switch)| switch));
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     }
 
     /// Lets an instance log out, and ends it if it does not.
-    fn end(&mut self, interface: &str) {
-        let Some(mut running) = self.running.remove(interface) else { return };
-        tracing::info!(interface, "instance ends");
+    fn end(&mut self, name: &str) {
+        let Some(mut running) = self.running.remove(name) else { return };
+        tracing::info!(interface = name, "instance ends");
         let begun = Instant::now();
-        let asked = sanloom_live::control::ask_within(PATIENCE, &self.run.control(interface), &Request::Stop);
+        let asked = sanloom_live::control::ask_within(PATIENCE, &self.run.control(name), &Request::Stop);
         while asked.is_ok() && begun.elapsed() < PATIENCE {
             if matches!(running.child.try_wait(), Ok(Some(_))) {
                 return;
@@ -247,10 +311,17 @@ impl Monitor {
                 failed(format!("`{interface}` is no name of an interface"))
             }
             Request::Fcoe(FcoeRequest::Create { interface, vn2vn }) => {
-                if self.wanted().contains_key(&interface) {
+                let wanted = self.wanted();
+                let is_vlan = self.places(wanted.clone()).contains_key(&interface);
+                let before = self.ended.len();
+                self.ended.retain(|name| *name != interface && !is_vlan_of(name, &interface));
+                let again = self.ended.len() < before;
+                if again && (is_vlan || wanted.contains_key(&interface)) {
+                    return Answer::Done;
+                }
+                if is_vlan || wanted.contains_key(&interface) {
                     return failed(format!("connection already created on interface {interface}"));
                 }
-                self.ended.remove(&interface);
                 let of_file = self.files.get(&interface).and_then(|wanted| wanted.as_ref().ok()).cloned();
                 let wanted = of_file.map_or_else(|| Wanted::on(&interface, vn2vn), Ok);
                 match wanted {
@@ -264,7 +335,9 @@ impl Monitor {
             }
             Request::Fcoe(FcoeRequest::Destroy { interface }) => {
                 // One that fails again and again may just not be running.
-                if !self.running.contains_key(&interface) && !self.wanted().contains_key(&interface) {
+                let wanted = self.wanted();
+                let known = wanted.contains_key(&interface) || self.places(wanted).contains_key(&interface);
+                if self.ended.contains(&interface) || !known && !self.running.contains_key(&interface) {
                     return failed(format!("no connection created on interface {interface}"));
                 }
                 self.made.remove(&interface);
@@ -274,4 +347,9 @@ impl Monitor {
             _ => failed("this is fcoemon: it creates and destroys".to_owned()),
         }
     }
+}
+
+/// The name is that of an instance in a VLAN of the interface.
+fn is_vlan_of(name: &str, interface: &str) -> bool {
+    name.strip_prefix(interface).is_some_and(|rest| rest.starts_with('.'))
 }

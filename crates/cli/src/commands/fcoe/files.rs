@@ -22,11 +22,17 @@ pub(super) struct Wanted {
     pub(super) port: PortName,
     /// MAC: Ethernet address, where the port has none.
     pub(super) mac: Option<MacAddr>,
-    /// VLAN: its number, where nobody names it.
+    /// VLAN: its number, where nobody names it. 0, which no file says, is one without tags that a forwarder named.
     pub(super) vlan: Option<u16>,
 }
 
 impl Wanted {
+    /// The forwarders name VLANs, and each has a host of its own. Unix sockets and taps have room for one host only: it takes the
+    /// first VLAN.
+    pub(super) fn has_many_vlans(&self) -> bool {
+        self.auto_vlan && self.vlan.is_none() && !self.vn2vn && matches!(self.port, PortName::Interface(_))
+    }
+
     /// Without a file: an instance on the interface as it is.
     pub(super) fn on(interface: &str, vn2vn: bool) -> Result<Wanted, String> {
         Ok(Wanted {

@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             _ => None,
         };
         if args.start {
-            let instance = format!("{name}.{}-fcoe", found.vlan).replace(['/', ':', ','], "_");
+            let instance = instance_name(&name.to_string(), found.vlan);
             // The device puts the tag on its frames.
             let (port, vlan) = match device {
                 Some(device) => (device, 0),
@@ -91,6 +91,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What an instance in a VLAN is called, and so are its sockets.
+pub(super) fn instance_name(interface: &str, vlan: u16) -> String {
+    format!("{interface}.{vlan}-fcoe").replace(['/', ':', ','], "_")
 }
 
 /// A VLAN device, up; one that is there already stays.

@@ -19,6 +19,7 @@ pub mod fcoemon;
 pub mod fcping;
 mod files;
 pub mod fipvlan;
+mod watch;
 
 use crate::exit::Failure;
 use crate::output;

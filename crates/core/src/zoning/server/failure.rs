@@ -15,6 +15,11 @@ pub enum MergeFailure {
     Invalid(BadZones),
     /// The neighbour refuses our database, and has not sent its own.
     Refused(ZoneReason),
+    /// One of the two switches is in enhanced mode, the other is not.
+    Mode {
+        /// It is ours.
+        ours_enhanced: bool,
+    },
     /// The neighbour rejects zone merges altogether.
     NotSupported(SwRjt),
     /// The neighbour has no room for our database.
@@ -44,6 +49,12 @@ impl fmt::Display for MergeFailure {
             }
             MergeFailure::Invalid(bad) => bad.fmt(f),
             MergeFailure::Refused(reason) => write!(f, "the other switch refuses our zones: {reason}"),
+            MergeFailure::Mode { ours_enhanced: true } => {
+                f.write_str("this switch is in enhanced zoning mode, the other switch is not")
+            }
+            MergeFailure::Mode { ours_enhanced: false } => {
+                f.write_str("the other switch is in enhanced zoning mode, this switch is not")
+            }
             MergeFailure::NotSupported(reject) => write!(f, "the other switch rejects zone merges: {reject}"),
             MergeFailure::TooLarge { max_bytes } => {
                 write!(f, "the other switch has room for a zone database of {max_bytes} bytes only")

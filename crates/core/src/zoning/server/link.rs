@@ -14,13 +14,15 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Link {
     pub neighbour: Wwnn,
+    /// The neighbour is in the same mode of zoning, or need not be asked.
+    agreed: bool,
     /// The neighbour has the database that we have now.
     pub synced: bool,
     /// The neighbour's database has come, and ours is merged with it.
     heard: bool,
     /// Both ends had the same: the link is part of the fabric.
     merged: bool,
-    /// An MR or MRRA of ours is on its way.
+    /// An ESS, MRRA or MR of ours is on its way.
     waiting: bool,
     /// When to ask again.
     retry_at: Option<Instant>,
@@ -61,6 +63,7 @@ impl ZoneServer {
         self.on_link_down(port);
         let link = Link {
             neighbour,
+            agreed: !self.config.enhanced(),
             synced: false,
             heard: false,
             merged: false,
@@ -77,8 +80,7 @@ impl ZoneServer {
 
     pub(super) fn on_link_down(&mut self, port: u16) {
         self.links.remove(&port);
-        let here =
-            |asked: &Asked| matches!(asked, Asked::Room { port: p } | Asked::Merge { port: p, .. } if *p == port);
+        let here = |asked: &Asked| matches!(asked, Asked::Support { port: p } | Asked::Room { port: p } | Asked::Merge { port: p, .. } if *p == port);
         self.asked.retain(|_, asked| !here(asked));
     }
 
@@ -107,7 +109,9 @@ impl ZoneServer {
             .map(|(port, _)| *port)
             .collect();
         for port in due {
-            if self.zones.encoded_len() > LARGE_BYTES {
+            if self.links.get(&port).is_some_and(|link| !link.agreed) {
+                self.ask_on_link(port, SwIls::Ess(self.support()), Asked::Support { port });
+            } else if self.zones.encoded_len() > LARGE_BYTES {
                 let size_words = self.zones.encoded_len().div_ceil(4) as u32;
                 let mrra = Mrra { revision: MRRA_REVISION, size_words, vendor: VENDOR, vendor_info: [0; 8] };
                 self.ask_on_link(port, SwIls::Mrra(mrra), Asked::Room { port });
@@ -147,6 +151,9 @@ impl ZoneServer {
     pub(super) fn on_merge_request(&mut self, port: u16, sets: &Arc<ZoneSets>) -> ZoneReply {
         const BUSY: ZoneReply = ZoneReply::new(ZoneStatus::BUSY, ZoneReason::FABRIC_CHANGING);
         let Some(link) = self.links.get(&port) else { return BUSY };
+        if !link.agreed {
+            return if link.is_open() { BUSY } else { ZoneReply::new(ZoneStatus::FAILED, ZoneReason::CANNOT_MERGE) };
+        }
         let (joined, open) = (link.merged, link.is_open());
         if joined && self.is_staged(sets) {
             self.commit_staged(Some(port));
@@ -252,6 +259,21 @@ impl ZoneServer {
             }
             SwIls::SwAcc(SwAcc::Mrra(_)) | SwIls::SwRjt(_) if self.link_may_merge(port) => self.send_merge(port),
             _ => link_retry(self.links.get_mut(&port), retry_at),
+        }
+    }
+
+    /// Our ESS has ended; nothing: for good.
+    pub(super) fn link_answered(&mut self, port: u16, retry_at: Option<Instant>) {
+        if let Some(link) = self.links.get_mut(&port) {
+            (link.waiting, link.retry_at) = (false, retry_at);
+        }
+    }
+
+    /// The neighbour is in the same mode.
+    pub(super) fn link_agreed(&mut self, port: u16) {
+        if let Some(link) = self.links.get_mut(&port) {
+            link.agreed = true;
+            link.retry_at.take_if(|_| !link.waiting);
         }
     }
 

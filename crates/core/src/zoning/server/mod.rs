@@ -3,7 +3,8 @@
 //! *Merge* (FC-SW, zone merge): both ends of a new link send MR. Each computes [`merge`](super::merge()) of its own database and the
 //! other's; as this is symmetric and idempotent, both come to the same, and a switch whose database grew tells its other
 //! neighbours, until all have the same. A conflict isolates the link, at both ends: whoever refuses an MR, or has no room for
-//! it, knows that the other end isolates the link for it, and does so, too.
+//! it, knows that the other end isolates the link for it, and does so, too. A switch in enhanced mode asks with ESS first, whether
+//! the neighbour is in that mode, and merges with no other.
 //!
 //! *Change* (FC-SW, zone change): the managing switch locks all others (ACA), stages the new database with them (SFC), and
 //! when all have it, says that it holds (UFC) and unlocks them (RCA). Until all have staged it, nothing has changed anywhere;
@@ -17,6 +18,7 @@ mod change;
 mod failure;
 mod link;
 mod lock;
+mod support;
 
 pub use failure::{ChangeFailure, MergeFailure};
 
@@ -76,6 +78,13 @@ pub struct ZoneServerConfig {
     pub lock_patience: Span,
 }
 
+impl ZoneServerConfig {
+    /// The switch is in enhanced mode.
+    fn enhanced(&self) -> bool {
+        self.supported && self.rules.enhanced
+    }
+}
+
 impl Default for ZoneServerConfig {
     /// Basic zoning without limits.
     fn default() -> ZoneServerConfig {
@@ -123,7 +132,7 @@ pub enum Input {
         /// The port.
         port: u16,
     },
-    /// A request for us: MR, MRRA, ACA, RCA, SFC, UFC.
+    /// A request for us: ESS, MR, MRRA, ACA, RCA, SFC, UFC.
     Request {
         /// Whose, for the answer.
         request: Request,
@@ -223,6 +232,8 @@ impl fmt::Display for TransactionState {
 /// What a request of ours was about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Asked {
+    /// ESS on a link.
+    Support { port: u16 },
     /// MRRA on a link.
     Room { port: u16 },
     /// MR on a link, with the database that it carries.
@@ -292,6 +303,7 @@ impl ZoneServer {
             Input::LinkDown { port } => self.on_link_down(port),
             Input::Request { request, message } => self.on_request(now, request, message),
             Input::Outcome { tag, outcome } => match self.asked.remove(&tag) {
+                Some(Asked::Support { port }) => self.on_support(now, port, outcome),
                 Some(Asked::Room { port }) => self.on_room(now, port, outcome),
                 Some(Asked::Merge { port, zones }) => self.on_merge_outcome(now, port, &zones, outcome),
                 Some(Asked::Domain { domain }) => self.on_domain_outcome(now, domain, outcome),
@@ -330,6 +342,9 @@ impl ZoneServer {
         let Message::SwIls(ils) = message else {
             return self.reject(request, SwRjtReason::INVALID_COMMAND, SwRjtExplanation::NONE);
         };
+        if let (SwIls::Ess(theirs), Peer::Link(port)) = (&*ils, request.from) {
+            return self.on_support_request(request, port, theirs);
+        }
         if !self.config.supported {
             return self.refuse(request, &ils);
         }

@@ -7,6 +7,7 @@ mod switches;
 mod volumes;
 
 pub(crate) use state::Kept;
+pub(crate) use storage::station_config;
 pub(super) use storage::{masking, new_unit, unit_identity};
 pub(crate) use switches::plan_switch;
 
@@ -15,8 +16,9 @@ use super::{Runtime, UpError};
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::Pool;
+use crate::lldp;
 use crate::poll::Poller;
-use crate::record::{Head, Recorder, Source, VERSION};
+use crate::record::{AgentHead, Head, Recorder, Source, SwitchHead, VERSION};
 use crate::state::{Agreement, StateStore};
 use crate::storage::Backing;
 use crate::storage::workers::Workers;
@@ -164,7 +166,7 @@ impl Runtime {
         };
         let switches = runtime.make_switches(&places, kept)?;
         if let Some((path, source)) = &options.record {
-            let head = Head { sanloom_recording: VERSION, source: source.clone(), switches };
+            let head = runtime.recording_head(source, switches);
             let failed = |error| UpError::Record { path: path.clone(), error };
             runtime.recorder = Some(Recorder::create(path, &head).map_err(failed)?);
         }
@@ -183,6 +185,24 @@ impl Runtime {
         runtime.begin(now);
         (0..runtime.ports.len()).for_each(|port| runtime.look_at_port(now, port));
         Ok(runtime)
+    }
+
+    /// What a replay needs to make the same machines; the switches and their ports are there already.
+    fn recording_head(&self, source: &Source, switches: Vec<SwitchHead>) -> Head {
+        let stations = served(&self.lab, &self.lab_switches);
+        let stations = stations.into_iter().filter(|storage| self.lab.live.stations.contains_key(storage));
+        let name = |storage: u16| self.lab.storage[usize::from(storage)].name.clone();
+        let agents = self.ports.iter().enumerate().filter_map(|(number, port)| {
+            let (mac, interface) = (port.agent.as_ref()?.mac().to_string(), port.ethernet.name.clone());
+            Some((number, AgentHead { mac, interface, system: lldp::SYSTEM.to_owned() }))
+        });
+        Head {
+            sanloom_recording: VERSION,
+            source: source.clone(),
+            switches,
+            stations: stations.map(name).collect(),
+            agents: agents.collect(),
+        }
     }
 }
 

@@ -78,13 +78,9 @@ impl Runtime {
         ethernet: &Ethernet,
     ) -> Result<(), UpError> {
         let config = &lab.storage[usize::from(storage)];
-        let values = &config.ports[0];
         let driver = open(places, &config.name, ethernet, false)?;
         let port = EthernetPort::new(&config.name, driver);
-        let mac = mac_of(values.wwpn);
-        let mut controller = Vn2vnConfig::new(mac, values.wwpn, config.wwnn, false, true);
-        controller.receive_size_bytes = values.receive_size_bytes;
-        controller.e_d_tov = lab.timers.e_d_tov.to_span();
+        let controller = station_config(lab, config);
         let number = self.stations.len();
         let mut port = LivePort::new(port, None);
         port.station = Some(number);
@@ -92,6 +88,15 @@ impl Runtime {
         self.ports.push(port);
         Ok(())
     }
+}
+
+/// The controller of a storage system that is a station.
+pub(crate) fn station_config(lab: &Lab, config: &Storage) -> Vn2vnConfig {
+    let values = &config.ports[0];
+    let mut controller = Vn2vnConfig::new(mac_of(values.wwpn), values.wwpn, config.wwnn, false, true);
+    controller.receive_size_bytes = values.receive_size_bytes;
+    controller.e_d_tov = lab.timers.e_d_tov.to_span();
+    controller
 }
 
 fn storage_port(lab: &Lab, config: &Storage, port: u16, name: String, at: At) -> StoragePort {

@@ -1,0 +1,94 @@
+//! The VLANs of an interface, in a thread of their own: [`Watch`].
+
+use super::files::Wanted;
+use crate::commands::initiator::PortName;
+use sanloom_live::initiator::{Seen, VlanWatch};
+use sanloom_wire::ether::MacAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// An interface that is not there may come.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How often somebody who waits looks whether to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What both threads know.
+#[derive(Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    ends: AtomicBool,
+}
+
+/// An interface whose forwarders are asked for VLANs as long as this lives.
+pub(super) struct Watch {
+    of: (PortName, Option<MacAddr>, bool),
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    pub(super) fn begin(wanted: &Wanted) -> Watch {
+        let of = (wanted.port.clone(), wanted.mac, wanted.dcb);
+        let shared = Arc::new(Shared::default());
+        let (what, with) = (of.clone(), shared.clone());
+        let spawned = thread::Builder::new().spawn(move || watch(&what, &with));
+        if let Err(error) = &spawned {
+            tracing::error!(interface = %wanted.port, %error, "cannot ask for VLANs");
+        }
+        Watch { of, shared, thread: spawned.ok() }
+    }
+
+    /// It would be the same for this.
+    pub(super) fn is_of(&self, wanted: &Wanted) -> bool {
+        wanted.has_many_vlans() && (&wanted.port, wanted.mac, wanted.dcb) == (&self.of.0, self.of.1, self.of.2)
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch((port, mac, dcb): &(PortName, Option<MacAddr>, bool), shared: &Shared) {
+    let go_on = || !shared.ends.load(Relaxed);
+    let mut said = String::new();
+    while go_on() {
+        if let Err(why) = watch_once(port, *mac, *dcb, shared)
+            && std::mem::replace(&mut said, why.clone()) != why
+        {
+            tracing::error!(interface = %port, why, "cannot ask for VLANs");
+        }
+        shared.seen.lock().unwrap_or_else(PoisonError::into_inner).may_begin = false;
+        for _ in 0..AGAIN.as_millis() / LOOK.as_millis() {
+            if go_on() {
+                thread::sleep(LOOK);
+            }
+        }
+    }
+}
+
+fn watch_once(port: &PortName, mac: Option<MacAddr>, dcb: bool, shared: &Shared) -> Result<(), String> {
+    let mac = mac.or_else(|| port.mac()).ok_or("it has no Ethernet address; is it there?")?;
+    let mut watch = VlanWatch::open(&port.to_string(), mac, dcb).map_err(|error| error.to_string())?;
+    let outcome = watch.run(|seen| {
+        let mut known = shared.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        known.may_begin = seen.may_begin;
+        // Without an answer, what was known before the interface was opened anew holds.
+        if !seen.vlans.is_empty() && known.vlans != seen.vlans {
+            tracing::info!(interface = %port, vlans = ?seen.vlans, "VLANs of FCoE");
+            known.vlans.clone_from(&seen.vlans);
+        }
+        !shared.ends.load(Relaxed)
+    });
+    outcome.map_err(|error| error.to_string())
+}

@@ -1,0 +1,182 @@
+//! Frames between two Ethernet ports of a running switch: what passes, what is held back, what is dropped and counted.
+
+use crate::instance::Instance;
+use crate::raw_port::{RawPort, number_of};
+use sanloom_api::fcoe;
+use sanloom_api::view::{Table, View};
+use sanloom_wire::ether::{ETHER_BYTES, MacAddr};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+const LAB: &str = r#"
+[timers]
+hold_time = "{hold_time}"
+
+[switch.sw1]
+
+[host."server{1..3}"]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.ram]
+lun_size = "1MiB"
+
+[[link]]
+from = "server{1..3}"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "ram"
+to = "sw1"
+"#;
+
+/// Somebody who works has sent in this time what he has to send.
+const SOON: Duration = Duration::from_secs(10);
+const SILENCE: Duration = Duration::from_millis(300);
+
+fn start(name: &str, hold_time: &str) -> Instance {
+    Instance::start(name, &LAB.replace("{hold_time}", hold_time))
+}
+
+/// What a port has dropped, by reason.
+fn drops(instance: &Instance, port: &str) -> BTreeMap<String, u64> {
+    let view: View = serde_json::from_str(&instance.run("show counters LAB --live --json").good()).unwrap();
+    let Table::Counters(table) = view.table else { panic!("{view:?}") };
+    let row = table.counters.into_iter().find(|row| row.of == port).unwrap_or_else(|| panic!("no {port}"));
+    let dropped =
+        row.counters.into_iter().filter_map(|(name, count)| Some((name.strip_prefix("dropped: ")?.into(), count)));
+    dropped.filter(|(_, count)| *count > 0).collect()
+}
+
+/// CRC and data of a forwarded frame are those that came, right or wrong: a wrong CRC is the receiver's to count.
+#[test]
+fn a_wrong_crc_passes_and_a_wrong_source_does_not() {
+    let mut instance = start("forwarding", "500ms");
+    let [one, other] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
+    let sent = one.frame(other.port_id, 1, 256);
+    let mut damaged = sent.clone();
+    // The last byte of the data; CRC and delimiter are behind it.
+    let last = damaged.len() - 9;
+    damaged[last] ^= 0x10;
+    for frame in [&sent, &damaged] {
+        one.socket.send(frame).unwrap();
+        let got = other.next(SOON).expect("a frame");
+        assert_eq!(got[ETHER_BYTES..], frame[ETHER_BYTES..]);
+        assert_eq!((&got[..6], &got[6..12]), (&other.mac.0[..], &other.fcf.0[..]));
+        let right = sanloom_wire::fcoe::Fcoe::parse(&got[ETHER_BYTES..]).unwrap().crc_is_right();
+        assert_eq!(right, *frame == sent);
+    }
+    for port in ["sw1:0", "sw1:1"] {
+        assert_eq!(drops(&instance, port), BTreeMap::new(), "{port}");
+    }
+
+    // A host of ours counts it.
+    let (lab, folder) = (instance.path("lab.toml"), instance.path("run"));
+    std::fs::create_dir(&folder).unwrap();
+    let (nbd, control) = (format!("{folder}/server3.sock"), format!("{folder}/server3.ctl"));
+    let arguments = ["initiator", &lab, "--host", "server3", "--nbd", &nbd, "--control", &control];
+    let mut initiator = instance.folder.sanloom(arguments);
+    let described = || -> fcoe::Instance {
+        let text = instance.run(&format!("fcoeadm --run-folder {folder} -i server3 --json")).good();
+        serde_json::from_str::<Vec<fcoe::Instance>>(&text).unwrap().remove(0)
+    };
+    let port_id = described().ports[0].port_id.expect("a login");
+    let mut damaged = one.frame(sanloom_wire::FcId::new(port_id), 2, 256);
+    damaged[last] ^= 0x10;
+    one.socket.send(&damaged).unwrap();
+    instance.wait("the initiator counts a wrong CRC", |_| described().statistics.invalid_crcs == 1);
+    assert_eq!(drops(&instance, "sw1:2"), BTreeMap::new());
+    initiator.stop();
+
+    // Somebody else's Ethernet address; somebody else's FC-ID, with his own address and with the other's.
+    let mut foreign_mac = sent.clone();
+    foreign_mac[6..12].copy_from_slice(&MacAddr([0x52, 0x54, 0, 9, 9, 9]).0);
+    let mut stolen_mac = sent.clone();
+    stolen_mac[6..12].copy_from_slice(&other.mac.0);
+    let own_socket = || one.socket.try_clone().unwrap();
+    let foreign_id = RawPort { port_id: other.port_id, socket: own_socket(), ..one }.frame(other.port_id, 3, 256);
+    // Both are the other's, and would do at his port.
+    let impostor = RawPort { socket: own_socket(), fcf: one.fcf, ..other }.frame(other.port_id, 4, 256);
+    let mut to_nobody = sent.clone();
+    to_nobody[..6].copy_from_slice(&MacAddr([2, 0, 0, 0, 0, 9]).0);
+    for frame in [&foreign_mac, &stolen_mac, &foreign_id, &impostor, &to_nobody] {
+        one.socket.send(frame).unwrap();
+    }
+    assert_eq!(other.next(SILENCE), None);
+    let expected = BTreeMap::from([("not_for_us", 1), ("spoofed", 3), ("unknown_source", 1)]);
+    let expected: BTreeMap<String, u64> = expected.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    assert_eq!(drops(&instance, "sw1:0"), expected);
+    // He himself is heard as before.
+    one.socket.send(&sent).unwrap();
+    assert_eq!(number_of(&other.next(SOON).expect("a frame")), 1);
+    instance.stop();
+}
+
+/// Sends numbered frames until the switch takes no more.
+fn fill(from: &RawPort, to: &RawPort, first: u32) -> u32 {
+    const MANY: u32 = 50_000;
+    from.socket.set_nonblocking(true).unwrap();
+    let mut next = first;
+    let mut refused = Instant::now();
+    // Once is not enough: the switch may just be busy.
+    while refused.elapsed() < SILENCE {
+        match from.socket.send(&from.frame(to.port_id, next, 2_048)) {
+            Ok(_) => (next, refused) = (next + 1, Instant::now()),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+        assert!(next - first < MANY, "nobody is held back");
+        std::thread::yield_now();
+    }
+    from.socket.set_nonblocking(false).unwrap();
+    next
+}
+
+#[test]
+fn a_full_peer_holds_the_sender_back_and_nothing_is_lost() {
+    let mut instance = start("lossless", "30s");
+    let [one, other] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
+    let mut sent = 0;
+    let mut expected = 0;
+    for _ in 0..3 {
+        sent = fill(&one, &other, sent);
+        while expected < sent {
+            let frame = other.next(SOON).unwrap_or_else(|| panic!("frame {expected} of {sent} is lost"));
+            assert_eq!(number_of(&frame), expected);
+            expected += 1;
+        }
+    }
+    assert_eq!(other.next(SILENCE), None);
+    for port in ["sw1:0", "sw1:1"] {
+        assert_eq!(drops(&instance, port), BTreeMap::new(), "{port}");
+    }
+    instance.stop();
+}
+
+#[test]
+fn behind_a_peer_that_takes_nothing_frames_go_only_when_the_hold_time_is_over() {
+    let mut instance = start("silent", "500ms");
+    let [one, other] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
+    one.socket.set_nonblocking(true).unwrap();
+    let begun = Instant::now();
+    let mut sent = 0;
+    while begun.elapsed() < Duration::from_secs(2) {
+        match one.socket.send(&one.frame(other.port_id, sent, 2_048)) {
+            Ok(_) => sent += 1,
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    // What was not dropped comes in order.
+    let mut numbers = Vec::new();
+    while let Some(frame) = other.next(Duration::from_secs(1)) {
+        numbers.push(number_of(&frame));
+    }
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert_eq!(drops(&instance, "sw1:0"), BTreeMap::new());
+    let dropped = drops(&instance, "sw1:1");
+    assert_eq!(dropped.keys().collect::<Vec<_>>(), ["hold time over"]);
+    let lost = u64::from(sent) - numbers.len() as u64;
+    // What the switch itself has to say to the silent one may be lost, too.
+    assert!(lost > 0 && (lost..lost + 20).contains(&dropped["hold time over"]), "{lost} of {sent} lost, {dropped:?}");
+    instance.stop();
+}

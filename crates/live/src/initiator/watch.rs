@@ -1,0 +1,227 @@
+//! Which VLANs of an interface carry FCoE, as long as somebody wants to know: [`VlanWatch`], by which `fcoemon` begins and ends hosts.
+//!
+//! It asks again and again, because a forwarder tells nobody unasked; and it speaks DCBX for all hosts of the interface, because an
+//! interface has one LLDP agent, however many VLANs it has.
+
+use crate::clock::{Clock, until};
+use crate::frame::{FrameBuf, Pool};
+use crate::lldp::Agent;
+use crate::poll::{Interest, Poller};
+use crate::ports::{Driver, EthernetPort, Packet, PortError};
+use crate::sys::batch::BATCH;
+use sanloom_core::dcbx;
+use sanloom_core::fip::enode::{self, Enode, EnodeConfig};
+use sanloom_core::time::{Instant, Span};
+use sanloom_wire::Wwnn;
+use sanloom_wire::ether::{EtherHeader, EtherType, MacAddr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// How often the link is looked at, and the caller asked whether to go on.
+const LOOK: Span = Span::from_ms(100);
+/// From one question to the next.
+const REQUESTS: Span = Span::from_secs(5);
+/// A forwarder that is silent for so long, while others answer, is gone: what hosts asked of it has failed by then.
+const SILENCE: Span = Span::from_secs(60);
+
+/// What is known of an interface.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Seen {
+    /// VLANs that carry FCoE, 1 to 4094, or 0 for frames without a tag.
+    pub vlans: BTreeSet<u16>,
+    /// The link is up, and DCBX has agreed where it has to.
+    pub may_begin: bool,
+}
+
+/// What forwarders have answered. Where nobody answers, all stays as it was: hosts wait for their forwarder by themselves.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Heard(BTreeMap<MacAddr, (Instant, Vec<u16>)>);
+
+impl Heard {
+    fn answer(&mut self, now: Instant, fcf: MacAddr, vlans: Vec<u16>) {
+        self.0.insert(fcf, (now, vlans));
+        self.0.retain(|_, (at, _)| now.since(*at) < SILENCE);
+    }
+
+    fn vlans(&self) -> BTreeSet<u16> {
+        self.0.values().flat_map(|(_, vlans)| vlans).copied().collect()
+    }
+}
+
+/// An interface that is watched.
+#[derive(Debug)]
+pub struct VlanWatch {
+    port: EthernetPort,
+    enode: Enode,
+    agent: Option<Agent>,
+    clock: Clock,
+    poller: Poller,
+    pool: Pool,
+    buffers: Vec<FrameBuf>,
+    scratch: Vec<u8>,
+    link: bool,
+    next_look: Instant,
+    next_request: Instant,
+    heard: Heard,
+    seen: Seen,
+}
+
+impl VlanWatch {
+    /// Listens on an interface beside its hosts, for FIP and LLDP only. With `dcbx` nothing is asked before DCBX has agreed.
+    ///
+    /// # Errors
+    /// Without permission, or without such an interface.
+    pub fn open(interface: &str, mac: MacAddr, dcbx: bool) -> Result<VlanWatch, PortError> {
+        let protocols = [EtherType::FIP, EtherType::LLDP];
+        let port = EthernetPort::new(interface, Driver::Packet(Packet::open_for(interface, &protocols)?));
+        let mut pool = Pool::default();
+        let failed = |error| PortError::Interface { name: interface.to_owned(), error };
+        Ok(VlanWatch {
+            port,
+            enode: Enode::new(EnodeConfig::new(mac, Wwnn(0x1000 << 48 | mac.to_u64()))),
+            agent: dcbx.then(|| Agent::new(mac, interface, true)),
+            clock: Clock::start(),
+            poller: Poller::new().map_err(failed)?,
+            buffers: (0..BATCH).map(|_| pool.take()).collect(),
+            pool,
+            scratch: Vec::new(),
+            link: false,
+            next_look: Instant::ZERO,
+            next_request: Instant::ZERO,
+            heard: Heard::default(),
+            seen: Seen::default(),
+        })
+    }
+
+    /// Watches until `go_on` says no. It is told every 100 ms what is known.
+    ///
+    /// # Errors
+    /// When the system does not let us wait.
+    pub fn run(&mut self, mut go_on: impl FnMut(&Seen) -> bool) -> io::Result<()> {
+        const PORT: u64 = 0;
+        loop {
+            let now = self.clock.now();
+            if self.next_look <= now {
+                self.look(now);
+                if !go_on(&self.seen) {
+                    break;
+                }
+            }
+            self.timers(now);
+            self.port.flush(&mut self.pool);
+            let interest = Interest { read: true, write: self.port.egress.blocked };
+            self.poller.set(PORT, self.port.socket(), interest)?;
+            for event in self.poller.wait(until(now, self.next_timer()))? {
+                self.port.egress.blocked &= !event.writable;
+            }
+            self.receive();
+        }
+        self.tell_agent(self.clock.now(), dcbx::Input::Shutdown);
+        self.port.flush(&mut self.pool);
+        Ok(())
+    }
+
+    fn next_timer(&self) -> Instant {
+        let agent = self.agent.as_ref().and_then(|agent| agent.machine.poll_timeout());
+        let machines = [self.enode.poll_timeout(), agent];
+        machines.into_iter().flatten().fold(self.next_look, Instant::min)
+    }
+
+    fn timers(&mut self, now: Instant) {
+        self.enode.handle(now, enode::Input::Timeout);
+        self.tell_agent(now, dcbx::Input::Timeout);
+        let may_begin = self.link && self.agent.as_ref().is_none_or(Agent::may_begin);
+        let begins = !std::mem::replace(&mut self.seen.may_begin, may_begin) && may_begin;
+        if may_begin && (begins || self.next_request <= now) {
+            self.next_request = now + REQUESTS;
+            self.enode.handle(now, enode::Input::DiscoverVlans);
+        }
+        self.drain(now);
+    }
+
+    fn look(&mut self, now: Instant) {
+        self.next_look = now + LOOK;
+        self.port.look_for_peer();
+        let up = self.port.has_peer();
+        if std::mem::replace(&mut self.link, up) != up {
+            self.tell_agent(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
+        }
+    }
+
+    fn receive(&mut self) {
+        let Ok((got, _)) = self.port.receive(&mut self.buffers) else { return };
+        let now = self.clock.now();
+        for place in 0..got {
+            let buffer = &self.buffers[place];
+            let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(buffer.bytes()) else { continue };
+            match buffer.ether_type() {
+                // Requests and answers have no tag (FC-BB, FIP VLAN discovery).
+                Some(EtherType::FIP) if buffer.tag.is_none_or(|tag| tag.vlan == 0) => {
+                    self.enode.handle(now, enode::Input::Fip { to, from, pdu: pdu.into() });
+                }
+                Some(EtherType::LLDP) => {
+                    if let Some(agent) = &mut self.agent {
+                        agent.frame_in(now, &self.buffers[place]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.drain(now);
+    }
+
+    fn tell_agent(&mut self, now: Instant, input: dcbx::Input) {
+        if let Some(agent) = &mut self.agent {
+            agent.machine.handle(now, input);
+            self.drain(now);
+        }
+    }
+
+    fn drain(&mut self, now: Instant) {
+        while let Some(agent) = &mut self.agent
+            && let Some(pdu) = agent.poll()
+        {
+            let mut buffer = self.pool.take();
+            buffer.compose(&mut self.scratch, |out| agent.emit(&pdu, out));
+            self.port.push(now, buffer);
+        }
+        while let Some(output) = self.enode.poll_output() {
+            match output {
+                enode::Output::Fip(packet) => {
+                    let mut buffer = self.pool.take();
+                    buffer.compose(&mut self.scratch, |out| packet.emit(None, out));
+                    self.port.push(now, buffer);
+                }
+                enode::Output::Vlans { fcf, vlans } => {
+                    self.heard.answer(now, fcf, vlans);
+                    self.seen.vlans = self.heard.vlans();
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vlan_goes_with_the_answer_that_lacks_it_or_with_a_forwarder_that_others_outlive() {
+        let at = |seconds| Instant::ZERO + Span::from_secs(seconds);
+        let (one, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+        let mut heard = Heard::default();
+        heard.answer(at(0), one, vec![152, 153]);
+        heard.answer(at(1), other, vec![154]);
+        assert_eq!(heard.vlans(), BTreeSet::from([152, 153, 154]));
+        heard.answer(at(5), one, vec![153]);
+        assert_eq!(heard.vlans(), BTreeSet::from([153, 154]));
+        heard.answer(at(60), one, vec![153]);
+        assert_eq!(heard.vlans(), BTreeSet::from([153, 154]));
+        heard.answer(at(61), one, vec![153]);
+        assert_eq!(heard.vlans(), BTreeSet::from([153]));
+        // Nobody has answered for an hour: the next answer is the only one that counts.
+        heard.answer(at(3_661), other, vec![155]);
+        assert_eq!(heard.vlans(), BTreeSet::from([155]));
+    }
+}
