@@ -100,11 +100,27 @@ pub struct VolumeRow {
     pub served: Option<Served>,
     /// How often it was changed or restored since the start, over all volumes.
     pub epoch: u64,
-    /// Jobs that hold its newest map.
+    /// Commands that hold its newest map.
     pub tasks: u64,
+    /// What reached back ends as commands of the switch itself.
+    pub conventional: CarriedRow,
+    /// What was forwarded.
+    pub forwarded: CarriedRow,
     /// Where its blocks are, run by run. Only where one volume was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunRow>,
+}
+
+/// Commands that went one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CarriedRow {
+    /// How many touched the medium.
+    pub commands: u64,
+    /// Bytes of reads.
+    pub read_bytes: u64,
+    /// Bytes of writes.
+    pub written_bytes: u64,
 }
 
 /// A run of a virtual disk: beside each other, or striped over several places.
@@ -170,6 +186,8 @@ pub struct PathRow {
     pub logins: u64,
     /// Sessions that were lost.
     pub lost: u64,
+    /// Sessions of hosts that forward there.
+    pub forwarding: u64,
 }
 
 /// The sessions of hosts.
@@ -199,4 +217,8 @@ pub struct SessionRow {
     pub written_bytes: u64,
     /// CRC-32C behind headers, and behind data.
     pub digests: [bool; 2],
+    /// Those of the commands and bytes that were forwarded.
+    pub forwarded: CarriedRow,
+    /// Back-end sessions on which that is done.
+    pub back_ends: u64,
 }

@@ -7,6 +7,7 @@ use sanloom_core::nport::FabricState;
 use sanloom_sim::net::ObservedKind;
 use sanloom_sim::run::{Blind, Options, simulate};
 use sanloom_sim::world::{CommandLog, CommandRecord, World};
+use sanloom_wire::FcId;
 
 /// Two hypervisors behind two switches, six machines on the first, each zoned with the disk alone.
 const MACHINES: &str = r#"
@@ -118,6 +119,28 @@ fn a_machine_that_moves_sends_nothing_more_from_where_it_was() {
         });
         assert!(before > 100 && after == 0, "{keys} {at_us}: {before} frames before, {after} after");
     }
+}
+
+/// The requests for login of machines that begin at one instant wait for each other at the HBA. What still waits there when
+/// the machines move would log them in where they are not.
+#[test]
+fn a_machine_that_moves_leaves_no_request_for_login_behind() {
+    let more = "[[fault]]\nat = \"1000050ns\"\nfor = \"100ms\"\nkind = \"vm-move\"\nvm = \"vm{1..6}\"\nto = \"hv2\"";
+    let (mut before, mut after) = (0, 0);
+    watched(&machines("start = \"1ms\"", more), &mut |world, observed| {
+        for one in observed.iter().filter(|one| one.lane == 0 || one.lane == 2) {
+            if let ObservedKind::Frame { frame, start_ps, .. } = &one.kind
+                && frame.s_id() == FcId::ZERO
+            {
+                match start_ps.checked_sub(world.start_ps) {
+                    Some(at) if at > 1_000_050_000 => after += 1,
+                    Some(_) => before += 1,
+                    None => {}
+                }
+            }
+        }
+    });
+    assert_eq!((before, after), (2, 0), "one FDISC on each HBA has left");
 }
 
 #[test]

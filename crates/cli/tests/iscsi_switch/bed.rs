@@ -3,7 +3,7 @@
 use crate::peer::run;
 use crate::started::{Folder, Process};
 use sanloom_api::view::{Table, View};
-use sanloom_api::volume::VolumesView;
+use sanloom_api::volume::{CarriedRow, VolumesView};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
@@ -54,8 +54,14 @@ impl Bed {
 
     /// Our own initiator at a portal of a switch, with the socket `nbd.sock`.
     pub fn initiator(&self, portal: &str) -> Process {
+        self.initiator_with(portal, &[])
+    }
+
+    /// The same, with more arguments.
+    pub fn initiator_with(&self, portal: &str, more: &[&str]) -> Process {
         let target = format!("{portal}/{HOSTS_TARGET}");
-        self.folder.sanloom(["initiator", "--iscsi", &target, "--nbd", &self.path("nbd.sock")])
+        let arguments = ["initiator", "--iscsi", &target, "--nbd", &self.path("nbd.sock")];
+        self.folder.sanloom([&arguments, more].concat())
     }
 }
 
@@ -70,9 +76,14 @@ pub struct Switch<'b> {
 impl<'b> Switch<'b> {
     /// A switch with these pools, back ends and volumes; its storage system is called `switch`.
     pub fn start(bed: &'b Bed, volumes: &str) -> Switch<'b> {
+        Switch::start_on(bed, true, volumes)
+    }
+
+    /// The same, with or without the forwarding path.
+    pub fn start_on(bed: &'b Bed, forward: bool, volumes: &str) -> Switch<'b> {
         let portals = [free_port(), free_port()];
         let lab = format!(
-            "[live]\nfolder = \"{}\"\n[storage.switch]\nmedium = \"volumes\"\niscsi = {{ portals = [\"{}\", \"{}\"] }}\n{volumes}",
+            "[live]\nfolder = \"{}\"\n[storage.switch]\nmedium = \"volumes\"\niscsi = {{ portals = [\"{}\", \"{}\"], forward = {forward} }}\n{volumes}",
             bed.path("switch"),
             portals[0],
             portals[1]
@@ -108,6 +119,24 @@ impl<'b> Switch<'b> {
             Table::Volumes(table) => table,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Commands and bytes of a volume on each path: forwarded, conventional.
+    pub fn carried(&self, volume: &str) -> [CarriedRow; 2] {
+        let shown = self.volumes(&[]);
+        let row = shown.volumes.iter().find(|row| row.name == volume).unwrap();
+        [row.forwarded, row.conventional]
+    }
+
+    /// Nothing went one of the ways that the lab has forbidden, and at least so many bytes did go the one it wants.
+    pub fn assert_path(&self, volume: &str, forward: bool, read_bytes: u64, written_bytes: u64) {
+        let [forwarded, conventional] = self.carried(volume);
+        let there = if forward { forwarded } else { conventional };
+        assert!(
+            there.read_bytes >= read_bytes && there.written_bytes >= written_bytes,
+            "{forwarded:?} {conventional:?}"
+        );
+        assert!(forward || forwarded.commands == 0, "{forwarded:?}");
     }
 
     /// The arguments of `sanloom volume`, with the lab.

@@ -44,7 +44,16 @@ const VOLUME: &str =
 
 #[test]
 fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
-    let bed = Bed::new("back-ends");
+    back_ends_die(true);
+}
+
+#[test]
+fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut_conventionally() {
+    back_ends_die(false);
+}
+
+fn back_ends_die(forward: bool) {
+    let bed = Bed::new(&format!("back-ends-{forward}"));
     let portals = [free_port(), free_port()];
     let mut second = bed::storage(&bed, "second", &portals[1]);
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -55,7 +64,7 @@ fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
         bed::back_end("first", "disks", &[&gates[0].address, &gates[1].address]),
         bed::back_end("second", "disks", &[&portals[1]]),
     );
-    let mut switch = Switch::start(&bed, &lab);
+    let mut switch = Switch::start_on(&bed, forward, &lab);
     switch.wait_for(&["v"]);
     let Some(qemu_io) = find_qemu(&switch.url(0)) else { return };
     let stop = Arc::new(AtomicBool::new(false));
@@ -86,13 +95,23 @@ fn a_host_writes_and_verifies_while_back_ends_die_and_their_ways_are_cut() {
     assert!(lost[0] >= 4 && lost[1] >= 2, "{lost:?}\n{}", bed.log());
     let paths = run(bed::SANLOOM, &["show", "paths", &bed.path("switch.toml"), "--live"]);
     println!("{rounds} rounds, sessions lost: {lost:?}\n{paths}");
+    switch.assert_path("v", forward, 4 << 20, 4 << 20);
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }
 
 #[test]
 fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged_in() {
-    let bed = Bed::new("away");
+    a_back_end_stays_away(true);
+}
+
+#[test]
+fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged_in_conventionally() {
+    a_back_end_stays_away(false);
+}
+
+fn a_back_end_stays_away(forward: bool) {
+    let bed = Bed::new(&format!("away-{forward}"));
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
     let mut second = bed::storage(&bed, "second", &portals[1]);
@@ -102,11 +121,12 @@ fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged
         bed::back_end("second", "disks", &[&portals[1]]),
         "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nstorage = \"switch\"\n",
     );
-    let mut switch = Switch::start(&bed, &lab);
+    let mut switch = Switch::start_on(&bed, forward, &lab);
     switch.wait_for(&["v"]);
     let url = switch.url(0);
     let Some(qemu_io) = find_qemu(&url) else { return };
-    run(qemu_io, &["-f", "raw", "-c", "write -P 0x3c 60M 8M", &url]);
+    // The switch needs a moment for its own sessions with the back ends.
+    run(qemu_io, &["-f", "raw", "-c", "sleep 300", "-c", "write -P 0x3c 60M 8M", &url]);
     second.kill();
     // One session: what lies on the other back end is there, and the disk comes back.
     let (began, logins) = (Instant::now(), bed.host_logins());
@@ -125,13 +145,23 @@ fn requests_fail_with_sense_when_a_back_end_stays_away_and_the_host_stays_logged
         thread::sleep(Duration::from_millis(100));
     }
     assert!(bed.log().contains("logical unit communication failure"), "{}", bed.log());
+    switch.assert_path("v", forward, 0, 8 << 20);
     switch.stop();
     second.stop();
 }
 
 #[test]
 fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged() {
-    let bed = Bed::new("killed");
+    the_switch_is_killed(true);
+}
+
+#[test]
+fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged_conventionally() {
+    the_switch_is_killed(false);
+}
+
+fn the_switch_is_killed(forward: bool) {
+    let bed = Bed::new(&format!("killed-{forward}"));
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
     let _second = bed::storage(&bed, "second", &portals[1]);
@@ -140,7 +170,7 @@ fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged() {
         bed::back_end("first", "disks", &[&portals[0]]),
         bed::back_end("second", "disks", &[&portals[1]]),
     );
-    let mut switch = Switch::start(&bed, &lab);
+    let mut switch = Switch::start_on(&bed, forward, &lab);
     switch.wait_for(&["v"]);
     let url = switch.url(0);
     let Some(qemu_io) = find_qemu(&url) else { return };
@@ -174,6 +204,7 @@ fn a_switch_that_is_killed_loses_no_write_that_it_has_acknowledged() {
         let reads = commands(places.iter().map(|place| format!("read {place}")), &url);
         let said = run(qemu_io, &reads.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(!said.contains("failed"), "{said}");
+        switch.assert_path("v", forward, 50 << 20, 8 << 20);
     }
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());

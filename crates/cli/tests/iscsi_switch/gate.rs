@@ -9,6 +9,16 @@ use std::thread;
 struct State {
     closed: bool,
     streams: Vec<TcpStream>,
+    /// Bytes of the portal that still pass.
+    left: Option<usize>,
+}
+
+impl State {
+    fn cut(&mut self) {
+        for stream in self.streams.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 /// A relay to a portal.
@@ -31,15 +41,26 @@ impl Gate {
                 if state.closed {
                     continue;
                 }
-                for (from, to) in [(&from, &to), (&to, &from)] {
+                for (from, to, answers) in [(&from, &to, false), (&to, &from, true)] {
                     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     state.streams.push(from.try_clone().unwrap());
+                    let shared = shared.clone();
                     thread::spawn(move || {
                         // Small pieces, so that a cut goes through PDUs.
                         let mut piece = [0; 1000];
                         while let Ok(got @ 1..) = from.read(&mut piece) {
-                            if to.write_all(&piece[..got]).is_err() {
+                            let passes =
+                                shared.lock().unwrap().left.filter(|_| answers).map_or(got, |left| left.min(got));
+                            if to.write_all(&piece[..passes]).is_err() {
                                 break;
+                            }
+                            let mut state = shared.lock().unwrap();
+                            if let Some(left) = state.left.as_mut().filter(|_| answers) {
+                                *left = left.saturating_sub(passes);
+                                if *left == 0 {
+                                    state.left = None;
+                                    state.cut();
+                                }
                             }
                         }
                         let _ = to.shutdown(Shutdown::Both);
@@ -52,9 +73,12 @@ impl Gate {
 
     /// Cuts every connection. New ones are let through again at once, unless the gate is closed.
     pub fn cut(&self) {
-        for stream in self.state.lock().unwrap().streams.drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        self.state.lock().unwrap().cut();
+    }
+
+    /// Cuts every connection when so many more bytes of the portal have passed.
+    pub fn cut_after(&self, bytes: usize) {
+        self.state.lock().unwrap().left = Some(bytes);
     }
 
     /// Lets nobody through any more, or everybody again.

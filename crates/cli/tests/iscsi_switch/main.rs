@@ -4,6 +4,7 @@ mod bed;
 #[path = "../iscsi/conformance.rs"]
 mod conformance;
 mod crashes;
+mod forwarding;
 mod gate;
 mod operators;
 #[path = "../../../../tests/peer.rs"]
@@ -32,12 +33,23 @@ fn find_qemu(url: &str) -> Option<&'static str> {
 
 #[test]
 fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed() {
+    conformance_on("conformance", true, &[0, 1]);
+}
+
+#[test]
+fn libiscsi_passes_all_its_tests_on_the_conventional_path_but_those_that_are_listed() {
+    conformance_on("conformance-conventional", false, &[0]);
+}
+
+/// One volume crosses from one back end to the other in the middle, at an odd block; of the other one every other seven blocks are
+/// elsewhere.
+fn conformance_on(name: &str, forward: bool, luns: &[u16]) {
     let (Some(program), Some(_)) = (find("iscsi-test-cu"), find("tgtadm")) else { return };
-    let bed = Bed::new("conformance");
+    let bed = Bed::new(name);
     let targets = tgt::start(&bed, &[50 << 20, 80 << 20]);
-    // One crosses from one back end to the other in the middle, at an odd block; of the other one every other seven blocks are elsewhere.
-    let mut switch = Switch::start(
+    let mut switch = Switch::start_on(
         &bed,
+        forward,
         &format!(
             "[pool.disks]\nextent = \"3584B\"\n{}{}{}",
             targets.back_ends("disks"),
@@ -46,10 +58,12 @@ fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed()
         ),
     );
     switch.wait_for(&["linear", "striped"]);
-    for lun in [0, 1] {
+    for lun in luns {
         println!("LUN {lun}");
-        let [first, second] = switch.portals.each_ref().map(|portal| switch.url_at(portal, lun));
+        let [first, second] = switch.portals.each_ref().map(|portal| switch.url_at(portal, *lun));
         conformance::test(program, [&first, &second]).assert(include_str!("expected_skips.txt"));
+        let [forwarded, _] = switch.carried(["linear", "striped"][usize::from(*lun)]);
+        assert_eq!(forwarded.commands > 100, forward, "{forwarded:?}");
     }
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
@@ -57,11 +71,21 @@ fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed()
 
 #[test]
 fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
+    across("across", true);
+}
+
+#[test]
+fn qemu_writes_across_two_back_ends_conventionally() {
+    across("across-conventional", false);
+}
+
+fn across(name: &str, forward: bool) {
     let Some(_) = find("tgtadm") else { return };
-    let bed = Bed::new("across");
+    let bed = Bed::new(name);
     let targets = tgt::start(&bed, &[50 << 20, 80 << 20]);
-    let mut switch = Switch::start(
+    let mut switch = Switch::start_on(
         &bed,
+        forward,
         &format!(
             "[pool.disks]\nextent = \"3584B\"\n{}{}{}",
             targets.back_ends("disks"),
@@ -103,7 +127,8 @@ fn qemu_writes_across_two_back_ends_and_what_it_reads_is_right() {
     // The other volume has none of it.
     run(qemu_io, &["-f", "raw", "-c", "read -P 0 0 8M", &switch.url(1)]);
     let stats = run(bed::SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]);
-    assert!(stats.contains("jobs split"), "{stats}");
+    // Those of counters that have counted anything.
+    assert_eq!((stats.contains("commands split"), stats.contains("jobs split")), (forward, !forward), "{stats}");
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }

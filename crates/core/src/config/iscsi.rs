@@ -36,6 +36,8 @@ pub struct Iscsi {
     pub immediate_data: bool,
     /// Commands of a session at once.
     pub queue_depth: u16,
+    /// Reads and writes of virtual disks pass PDU by PDU between hosts and back ends.
+    pub forward: bool,
 }
 
 /// Names, and the files of secrets.

@@ -14,16 +14,19 @@
 //!
 //! A job holds the epoch of the map on which it began until its last request has ended. COMPARE AND WRITE and WRITE AND VERIFY are
 //! alone in their range: they wait for what overlaps them, and what overlaps them waits for them ([`RangeOrder`]).
+//!
+//! What somebody else does on a volume without a job (the [forwarding path](crate::iscsi::forward)) takes part in both: [`Claim`].
 
 mod job;
 mod order;
 
-pub use order::RangeOrder;
+pub use order::{Claim, RangeOrder};
 
 use crate::disk::{self, Done, Error, ErrorKind, Op};
-use crate::map::{LunId, Map, Piece, Place, VolumeId};
+use crate::map::{EpochId, LunId, Map, Piece, Place, VolumeId};
 use crate::scsi::{IoOp, IoStatus};
 use job::{Job, Step, Wave};
+use order::Orders;
 use sanloom_wire::sense::{SenseCode, SenseKey};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -116,14 +119,39 @@ pub struct Counters {
     pub requests: u64,
 }
 
+/// How a command of a host reaches back ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Path {
+    /// As a job.
+    Conventional,
+    /// PDU by PDU.
+    Forwarding,
+}
+
+/// What went one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Carried {
+    /// Commands that touch the medium.
+    pub commands: u64,
+    /// Bytes of reads.
+    pub read_bytes: u64,
+    /// Bytes of writes.
+    pub written_bytes: u64,
+}
+
+/// Numbers of claims begin here, those of jobs are smaller.
+const CLAIMS: u64 = 1 << 63;
+
 /// The volumes of a switch. See the module for its use: after each call, [`Self::poll_output`] is drained.
 #[derive(Debug)]
 pub struct Volumes {
     map: Map,
-    order: BTreeMap<VolumeId, RangeOrder>,
+    orders: Orders,
     jobs: BTreeMap<u64, Job>,
     desk: Desk,
     counters: Counters,
+    carried: BTreeMap<VolumeId, [Carried; 2]>,
+    next_claim: u64,
 }
 
 /// What leaves, and what has not come back.
@@ -154,10 +182,12 @@ impl Volumes {
     pub fn new(map: Map) -> Volumes {
         Volumes {
             map,
-            order: BTreeMap::new(),
+            orders: Orders::default(),
             jobs: BTreeMap::new(),
             desk: Desk::default(),
             counters: Counters::default(),
+            carried: BTreeMap::new(),
+            next_claim: CLAIMS,
         }
     }
 
@@ -181,19 +211,82 @@ impl Volumes {
         self.jobs.len()
     }
 
+    /// Commands for a volume so far, on each path.
+    pub fn carried(&self, volume: VolumeId, path: Path) -> Carried {
+        self.carried.get(&volume).map_or_else(Carried::default, |both| both[path as usize])
+    }
+
+    fn carry(&mut self, volume: VolumeId, path: Path, op: IoOp, bytes: u32) {
+        let both = self.carried.entry(volume).or_default();
+        let Carried { commands, read_bytes, written_bytes } = &mut both[path as usize];
+        *commands += 1;
+        match op {
+            IoOp::Read => *read_bytes += u64::from(bytes),
+            IoOp::Write => *written_bytes += u64::from(bytes),
+            _ => {}
+        }
+    }
+
+    /// The newest map of a volume, if a read or write of these blocks could begin on it at once.
+    #[inline]
+    pub fn is_open(&self, volume: VolumeId, lba: u64, blocks: u32) -> Option<EpochId> {
+        self.map.epoch(volume).filter(|_| self.orders.is_open(volume, lba, blocks.into()))
+    }
+
+    /// Somebody works on blocks of a volume beside the jobs, and shares them unless he has to be alone. None: there is no such volume, or
+    /// not now.
+    pub fn claim(&mut self, volume: VolumeId, lba: u64, blocks: u32, alone: bool) -> Option<Claim> {
+        if alone && !self.orders.is_empty_at(volume, lba, blocks.into()) {
+            return None;
+        }
+        self.is_open(volume, lba, blocks)?;
+        let epoch = self.map.begin(volume)?;
+        let id = self.next_claim;
+        self.next_claim += 1;
+        let begun = self.orders.begin(volume, id, lba, blocks.into(), alone);
+        debug_assert!(begun, "it was open");
+        Some(Claim { volume, id, epoch })
+    }
+
+    /// A read or write passes by the jobs; see [`claim`](Self::claim).
+    pub fn forward(&mut self, volume: VolumeId, op: IoOp, lba: u64, blocks: u32, bytes: u32) -> Option<Claim> {
+        let claim = self.claim(volume, lba, blocks, false)?;
+        self.carry(volume, Path::Forwarding, op, bytes);
+        Some(claim)
+    }
+
+    /// Nobody else begins on the blocks of a claim from now on: it is not known any more when the work ends.
+    pub fn seize(&mut self, claim: &Claim) {
+        self.orders.seize(claim.volume, claim.id);
+    }
+
+    /// The work of a claim has ended. Jobs that waited for it begin with the next [`poll_output`](Self::poll_output).
+    pub fn release(&mut self, claim: Claim) {
+        self.orders.end(claim.volume, claim.id);
+        self.map.end(claim.epoch);
+    }
+
+    /// Neither jobs nor claims are under way.
+    pub fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && self.orders.is_idle()
+    }
+
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output> {
+        while let Some(id) = self.orders.next_ready() {
+            self.start(id);
+        }
         self.desk.outputs.pop_front()
     }
 
-    /// A job, under a number that no other has.
+    /// A job, under a number below 2^63 that no other has.
     pub fn submit(&mut self, id: u64, io: VolumeIo) {
         self.counters.jobs += 1;
+        self.carry(io.volume, Path::Conventional, io.op, io.bytes);
         self.jobs.insert(id, Job::new(io));
-        let order = self.order.entry(io.volume).or_default();
         let (lba, blocks) = job::range(&io);
         let alone = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
-        match order.begin(id, lba, blocks, alone) {
+        match self.orders.begin(io.volume, id, lba, blocks, alone) {
             true => self.start(id),
             false => self.counters.ordered += 1,
         }
@@ -284,15 +377,7 @@ impl Volumes {
         let good = matches!(status, IoStatus::Good | IoStatus::Mapping { .. } | IoStatus::Miscompare { .. });
         self.counters.failed += u64::from(!good);
         self.desk.outputs.push_back(Output::Done { job: id, status });
-        let volume = job.io.volume;
-        let Some(order) = self.order.get_mut(&volume) else { return };
-        let next = order.end(id);
-        if order.is_idle() {
-            self.order.remove(&volume);
-        }
-        for id in next {
-            self.start(id);
-        }
+        self.orders.end(job.io.volume, id);
     }
 }
 

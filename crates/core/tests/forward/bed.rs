@@ -7,13 +7,14 @@ use crate::streams::Streams;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::mover::{Output, Stop, Turn};
-use sanloom_core::iscsi::forward::{Action, CloseReason, Conn, Counters, Forward, Gate, Settings, Switch, VirtualDisk};
+use sanloom_core::iscsi::forward::{Action, CloseReason, Conn, Counters, Forward, Settings, Switch};
 use sanloom_core::iscsi::initiator::{self, Command, Outcome, SessionConfig};
-use sanloom_core::iscsi::target::{ConnectionId, Input};
-use sanloom_core::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape};
+use sanloom_core::iscsi::target::Input;
+use sanloom_core::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape, VolumeId};
 use sanloom_core::random::SplitMix64;
-use sanloom_core::scsi::IoStatus;
+use sanloom_core::scsi::{Io, IoOp, IoStatus, IoTag};
 use sanloom_core::time::{Instant, Span};
+use sanloom_core::volume::{Claim, Volumes};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::iscsi::{BHS_BYTES, Head};
 use std::collections::{BTreeMap, VecDeque};
@@ -56,8 +57,11 @@ pub struct Bed {
     wire: Wire,
     front: Served,
     pub forward: Forward,
-    pub map: Map,
-    disks: Vec<Option<VirtualDisk>>,
+    pub volumes: Volumes,
+    disks: Vec<Option<VolumeId>>,
+    /// Block I/O of the conventional path that waits for others in its blocks, and the claims of that which does not.
+    waiting: Vec<Io>,
+    claims: BTreeMap<IoTag, Claim>,
     backs: Vec<Option<Served>>,
     pub media: Vec<Disk>,
     to_switch: VecDeque<Pdu>,
@@ -116,7 +120,6 @@ impl Bed {
             SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() },
         );
         let forwarding = way == Way::Forwarding;
-        let numbers = (0..luns).filter(|_| forwarding).map(|lun| (LunId(lun), (lun as u8, [0; 8]))).collect();
         let mut bed = Bed {
             way,
             now: Instant::ZERO,
@@ -126,9 +129,11 @@ impl Bed {
             done: Vec::new(),
             wire: Wire::new(mirrored(shapes.front)),
             front: Served::new(shapes.front, shapes.depth, shapes.blocks),
-            forward: Forward::new(shapes.settings, shapes.front, numbers),
-            map,
-            disks: vec![Some(VirtualDisk { volume, gate: Gate::default() })],
+            forward: Forward::new(shapes.settings, shapes.front),
+            volumes: Volumes::new(map),
+            disks: vec![Some(volume)],
+            waiting: Vec::new(),
+            claims: BTreeMap::new(),
             backs: (0..luns).map(|_| None).collect(),
             media,
             to_switch: VecDeque::new(),
@@ -165,7 +170,8 @@ impl Bed {
             exp_stat_sn: 1,
         };
         let mut actions = Vec::new();
-        let fit = self.forward.back_up(self.now, back, &established, &mut actions);
+        let luns = [(LunId(back.into()), [0; 8])];
+        let fit = self.forward.back_up(self.now, back, &established, &luns, &mut self.volumes, &mut actions);
         assert!(fit.is_ok() || self.back_parameters.data_digest, "{fit:?}");
         if let Some(streams) = &mut self.streams {
             streams.connect(back, &self.back_parameters);
@@ -292,7 +298,7 @@ impl Bed {
 
     fn with_forward<R>(&mut self, act: impl FnOnce(&mut Forward, Instant, &mut Switch<'_>) -> R) -> R {
         let Served { session, device, .. } = &mut self.front;
-        let mut switch = Switch { session, device, map: &mut self.map, disks: &mut self.disks };
+        let mut switch = Switch { session, device, volumes: &mut self.volumes, disks: &self.disks };
         act(&mut self.forward, self.now, &mut switch)
     }
 
@@ -358,7 +364,7 @@ impl Bed {
         loop {
             let (mut at, mut output) = (0, Output::default());
             let Served { session, device, .. } = &mut self.front;
-            let mut switch = Switch { session, device, map: &mut self.map, disks: &mut self.disks };
+            let mut switch = Switch { session, device, volumes: &mut self.volumes, disks: &self.disks };
             let (now, forward) = (self.now, &mut self.forward);
             let mut turn = Turn { now, forward, switch: &mut switch, output: &mut output };
             let Some(streams) = &mut self.streams else { return };
@@ -432,33 +438,30 @@ impl Bed {
 
     /// What the switch's own session wants, and block I/O that may begin.
     fn after_switch(&mut self) {
-        const WHO: ConnectionId = ConnectionId(0);
         loop {
             let Some((ios, recalls, cancels)) = self.drain_front() else { return };
-            for (tag, given) in cancels {
-                let gate = &mut self.disks[0].as_mut().unwrap().gate;
-                match given {
-                    Some(io) if Gate::concerns(io.op) => gate.leave(),
-                    _ => {
-                        gate.forget(WHO, Some(tag));
-                    }
-                }
+            for (tag, _) in cancels {
+                self.claims.remove(&tag).into_iter().for_each(|claim| self.volumes.release(claim));
+                self.waiting.retain(|io| io.tag != tag);
             }
             let mut silent = ios.is_empty() && recalls.is_empty();
-            for io in ios {
-                let gate = &mut self.disks[0].as_mut().unwrap().gate;
-                if !Gate::concerns(io.op) || gate.enter(WHO, io) {
-                    self.front.ios.push(io);
-                }
-            }
+            self.waiting.extend(ios);
             for tag in recalls {
                 let mut actions = Vec::new();
                 self.with_forward(|forward, now, switch| forward.recall(now, tag, switch, &mut actions));
                 self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
             }
-            while let Some((_, io)) = self.disks[0].as_mut().unwrap().gate.admit() {
-                silent = false;
-                self.front.ios.push(io);
+            let volume = self.disks[0].unwrap();
+            for io in std::mem::take(&mut self.waiting) {
+                let alone = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
+                match self.volumes.claim(volume, io.lba, io.blocks, alone) {
+                    Some(claim) => {
+                        silent = false;
+                        self.claims.insert(io.tag, claim);
+                        self.front.ios.push(io);
+                    }
+                    None => self.waiting.push(io),
+                }
             }
             if silent {
                 return;
@@ -470,16 +473,13 @@ impl Bed {
     fn work(&mut self) {
         let at = self.chance.index(self.front.ios.len());
         let io = self.front.ios.swap_remove(at);
-        let volume = self.disks[0].as_ref().unwrap().volume;
         let mut buffer = self.front.buffers.remove(&io.tag).unwrap_or_default();
-        let epoch = self.map.epoch(volume).unwrap();
-        let status = match self.map.resolve(epoch, io.lba, io.blocks) {
+        let claim = self.claims.remove(&io.tag).unwrap();
+        let status = match self.volumes.map().resolve(claim.epoch(), io.lba, io.blocks) {
             Some(pieces) => perform_mapped(&mut self.media, pieces, &io, &mut buffer),
             None => IoStatus::MediumError,
         };
-        if Gate::concerns(io.op) {
-            self.disks[0].as_mut().unwrap().gate.leave();
-        }
+        self.volumes.release(claim);
         self.front.buffers.insert(io.tag, buffer);
         let Served { session, device, .. } = &mut self.front;
         session.handle(self.now, Input::IoDone { tag: io.tag, status }, Some(device));
@@ -561,10 +561,11 @@ impl Bed {
 
     /// The blocks of the volume as they lie on the media.
     pub fn content(&mut self) -> Vec<u8> {
-        let volume = self.disks[0].as_ref().unwrap().volume;
-        let epoch = self.map.epoch(volume).unwrap();
-        let blocks = self.map.volume(volume).unwrap().layout.blocks();
-        let pieces: Vec<_> = self.map.resolve(epoch, 0, blocks as u32).unwrap().collect();
+        let volume = self.disks[0].unwrap();
+        let map = self.volumes.map();
+        let epoch = map.epoch(volume).unwrap();
+        let blocks = map.volume(volume).unwrap().layout.blocks();
+        let pieces: Vec<_> = map.resolve(epoch, 0, blocks as u32).unwrap().collect();
         let mut content = Vec::new();
         for piece in pieces {
             for n in 0..u64::from(piece.blocks) {
@@ -577,9 +578,9 @@ impl Bed {
     /// Nothing is under way anywhere.
     pub fn assert_idle(&self) {
         assert_eq!((self.host.commands(), self.front.session.tasks(), self.forward.tasks()), (0, 0, 0));
-        let disk = self.disks[0].as_ref().unwrap();
-        assert_eq!(disk.gate, Gate::default());
-        assert_eq!(self.map.tasks(self.map.epoch(disk.volume).unwrap()), Some(0));
+        assert!(self.volumes.is_idle(), "somebody still has blocks");
+        let map = self.volumes.map();
+        assert_eq!(map.tasks(map.epoch(self.disks[0].unwrap()).unwrap()), Some(0));
         assert_eq!(self.front.device.active(0), 0);
         for served in self.backs.iter().flatten() {
             assert_eq!((served.session.tasks(), served.device.active(0)), (0, 0));

@@ -74,6 +74,7 @@ fn back_ends_that_say_anything_harm_no_other_and_leave_nothing_behind() {
             bed.cut(back);
         }
         bed.settle();
+        (0..BACK_ENDS).for_each(|back| bed.forward.ended_at(back, &mut bed.volumes));
         // What the host still waits for it gives up, and hears that it is gone.
         for _ in 0..2 {
             bed.wait(Span::from_secs(31));

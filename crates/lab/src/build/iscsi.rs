@@ -83,6 +83,7 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
         initial_r2t: !unasked,
         immediate_data: unasked,
         queue_depth: element.integer("iscsi.queue_depth").unwrap_or(128),
+        forward: element.flag("iscsi.forward"),
     }
 }
 

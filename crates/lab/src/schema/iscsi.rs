@@ -4,7 +4,7 @@ use super::{DIGEST, Fallback, Key, Kind};
 
 const SEGMENT: Kind = Kind::Size { min: 512, max: 16_776_192 };
 
-pub(super) const ISCSI: [Key; 18] = [
+pub(super) const ISCSI: [Key; 19] = [
     Key {
         path: "iscsi",
         kind: Kind::Table,
@@ -148,5 +148,13 @@ pub(super) const ISCSI: [Key; 18] = [
         meaning: "Commands of one session at once.",
         example: "32",
         also: &["depth", "window", "cmdsn_window"],
+    },
+    Key {
+        path: "iscsi.forward",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("true"),
+        meaning: "Reads and writes of virtual disks (`medium = \"volumes\"`) pass PDU by PDU between hosts and back ends, where that is safe; `false`: all of them take the conventional path.",
+        example: "false",
+        also: &["forwarding", "fast_path"],
     },
 ];

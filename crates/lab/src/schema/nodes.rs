@@ -386,5 +386,6 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         ISCSI[15],
         ISCSI[16],
         ISCSI[17],
+        ISCSI[18],
     ],
 };

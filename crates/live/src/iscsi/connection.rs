@@ -1,10 +1,10 @@
 //! One initiator at a portal: [`Connection`].
 
 use super::buffers::Slots;
+use super::forward::Forwarding;
 use super::output::Egress;
-use super::{Behind, Shared};
+use super::{Behind, Shared, Stores};
 use crate::poll::Interest;
-use crate::storage::StorageSystem;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
 use sanloom_core::iscsi::Framer;
@@ -40,9 +40,9 @@ pub(super) enum Machine {
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    id: u64,
+    pub(super) id: u64,
     pub(super) stream: TcpStream,
-    peer: SocketAddr,
+    pub(super) peer: SocketAddr,
     framer: Framer,
     pub(super) machine: Machine,
     pub(super) behind: Option<Behind>,
@@ -60,7 +60,11 @@ pub(super) struct Connection {
     closing: bool,
     /// Since when it is only left to be sent.
     leaving: Option<Instant>,
-    broken: bool,
+    pub(super) broken: bool,
+    /// There is something to read.
+    pub(super) readable: bool,
+    /// What passes by the session.
+    pub(super) forwarding: Option<Box<Forwarding>>,
 }
 
 impl Connection {
@@ -87,6 +91,8 @@ impl Connection {
             closing: false,
             leaving: None,
             broken: false,
+            readable: true,
+            forwarding: None,
         }
     }
 
@@ -103,7 +109,13 @@ impl Connection {
     }
 
     fn wants_input(&self) -> bool {
-        !self.broken && !self.closing && self.output.bytes < MAX_OUTPUT_BYTES
+        let room = self.forwarding.as_ref().is_none_or(|forwarding| forwarding.has_room());
+        !self.is_leaving() && room && self.output.bytes < MAX_OUTPUT_BYTES
+    }
+
+    /// Nothing more is heard of it.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.broken || self.closing
     }
 
     /// Nothing more is to be done for it.
@@ -128,36 +140,44 @@ impl Connection {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         match &self.machine {
             Machine::Login(login) => login.poll_timeout(),
-            Machine::Full(session) => session.poll_timeout(),
+            Machine::Full(session) => {
+                let forwarding = self.forwarding.as_ref().and_then(|forwarding| forwarding.poll_timeout());
+                [session.poll_timeout(), forwarding].into_iter().flatten().min()
+            }
         }
     }
 
     /// Reads and does what there is, and sends what it can. True if there may be more.
-    pub(super) fn serve(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) -> bool {
-        self.flush(now, shared, systems);
+    pub(super) fn serve(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> bool {
+        self.flush(now, shared, stores);
         let mut more = false;
         for turn in 0..READS_IN_TURN {
-            if !self.wants_input() {
+            if !self.readable || !self.wants_input() {
                 break;
             }
-            let read = self.read(now, shared, systems);
-            self.flush(now, shared, systems);
+            let read = self.read(now, shared, stores);
+            self.flush(now, shared, stores);
             match read {
                 Ok(true) => more = turn + 1 == READS_IN_TURN,
-                Ok(false) => break,
+                Ok(false) => self.readable = false,
                 Err(error) => {
                     tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
                     self.broken = true;
                 }
             }
         }
-        more && self.wants_input()
+        more &= self.wants_input();
+        if self.forwarding.is_some() && !self.is_leaving() {
+            more |= self.serve_links(now, shared, stores);
+            self.flush(now, shared, stores);
+        }
+        more
     }
 
     /// Reads once. False if there was nothing, or not as much as there was room for.
-    fn read(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) -> io::Result<bool> {
+    fn read(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> io::Result<bool> {
         let mut input = std::mem::take(&mut shared.input);
-        let outcome = self.read_with(&mut input, now, shared, systems);
+        let outcome = self.read_with(&mut input, now, shared, stores);
         shared.input = input;
         outcome
     }
@@ -167,8 +187,12 @@ impl Connection {
         input: &mut [u8],
         now: Instant,
         shared: &mut Shared,
-        systems: &mut [StorageSystem],
+        stores: &mut Stores<'_>,
     ) -> io::Result<bool> {
+        let between = self.framer.is_idle() && self.pending.is_empty();
+        if self.forwarding.as_deref_mut().is_some_and(|forwarding| forwarding.begins(between)) {
+            return self.read_forwarding(input, now, shared, stores);
+        }
         let (mut got, room);
         match (self.framer.want(), self.place()) {
             (Want::Data(left), Place::Buffer { tag, at }) if left >= DIRECT_BYTES => {
@@ -182,12 +206,12 @@ impl Connection {
                 let direct = got.min(left as usize);
                 let taken = self.framer.data(&buffer[..direct]);
                 self.got += direct as u32;
-                self.taken(now, taken, shared, systems);
+                self.taken(now, taken, shared, stores);
                 if got == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 got -= direct;
-                self.process(now, &input[..got], shared, systems);
+                self.process(now, &input[..got], shared, stores);
                 return Ok(got + direct == room);
             }
             _ => {
@@ -200,14 +224,24 @@ impl Connection {
                     Err(error) => return nothing_yet(error),
                 };
                 self.pending.clear();
-                self.process(now, &input[..kept + got], shared, systems);
+                self.process(now, &input[..kept + got], shared, stores);
             }
         }
         Ok(got == room)
     }
 
+    /// The conventional path has these bytes.
+    pub(super) fn hear(&mut self, now: Instant, bytes: &[u8], shared: &mut Shared, stores: &mut Stores<'_>) {
+        if self.pending.is_empty() {
+            return self.process(now, bytes, shared, stores);
+        }
+        let mut all = std::mem::take(&mut self.pending);
+        all.extend_from_slice(bytes);
+        self.process(now, &all, shared, stores);
+    }
+
     /// Follows what has come.
-    fn process(&mut self, now: Instant, mut bytes: &[u8], shared: &mut Shared, systems: &mut [StorageSystem]) {
+    fn process(&mut self, now: Instant, mut bytes: &[u8], shared: &mut Shared, stores: &mut Stores<'_>) {
         while !self.closing && !self.broken {
             let taken = match self.framer.want() {
                 Want::Bytes(needed) => {
@@ -236,7 +270,7 @@ impl Connection {
                     self.framer.data(piece)
                 }
             };
-            self.taken(now, taken, shared, systems);
+            self.taken(now, taken, shared, stores);
         }
     }
 
@@ -248,7 +282,7 @@ impl Connection {
         }
     }
 
-    fn taken(&mut self, now: Instant, taken: Taken, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    fn taken(&mut self, now: Instant, taken: Taken, shared: &mut Shared, stores: &mut Stores<'_>) {
         match taken {
             Taken::More => {}
             Taken::Broken(why) => {
@@ -262,27 +296,27 @@ impl Connection {
                 match &self.machine {
                     Machine::Login(_) if head.data_bytes > 0 => {}
                     Machine::Login(_) => {
-                        self.login(now, login::Input::Pdu { head, text: Box::default() }, shared, systems)
+                        self.login(now, login::Input::Pdu { head, text: Box::default() }, shared, stores)
                     }
-                    Machine::Full(_) => self.tell(now, Input::Header(head), shared, systems),
+                    Machine::Full(_) => self.tell(now, Input::Header(head), shared, stores),
                 }
             }
             Taken::Segment { intact } => match &self.machine {
                 Machine::Login(_) => {
                     let Ok(head) = Head::parse(&self.framer.bhs().0) else { return };
                     let text = std::mem::take(&mut self.text).into();
-                    self.login(now, login::Input::Pdu { head, text }, shared, systems);
+                    self.login(now, login::Input::Pdu { head, text }, shared, stores);
                 }
                 Machine::Full(session) if session.place() == Place::Text => {
                     let data = std::mem::take(&mut self.text).into();
-                    self.tell(now, Input::Text { data, intact }, shared, systems);
+                    self.tell(now, Input::Text { data, intact }, shared, stores);
                 }
-                Machine::Full(_) => self.tell(now, Input::Segment { intact }, shared, systems),
+                Machine::Full(_) => self.tell(now, Input::Segment { intact }, shared, stores),
             },
         }
     }
 
-    fn login(&mut self, now: Instant, input: login::Input, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    fn login(&mut self, now: Instant, input: login::Input, shared: &mut Shared, stores: &mut Stores<'_>) {
         let Machine::Login(machine) = &mut self.machine else { return };
         machine.handle(now, input, &mut shared.directory);
         let mut established = None;
@@ -297,12 +331,12 @@ impl Connection {
             }
         }
         if let Some(established) = established {
-            self.begin(now, *established, shared, systems);
+            self.begin(now, *established, shared, stores);
         }
     }
 
     /// The full feature phase.
-    fn begin(&mut self, now: Instant, established: Established, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    fn begin(&mut self, now: Instant, established: Established, shared: &mut Shared, stores: &mut Stores<'_>) {
         if let Some(replaced) = established.replaces {
             shared.replaced.push(replaced);
         }
@@ -314,20 +348,27 @@ impl Connection {
         self.framer.agree(parameters.header_digest, parameters.data_digest, parameters.receive_bytes);
         self.output.agree(parameters.header_digest, parameters.data_digest);
         self.output.number(Statuses::new(established.stat_sn));
-        let device = self.behind.map(|behind| (behind.port, &mut systems[behind.system].device));
+        let device = self.behind.map(|behind| (behind.port, &mut stores.systems[behind.system].device));
         let session = Session::new(now, established, shared.node.clone(), Limits::default(), device);
         self.machine = Machine::Full(Box::new(session));
+        let forwards = self.behind.is_some_and(|behind| behind.forward);
+        if let Some(engine) = stores.volumes.as_deref().filter(|_| forwards) {
+            match Forwarding::new(self.id, parameters, engine) {
+                Ok(forwarding) => self.forwarding = Some(Box::new(forwarding)),
+                Err(error) => tracing::warn!(connection = self.id, %error, "nothing is forwarded"),
+            }
+        }
     }
 
-    fn tell(&mut self, now: Instant, input: Input, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    fn tell(&mut self, now: Instant, input: Input, shared: &mut Shared, stores: &mut Stores<'_>) {
         let Machine::Full(session) = &mut self.machine else { return };
-        session.handle(now, input, device(self.behind, systems));
-        self.drain(now, shared, systems);
+        session.handle(now, input, device(self.behind, stores));
+        self.drain(now, shared, stores);
     }
 
-    /// Carries what the session says.
-    fn drain(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
-        loop {
+    /// Carries what the session says. In the middle of a PDU of a back end it has to wait.
+    pub(super) fn drain(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+        while !self.is_open() {
             let Machine::Full(session) = &mut self.machine else { return };
             let Some(output) = session.poll_output() else { break };
             match output {
@@ -339,19 +380,18 @@ impl Connection {
                 Output::Io(io) if io.op == IoOp::Read && self.output.bytes >= MAX_OUTPUT_BYTES => {
                     self.parked.push_back(io);
                 }
-                Output::Io(io) => self.io(now, io, shared, systems),
+                Output::Io(io) => self.io(now, io, shared, stores),
                 Output::Fetch { tag, bytes } => {
                     let mut buffer = self.slots.take(tag, &mut shared.buffers);
                     buffer.truncate(bytes as usize);
-                    session.handle(now, Input::Parameters { tag, bytes: buffer }, device(self.behind, systems));
+                    session.handle(now, Input::Parameters { tag, bytes: buffer }, device(self.behind, stores));
                 }
                 Output::Release(tag) => self.slots.release(tag, &mut shared.buffers),
                 Output::Cancel(tag) => {
                     self.parked.retain(|io| io.tag != tag);
                     self.slots.release(tag, &mut shared.buffers);
                 }
-                // Only where something is forwarded.
-                Output::Recall(_) => {}
+                Output::Recall(tag) => self.recall(now, tag, stores),
                 Output::Ends(ends) => {
                     if let Some(behind) = self.behind {
                         shared.ends.push((behind, ConnectionId(self.id), ends));
@@ -371,20 +411,25 @@ impl Connection {
                 }
             }
         }
+        self.settle_device(now, stores);
+    }
+
+    /// Carries what the device says.
+    pub(super) fn settle_device(&self, now: Instant, stores: &mut Stores<'_>) {
         if let Some(behind) = self.behind {
-            systems[behind.system].settle_device(now);
+            stores.systems[behind.system].settle_device(now);
         }
     }
 
-    fn io(&mut self, now: Instant, io: Io, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    fn io(&mut self, now: Instant, io: Io, shared: &mut Shared, stores: &mut Stores<'_>) {
         let Io { tag, unit, op, lba, blocks, bytes, fua, .. } = io;
         let Some(behind) = self.behind else { return };
         let data = self.slots.take(tag, &mut shared.buffers);
         let (work, owner) = (BlockWork { op, lba, blocks, bytes, fua }, Owner::Session { connection: self.id });
-        let Some((data, status)) = systems[behind.system].perform(unit, owner, tag, work, data) else { return };
+        let Some((data, status)) = stores.systems[behind.system].perform(unit, owner, tag, work, data) else { return };
         self.slots.put(tag, data, &mut shared.buffers);
         let Machine::Full(session) = &mut self.machine else { return };
-        session.handle(now, Input::IoDone { tag, status }, device(self.behind, systems));
+        session.handle(now, Input::IoDone { tag, status }, device(self.behind, stores));
     }
 
     /// I/O has ended; what follows from it leaves with the next [`flush`](Self::flush).
@@ -395,35 +440,42 @@ impl Connection {
         status: IoStatus,
         data: Vec<u8>,
         shared: &mut Shared,
-        systems: &mut [StorageSystem],
+        stores: &mut Stores<'_>,
     ) {
         self.slots.put(tag, data, &mut shared.buffers);
-        self.tell(now, Input::IoDone { tag, status }, shared, systems);
+        self.tell(now, Input::IoDone { tag, status }, shared, stores);
     }
 
-    pub(super) fn notice(&mut self, now: Instant, notice: Notice, shared: &mut Shared, systems: &mut [StorageSystem]) {
-        self.tell(now, Input::Notice(notice), shared, systems);
-        self.flush(now, shared, systems);
+    pub(super) fn notice(&mut self, now: Instant, notice: Notice, shared: &mut Shared, stores: &mut Stores<'_>) {
+        self.tell(now, Input::Notice(notice), shared, stores);
+        self.flush(now, shared, stores);
     }
 
-    pub(super) fn timeout(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    pub(super) fn timeout(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
         match &self.machine {
-            Machine::Login(_) => self.login(now, login::Input::Timeout, shared, systems),
-            Machine::Full(_) => self.tell(now, Input::Timeout, shared, systems),
+            Machine::Login(_) => self.login(now, login::Input::Timeout, shared, stores),
+            Machine::Full(_) => {
+                self.tell(now, Input::Timeout, shared, stores);
+                // Who does not fetch the rest of a PDU does not answer either.
+                self.broken |= self.is_open() && self.session().is_some_and(Session::is_over);
+                self.forward_timeout(now, shared, stores);
+                self.tend_links(now, shared, stores);
+            }
         }
-        self.flush(now, shared, systems);
+        self.flush(now, shared, stores);
     }
 
-    pub(super) fn shut_down(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    pub(super) fn shut_down(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
         match &self.machine {
             Machine::Login(_) => self.closing = true,
-            Machine::Full(_) => self.tell(now, Input::Shutdown, shared, systems),
+            Machine::Full(_) => self.tell(now, Input::Shutdown, shared, stores),
         }
-        self.flush(now, shared, systems);
+        self.flush(now, shared, stores);
     }
 
     /// Sends what the socket takes, and lets reads go on that waited for it.
-    pub(super) fn flush(&mut self, now: Instant, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    pub(super) fn flush(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+        self.emit(now, &[], shared, stores);
         loop {
             if let Err(error) = self.output.flush(&mut self.stream, &mut shared.buffers) {
                 tracing::debug!(connection = self.id, peer = %self.peer, %error, "connection lost");
@@ -434,24 +486,29 @@ impl Connection {
                 return;
             }
             let Some(io) = self.parked.pop_front() else { return };
-            self.io(now, io, shared, systems);
-            self.drain(now, shared, systems);
+            self.io(now, io, shared, stores);
+            self.drain(now, shared, stores);
+            self.emit(now, &[], shared, stores);
         }
     }
 
-    /// The last call.
-    pub(super) fn end(mut self, shared: &mut Shared, systems: &mut [StorageSystem]) {
+    /// The last call. What it has left with back ends.
+    pub(super) fn end(mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> Option<Box<Forwarding>> {
+        if let Some(forwarding) = &mut self.forwarding {
+            forwarding.close(now, stores);
+        }
         if let Machine::Full(session) = &mut self.machine {
-            session.close(device(self.behind, systems));
+            session.close(device(self.behind, stores));
             shared.directory.leave(session.key(), ConnectionId(self.id));
             tracing::info!(connection = self.id, peer = %self.peer, counters = ?session.counters(), "session ended");
         }
+        self.forwarding
     }
 }
 
 /// The device of a session.
-fn device(behind: Option<Behind>, systems: &mut [StorageSystem]) -> Option<&mut Device> {
-    behind.and_then(|behind| systems.get_mut(behind.system)).map(|system| &mut system.device)
+fn device<'s>(behind: Option<Behind>, stores: &'s mut Stores<'_>) -> Option<&'s mut Device> {
+    behind.and_then(|behind| stores.systems.get_mut(behind.system)).map(|system| &mut system.device)
 }
 
 fn nothing_yet(error: io::Error) -> io::Result<bool> {

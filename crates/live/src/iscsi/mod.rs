@@ -9,17 +9,26 @@
 //! All connections share one input buffer; what a connection keeps between two reads is the beginning of a PDU. Data of
 //! writes that are longer than a few KiB go from the socket to the buffer of their task, and data of reads from there to the
 //! socket, many pieces with one system call.
+//!
+//! Sessions with virtual disks have connections to back ends of their own beside that, on which reads and writes are
+//! forwarded: [`forward`].
 
 mod buffers;
 pub mod ceiling;
 mod connection;
+mod forward;
 pub mod initiator;
 mod output;
 
 use crate::poll::{Interest, Poller};
 use crate::storage::StorageSystem;
 use crate::storage::workers::{Done, Owner};
+use crate::volumes::VolumeEngine;
 use connection::Connection;
+use forward::Forwarding;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::front_wishes;
+use sanloom_core::iscsi::parameters::Wishes;
 use sanloom_core::iscsi::target::{ConnectionId, Counters, Directory, Node, Session, login};
 use sanloom_core::scsi::{Ends, Notice};
 use sanloom_core::time::{Instant, Span};
@@ -39,6 +48,8 @@ const LOGIN_TIME: Span = Span::from_secs(15);
 pub const LISTENERS: u64 = 1 << 61;
 /// And those of connections.
 const CONNECTIONS: u64 = 1 << 62;
+/// And those of their connections to back ends: number of the connection, and of the back end in the last byte.
+const LINKS: u64 = 1 << 63;
 
 /// Where a portal listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,6 +69,17 @@ pub struct Behind {
     pub system: usize,
     /// Number of the port in its device.
     pub port: u16,
+    /// Reads and writes of virtual disks are forwarded.
+    pub forward: bool,
+}
+
+/// What sessions work on.
+#[derive(Debug)]
+pub struct Stores<'a> {
+    /// The storage systems.
+    pub systems: &'a mut [StorageSystem],
+    /// Virtual disks.
+    pub volumes: Option<&'a mut VolumeEngine>,
 }
 
 #[derive(Debug)]
@@ -71,6 +93,9 @@ struct Portal {
 #[derive(Debug)]
 struct Shared {
     node: Arc<Node>,
+    /// What each target wants of a session, before back ends are looked at, and what these have agreed to.
+    wishes: Vec<Wishes>,
+    matched: Vec<Parameters>,
     behind: Vec<Behind>,
     directory: Directory,
     input: Box<[u8]>,
@@ -97,6 +122,27 @@ pub struct IscsiServer {
     shutting_down: bool,
     /// What sessions have counted that are over, by target.
     ended: Vec<Counters>,
+    /// Connections to back ends of sessions that are over, which may still be writing.
+    left_behind: BTreeMap<u64, Box<Forwarding>>,
+    /// What was forwarded for sessions that are over.
+    forwarded: forward::Counters,
+}
+
+impl Shared {
+    /// What is wished for at logins is what can be forwarded as it is.
+    fn match_back_ends(&mut self, stores: &Stores<'_>) {
+        let backs: Vec<Parameters> = stores.volumes.iter().flat_map(|engine| engine.parameters()).collect();
+        if backs == self.matched {
+            return;
+        }
+        let node = Arc::make_mut(&mut self.node);
+        for ((target, wishes), behind) in node.targets.iter_mut().zip(&self.wishes).zip(&self.behind) {
+            if behind.forward {
+                target.wishes = front_wishes(*wishes, &backs);
+            }
+        }
+        self.matched = backs;
+    }
 }
 
 impl IscsiServer {
@@ -118,6 +164,8 @@ impl IscsiServer {
         }
         let ended = vec![Counters::default(); node.targets.len()];
         let shared = Shared {
+            wishes: node.targets.iter().map(|target| target.wishes).collect(),
+            matched: Vec::new(),
             node: Arc::new(node),
             behind,
             directory: Directory::default(),
@@ -136,6 +184,8 @@ impl IscsiServer {
             paused: false,
             shutting_down: false,
             ended,
+            left_behind: BTreeMap::new(),
+            forwarded: forward::Counters::default(),
         })
     }
 
@@ -153,49 +203,61 @@ impl IscsiServer {
     }
 
     /// The poller has seen something at this token, from [`LISTENERS`] on.
-    pub fn happened(&mut self, token: u64, writable: bool) {
+    pub fn happened(&mut self, token: u64, readable: bool, writable: bool) {
+        if token >= LINKS {
+            let (id, link) = ((token - LINKS) >> 8, (token & 0xff) as usize);
+            let alive = self.connections.get_mut(&id).and_then(|connection| connection.forwarding.as_deref_mut());
+            let forwarding = alive.or_else(|| self.left_behind.get_mut(&id).map(|left| &mut **left));
+            if let Some(forwarding) = forwarding {
+                forwarding.happened(link, readable, writable);
+                self.ready.push(CONNECTIONS + id);
+            }
+            return;
+        }
         if token >= CONNECTIONS
-            && writable
             && let Some(connection) = self.connections.get_mut(&(token - CONNECTIONS))
         {
-            connection.output.blocked = false;
+            connection.readable |= readable;
+            connection.output.blocked &= !writable;
         }
         self.ready.push(token);
     }
 
     /// Serves whoever is ready. True if somebody has more.
-    pub fn act(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) -> bool {
+    pub fn act(&mut self, now: Instant, poller: &mut Poller, stores: &mut Stores<'_>) -> bool {
         // Who has more and was heard of again is served once.
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();
         ready.dedup();
         for token in ready {
             if token < CONNECTIONS {
-                if let Err(error) = self.accept(now, (token - LISTENERS) as usize).and_then(|()| self.watch(poller)) {
+                let portal = (token - LISTENERS) as usize;
+                if let Err(error) = self.accept(now, portal, stores).and_then(|()| self.watch(poller)) {
                     tracing::warn!(%error, "cannot wait for initiators");
                 }
                 continue;
             }
             let id = token - CONNECTIONS;
             if let Some(connection) = self.connections.get_mut(&id) {
-                if connection.serve(now, &mut self.shared, systems) {
+                if connection.serve(now, &mut self.shared, stores) {
                     self.ready.push(token);
                 }
-                self.after(id, poller, systems);
+                self.after(now, id, poller, stores);
             }
+            self.serve_left_behind(now, id, poller, stores);
         }
-        self.settle(now, poller, systems);
+        self.settle(now, poller, stores);
         !self.ready.is_empty()
     }
 
     /// I/O of sessions is done.
-    pub fn done(&mut self, now: Instant, all: Vec<Done>, poller: &mut Poller, systems: &mut [StorageSystem]) {
+    pub fn done(&mut self, now: Instant, all: Vec<Done>, poller: &mut Poller, stores: &mut Stores<'_>) {
         let mut touched = BTreeSet::new();
         for Done { owner, tag, data, status } in all {
             let Owner::Session { connection: id } = owner else { continue };
             match self.connections.get_mut(&id) {
                 Some(connection) => {
-                    connection.io_done(now, tag, status, data, &mut self.shared, systems);
+                    connection.io_done(now, tag, status, data, &mut self.shared, stores);
                     touched.insert(id);
                 }
                 None => self.shared.buffers.keep(data),
@@ -204,38 +266,41 @@ impl IscsiServer {
         // What several answers have in common leaves with one call.
         for id in touched {
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.flush(now, &mut self.shared, systems);
-                self.after(id, poller, systems);
+                connection.flush(now, &mut self.shared, stores);
+                self.after(now, id, poller, stores);
             }
         }
-        self.settle(now, poller, systems);
+        self.settle(now, poller, stores);
     }
 
     /// Carries what devices and sessions say to sessions, until all are silent.
-    pub fn settle(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) {
+    pub fn settle(&mut self, now: Instant, poller: &mut Poller, stores: &mut Stores<'_>) {
         loop {
             let mut silent = true;
             for id in std::mem::take(&mut self.shared.replaced) {
                 silent = false;
-                self.drop_connection(id.0, poller, systems);
+                self.drop_connection(now, id.0, poller, stores);
             }
             for (behind, from, ends) in std::mem::take(&mut self.shared.ends) {
                 silent = false;
-                self.tell_all(now, behind, Some(from), &Notice::End(ends), poller, systems);
+                self.tell_all(now, behind, Some(from), &Notice::End(ends), poller, stores);
             }
             for behind in std::mem::take(&mut self.shared.resets) {
                 silent = false;
                 for id in self.sessions_of(behind) {
                     if let Some(connection) = self.connections.get_mut(&id) {
                         connection.close_when_sent();
-                        self.after(id, poller, systems);
+                        self.after(now, id, poller, stores);
                     }
                 }
             }
-            for system in 0..systems.len() {
-                for (port, notice) in std::mem::take(&mut systems[system].notices) {
+            for system in 0..stores.systems.len() {
+                for (port, notice) in std::mem::take(&mut stores.systems[system].notices) {
                     silent = false;
-                    self.notice(now, Behind { system, port }, notice, poller, systems);
+                    let behind = self.shared.behind.iter().find(|one| (one.system, one.port) == (system, port));
+                    if let Some(behind) = behind.copied() {
+                        self.notice(now, behind, notice, poller, stores);
+                    }
                 }
             }
             if silent {
@@ -244,16 +309,9 @@ impl IscsiServer {
         }
     }
 
-    fn notice(
-        &mut self,
-        now: Instant,
-        behind: Behind,
-        notice: Notice,
-        poller: &mut Poller,
-        systems: &mut [StorageSystem],
-    ) {
+    fn notice(&mut self, now: Instant, behind: Behind, notice: Notice, poller: &mut Poller, stores: &mut Stores<'_>) {
         let Notice::Step { task, .. } = &notice else {
-            return self.tell_all(now, behind, None, &notice, poller, systems);
+            return self.tell_all(now, behind, None, &notice, poller, stores);
         };
         let of = |connection: &Connection| {
             connection.behind == Some(behind) && connection.session().and_then(Session::nexus) == Some(task.nexus)
@@ -262,8 +320,8 @@ impl IscsiServer {
             return;
         };
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.notice(now, notice, &mut self.shared, systems);
-            self.after(id, poller, systems);
+            connection.notice(now, notice, &mut self.shared, stores);
+            self.after(now, id, poller, stores);
         }
     }
 
@@ -274,14 +332,14 @@ impl IscsiServer {
         except: Option<ConnectionId>,
         notice: &Notice,
         poller: &mut Poller,
-        systems: &mut [StorageSystem],
+        stores: &mut Stores<'_>,
     ) {
         for id in self.sessions_of(behind) {
             if except != Some(ConnectionId(id))
                 && let Some(connection) = self.connections.get_mut(&id)
             {
-                connection.notice(now, notice.clone(), &mut self.shared, systems);
-                self.after(id, poller, systems);
+                connection.notice(now, notice.clone(), &mut self.shared, stores);
+                self.after(now, id, poller, stores);
             }
         }
     }
@@ -292,19 +350,33 @@ impl IscsiServer {
     }
 
     /// What a connection needs after it was served: to be waited for, or to be closed.
-    fn after(&mut self, id: u64, poller: &mut Poller, systems: &mut [StorageSystem]) {
+    fn after(&mut self, now: Instant, id: u64, poller: &mut Poller, stores: &mut Stores<'_>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.is_over() {
-            return self.drop_connection(id, poller, systems);
+            return self.drop_connection(now, id, poller, stores);
         }
         let interest = connection.interest();
         let token = CONNECTIONS + id;
         if let Err(error) = poller.set(token, Some(connection.stream.as_fd()), interest) {
             tracing::warn!(connection = id, %error, "cannot wait for an initiator");
         }
+        if let Some(forwarding) = &connection.forwarding {
+            forwarding.watch(poller, connection.output.bytes);
+        }
     }
 
-    fn drop_connection(&mut self, id: u64, poller: &mut Poller, systems: &mut [StorageSystem]) {
+    /// Connections to back ends whose host is gone.
+    fn serve_left_behind(&mut self, now: Instant, id: u64, poller: &mut Poller, stores: &mut Stores<'_>) {
+        let (Some(left), Some(engine)) = (self.left_behind.get_mut(&id), stores.volumes.as_deref_mut()) else { return };
+        if left.tend_left_behind(now, engine) {
+            return left.watch(poller, 0);
+        }
+        tracing::info!(connection = id, "nothing is written any more for a host that is gone");
+        left.forget(poller);
+        self.left_behind.remove(&id);
+    }
+
+    fn drop_connection(&mut self, now: Instant, id: u64, poller: &mut Poller, stores: &mut Stores<'_>) {
         let Some(connection) = self.connections.remove(&id) else { return };
         poller.remove(CONNECTIONS + id, connection.stream.as_fd());
         if let Some(session) = connection.session()
@@ -312,16 +384,23 @@ impl IscsiServer {
         {
             sum.add(session.counters());
         }
-        connection.end(&mut self.shared, systems);
+        let Some(forwarding) = connection.end(now, &mut self.shared, stores) else { return };
+        self.forwarded.add(&forwarding.counters());
+        forwarding.forget(poller);
+        if forwarding.leaves_behind() {
+            tracing::info!(connection = id, "the host is gone, and back ends may still be writing for it");
+            self.left_behind.insert(id, forwarding);
+        }
     }
 
     /// Takes connections of a portal.
     ///
     /// # Errors
     /// The first time that the system has none left for us; then [`watch`](Self::watch) does not wait for any.
-    fn accept(&mut self, now: Instant, portal: usize) -> io::Result<()> {
+    fn accept(&mut self, now: Instant, portal: usize, stores: &Stores<'_>) -> io::Result<()> {
         /// Connections that one turn accepts.
         const IN_TURN: usize = 64;
+        self.shared.match_back_ends(stores);
         let Some(portal) = self.portals.get(portal) else { return Ok(()) };
         for _ in 0..IN_TURN {
             if self.connections.len() >= MAX_CONNECTIONS || self.shutting_down {
@@ -365,27 +444,42 @@ impl IscsiServer {
     }
 
     /// Calls machines whose time has come. To be called from time to time.
-    pub fn look(&mut self, now: Instant, poller: &mut Poller, systems: &mut [StorageSystem]) {
+    pub fn look(&mut self, now: Instant, poller: &mut Poller, stores: &mut Stores<'_>) {
         self.paused = false;
         let due = |connection: &mut Connection| {
-            connection.lose_patience(now) || connection.poll_timeout().is_some_and(|at| at <= now)
+            let tends = connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_due(now));
+            connection.lose_patience(now) || tends || connection.poll_timeout().is_some_and(|at| at <= now)
         };
+        // Nothing is written to a disk that took the place of another one. Only the engine's own sessions find that out.
+        let engine = stores.volumes.as_deref();
+        let refused: Vec<usize> = engine
+            .iter()
+            .flat_map(|engine| (0..engine.targets()).filter(|target| engine.is_refused(*target)))
+            .collect();
+        for (id, connection) in self.connections.iter_mut().filter(|_| !refused.is_empty()) {
+            if connection.leave_back_ends(now, &refused, &mut self.shared, stores) {
+                self.ready.push(CONNECTIONS + id);
+            }
+        }
         let all: Vec<u64> =
             self.connections.iter_mut().filter_map(|(id, connection)| due(connection).then_some(*id)).collect();
         for id in all {
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.timeout(now, &mut self.shared, systems);
-                self.after(id, poller, systems);
+                connection.timeout(now, &mut self.shared, stores);
+                self.after(now, id, poller, stores);
             }
         }
-        self.settle(now, poller, systems);
+        for id in self.left_behind.keys().copied().collect::<Vec<_>>() {
+            self.serve_left_behind(now, id, poller, stores);
+        }
+        self.settle(now, poller, stores);
     }
 
     /// Asks all initiators to log out, and listens no more.
-    pub fn shut_down(&mut self, now: Instant, systems: &mut [StorageSystem]) {
+    pub fn shut_down(&mut self, now: Instant, stores: &mut Stores<'_>) {
         self.shutting_down = true;
         for connection in self.connections.values_mut() {
-            connection.shut_down(now, &mut self.shared, systems);
+            connection.shut_down(now, &mut self.shared, stores);
         }
     }
 
@@ -400,9 +494,27 @@ impl IscsiServer {
         target.map_or("", |target| &target.name)
     }
 
-    /// Sessions in the full feature phase.
-    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.connections.values().filter_map(Connection::session)
+    /// Sessions in the full feature phase, and what is forwarded for each.
+    pub fn sessions(&self) -> impl Iterator<Item = (&Session, Option<forward::Counters>)> {
+        self.connections.values().filter_map(|connection| {
+            let forwarding = connection.forwarding.as_deref();
+            Some((connection.session()?, forwarding.map(Forwarding::counters)))
+        })
+    }
+
+    /// Sessions that forward to a target of back ends.
+    pub fn forwarding_to(&self, target: usize) -> u64 {
+        let all = self.connections.values().filter_map(|connection| connection.forwarding.as_deref());
+        all.filter(|forwarding| forwarding.is_up(target)).count() as u64
+    }
+
+    /// What was forwarded so far, for all sessions.
+    pub fn all_forwarded(&self) -> forward::Counters {
+        let mut sum = self.forwarded;
+        for (_, counters) in self.sessions() {
+            counters.iter().for_each(|counters| sum.add(counters));
+        }
+        sum
     }
 
     /// Of each target its name, how many sessions it has, and what all of its sessions have counted so far.

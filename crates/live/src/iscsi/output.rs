@@ -57,6 +57,11 @@ impl Egress {
         (self.header_digest, self.data_digest) = (header_digest, data_digest);
     }
 
+    /// The numbers of statuses, for whoever makes PDUs of his own that leave here.
+    pub(super) fn statuses(&mut self) -> &mut Option<Statuses> {
+        &mut self.statuses
+    }
+
     /// PDUs get the numbers of their statuses from now on: this is where they leave in order, whoever they are from.
     pub(super) fn number(&mut self, statuses: Statuses) {
         self.statuses = Some(statuses);
@@ -115,6 +120,11 @@ impl Egress {
         }
     }
 
+    /// Bytes of whole PDUs, or of one that goes on with the next ones.
+    pub(super) fn push_bytes(&mut self, bytes: Box<[u8]>) {
+        self.put(Piece::Small(bytes));
+    }
+
     fn put(&mut self, piece: Piece) {
         self.bytes += piece.bytes().len();
         self.pieces.push_back(piece);
@@ -122,20 +132,42 @@ impl Egress {
 
     /// Sends what the socket takes.
     pub(super) fn flush(&mut self, stream: &mut impl Write, spare: &mut Spare) -> io::Result<()> {
-        while !self.pieces.is_empty() && !self.blocked {
+        self.send(stream, &[], spare)
+    }
+
+    /// Bytes behind everything else, with one call where the socket takes all of it. Only what it does not take is copied.
+    pub(super) fn send(&mut self, stream: &mut impl Write, more: &[&[u8]], spare: &mut Spare) -> io::Result<()> {
+        // How many of `more` have left, and how much of the next one.
+        let (mut next, mut skip) = (0, 0);
+        while !self.blocked && (!self.pieces.is_empty() || next < more.len()) {
             let mut slices = [IoSlice::new(&[]); PIECES];
+            let queued = self.pieces.iter().map(Piece::bytes).enumerate();
+            let queued = queued.map(|(number, bytes)| if number == 0 { &bytes[self.sent..] } else { bytes });
+            let rest = more[next..].iter().enumerate();
+            let rest = rest.map(|(number, bytes)| if number == 0 { &bytes[skip..] } else { bytes });
             let mut count = 0;
-            for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
-                let skip = if count == 0 { self.sent } else { 0 };
-                *slice = IoSlice::new(&piece.bytes()[skip..]);
+            for (slice, bytes) in slices.iter_mut().zip(queued.chain(rest)) {
+                *slice = IoSlice::new(bytes);
                 count += 1;
             }
             match stream.write_vectored(&slices[..count]) {
-                Ok(sent) => self.left(sent, spare),
+                Ok(sent) => {
+                    let of_queue = sent.min(self.bytes);
+                    self.left(of_queue, spare);
+                    skip += sent - of_queue;
+                    while next < more.len() && skip >= more[next].len() {
+                        skip -= more[next].len();
+                        next += 1;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+        }
+        if next < more.len() {
+            let kept = [&[&more[next][skip..]], &more[next + 1..]].concat().concat();
+            self.put(Piece::Small(kept.into()));
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sanloom_core::fabric::PortMode;
 use sanloom_core::iscsi::target::Counters;
+use sanloom_core::volume::{Carried, Path};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -92,7 +93,27 @@ impl Runtime {
             };
             discards.iter().map(row).collect::<Vec<_>>()
         });
+        let stations = self.stations.iter().flat_map(|station| {
+            let name = &self.ports[station.port].ethernet.name;
+            let row = move |(why, frames): (sanloom_core::fip::Discard, u64)| {
+                (label([("port", name), ("reason", why.name())]), frames)
+            };
+            station.machine.discards().iter().map(row).collect::<Vec<_>>()
+        });
+        let fip = fip.chain(stations);
         sheet.counter("fip_discarded_packets", "FIP packets that were not accepted, by reason", fip);
+        let agents = || {
+            self.ports.iter().filter_map(|port| Some((&port.ethernet.name, port.agent.as_ref()?.machine.counters())))
+        };
+        let lldp = agents().flat_map(|(name, counted)| {
+            let row = |direction, packets| (label([("link", name), ("direction", direction)]), packets);
+            [row("in", counted.received), row("out", counted.sent)]
+        });
+        sheet.counter("lldp_packets", "LLDP packets that were taken or sent", lldp);
+        let discarded = agents().map(|(name, counted)| (link(name), counted.discarded));
+        sheet.counter("lldp_discarded_packets", "LLDP packets that make no sense, or had no room", discarded);
+        let errors = agents().map(|(name, counted)| (link(name), counted.tlvs_in_error));
+        sheet.counter("lldp_tlvs_in_error", "TLVs of DCBX that were taken as absent", errors);
     }
 
     fn switch_metrics(&self, sheet: &mut Sheet) {
@@ -167,6 +188,17 @@ impl Runtime {
         sheet.counter("volume_failed_jobs", "Requests of hosts for volumes that failed", one(jobs.failed));
         let open = [(label([("lab", &self.lab.name)]), engine.open_jobs() as i64)];
         sheet.gauge("volume_open_jobs", "Requests of hosts for volumes that have not ended", open);
+        let volumes = || engine.map().volumes().map(|(id, volume)| (id, volume.name.to_string()));
+        let on = |path: Path, value: fn(&Carried) -> u64| {
+            let name = if path == Path::Forwarding { "forwarding" } else { "conventional" };
+            volumes().map(move |(id, volume)| {
+                (label([("volume", &volume), ("path", name)]), value(&engine.volumes().carried(id, path)))
+            })
+        };
+        let both = |value: fn(&Carried) -> u64| on(Path::Forwarding, value).chain(on(Path::Conventional, value));
+        sheet.counter("volume_commands", "Commands for the volume, by path", both(|carried| carried.commands));
+        sheet.counter("volume_read_bytes", "Bytes of reads, by path", both(|carried| carried.read_bytes));
+        sheet.counter("volume_written_bytes", "Bytes of writes, by path", both(|carried| carried.written_bytes));
         let back_end = |name: &str| label([("back_end", name)]);
         let up = engine.back_ends().map(|seen| (back_end(&seen.plan.name), i64::from(seen.path.is_ok())));
         sheet.gauge("back_end_up", "There is a session with the target of the back end", up);

@@ -3,7 +3,7 @@
 use super::{Runtime, Source, UpError};
 use crate::clock::until;
 use crate::frame::FrameBuf;
-use crate::iscsi;
+use crate::iscsi::{self, Stores};
 use crate::lldp::Agent;
 use crate::poll::Interest;
 use crate::record::Machine;
@@ -73,7 +73,7 @@ impl Runtime {
                 }
                 token if token >= iscsi::LISTENERS => {
                     if let Some(server) = &mut self.iscsi {
-                        server.happened(token, event.writable);
+                        server.happened(token, event.readable, event.writable);
                     }
                 }
                 token => {
@@ -106,7 +106,8 @@ impl Runtime {
             self.jobs_done(now, done);
         }
         if let Some(server) = &mut self.iscsi {
-            more |= server.act(now, &mut self.poller, &mut self.systems);
+            let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+            more |= server.act(now, &mut self.poller, stores);
             (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
         self.timers(now);
@@ -132,7 +133,8 @@ impl Runtime {
             }
         }
         if let Some(server) = self.iscsi.as_mut().filter(|_| !of_sessions.is_empty()) {
-            server.done(now, of_sessions, &mut self.poller, &mut self.systems);
+            let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+            server.done(now, of_sessions, &mut self.poller, stores);
             (0..self.systems.len()).for_each(|system| self.drain_storage(system));
         }
     }
@@ -221,7 +223,8 @@ impl Runtime {
             }
             self.flush_records();
             if let Some(server) = &mut self.iscsi {
-                server.look(now, &mut self.poller, &mut self.systems);
+                let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+                server.look(now, &mut self.poller, stores);
                 if let Err(error) = server.watch(&mut self.poller) {
                     tracing::warn!(%error, "cannot wait for initiators");
                 }
@@ -326,7 +329,8 @@ impl Runtime {
     fn end_sessions(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let Some(server) = &mut self.iscsi else { return };
-        server.shut_down(self.clock.now(), &mut self.systems);
+        let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+        server.shut_down(self.clock.now(), stores);
         let began = self.clock.now();
         while self.iscsi.as_ref().is_some_and(|server| server.connections() > 0)
             && until(began, self.clock.now()) < PATIENCE

@@ -3,8 +3,12 @@
 use super::Runtime;
 use sanloom_api::control::Answer;
 use sanloom_api::view::{CounterRow, CountersView, Table, View};
-use sanloom_api::volume::{PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView};
+use sanloom_api::volume::{
+    CarriedRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
+};
+use sanloom_core::iscsi::forward::Kept;
 use sanloom_core::map::{LunId, PoolId, Shape, Volume, VolumeId};
+use sanloom_core::volume::Path;
 use std::collections::BTreeMap;
 
 impl Runtime {
@@ -66,8 +70,15 @@ impl Runtime {
             served: self.served_by(id),
             epoch: epoch.map_or(0, |epoch| epoch.0),
             tasks: epoch.and_then(|epoch| map?.tasks(epoch)).unwrap_or(0),
+            conventional: self.carried(id, Path::Conventional),
+            forwarded: self.carried(id, Path::Forwarding),
             runs,
         }
+    }
+
+    fn carried(&self, volume: VolumeId, path: Path) -> CarriedRow {
+        let carried = self.volumes.as_ref().map(|engine| engine.volumes().carried(volume, path)).unwrap_or_default();
+        CarriedRow { commands: carried.commands, read_bytes: carried.read_bytes, written_bytes: carried.written_bytes }
     }
 
     pub(super) fn paths_view(&self) -> PathsView {
@@ -89,6 +100,7 @@ impl Runtime {
                 used: usage.map_or(0, |usage| usage.used),
                 logins: seen.sessions[0],
                 lost: seen.sessions[1],
+                forwarding: self.iscsi.as_ref().map_or(0, |server| server.forwarding_to(seen.plan.remote)),
             }
         });
         PathsView { paths: rows.collect() }
@@ -96,7 +108,8 @@ impl Runtime {
 
     pub(super) fn sessions_view(&self) -> SessionsView {
         let Some(server) = &self.iscsi else { return SessionsView::default() };
-        let rows = server.sessions().map(|session| {
+        let rows = server.sessions().map(|(session, forwarding)| {
+            let forwarded = forwarding.unwrap_or_default();
             let (key, counters, parameters) = (session.key(), session.counters(), session.parameters());
             SessionRow {
                 initiator: key.initiator.clone(),
@@ -107,6 +120,12 @@ impl Runtime {
                 read_bytes: counters.read_bytes,
                 written_bytes: counters.written_bytes,
                 digests: [parameters.header_digest, parameters.data_digest],
+                forwarded: CarriedRow {
+                    commands: forwarded.forward.forwarded,
+                    read_bytes: forwarded.forward.read_bytes,
+                    written_bytes: forwarded.forward.written_bytes,
+                },
+                back_ends: forwarded.up,
             }
         });
         SessionsView { sessions: rows.collect() }
@@ -132,6 +151,35 @@ impl Runtime {
                 ("requests to back ends", jobs.requests),
             ],
         )];
+        if let Some(server) = &self.iscsi {
+            let all = server.all_forwarded();
+            let of = &all.forward;
+            let kept = |why: Kept| of.kept[why as usize];
+            rows.push(row(
+                "forwarding".to_owned(),
+                &[
+                    ("commands", of.forwarded),
+                    ("commands split", of.split),
+                    ("commands sent again", of.again),
+                    ("commands aborted", of.aborts),
+                    ("bytes read", of.read_bytes),
+                    ("bytes written", of.written_bytes),
+                    ("back-end sessions", all.up),
+                    ("back-end sessions begun", all.logins),
+                    ("back-end sessions lost", all.lost),
+                    ("unexpected PDUs", of.unexpected),
+                    ("kept: unusual", kept(Kept::Unusual)),
+                    ("kept: no volume", kept(Kept::NoVolume)),
+                    ("kept: length", kept(Kept::Length)),
+                    ("kept: order", kept(Kept::Order)),
+                    ("kept: no back-end session", kept(Kept::Path)),
+                    ("kept: parameters", kept(Kept::Unfit)),
+                    ("kept: pieces", kept(Kept::Pieces)),
+                    ("kept: unasked data", kept(Kept::Unasked)),
+                    ("kept: window", kept(Kept::Window)),
+                ],
+            ));
+        }
         for seen in engine.back_ends() {
             let counters = &seen.counters;
             rows.push(row(

@@ -57,6 +57,8 @@ pub struct StorageSystem {
     pub ports: Vec<StoragePort>,
     /// What each unit is made of.
     pub media: Vec<Backing>,
+    /// The volume that each unit is.
+    pub disks: Vec<Option<VolumeId>>,
     /// I/O for somebody with time.
     pub jobs: Vec<Job>,
     /// I/O on virtual disks.
@@ -86,6 +88,7 @@ impl StorageSystem {
             device,
             ports,
             media: media.into_iter().map(Backing::Local).collect(),
+            disks: Vec::new(),
             jobs: Vec::new(),
             volume_jobs: Vec::new(),
             notices: Vec::new(),
@@ -113,6 +116,8 @@ impl StorageSystem {
         let at = usize::from(number);
         self.media.resize(self.media.len().max(at + 1), Backing::Absent);
         self.media[at] = Backing::Volume(volume);
+        self.disks.resize(self.disks.len().max(at + 1), None);
+        self.disks[at] = Some(volume);
         true
     }
 

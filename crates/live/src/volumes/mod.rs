@@ -17,13 +17,15 @@ use crate::storage::medium::BlockWork;
 use crate::storage::workers::{Done, Owner};
 use buffers::Buffers;
 use sanloom_core::disk::{self, Error, ErrorKind, Properties};
+use sanloom_core::iscsi::Parameters;
 use sanloom_core::map::{LunId, Map};
 use sanloom_core::scsi::{IoStatus, IoTag};
 use sanloom_core::time::Instant;
 use sanloom_core::volume::{self, VolumeIo, Volumes};
-use sanloom_wire::lun;
+use sanloom_wire::lun::{self, LunBytes};
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 
 /// The poller's tokens of back ends begin here.
 pub const BACK_ENDS: u64 = 1 << 60;
@@ -61,13 +63,24 @@ pub struct BackEndSeen<'e> {
     /// Its target.
     pub target: &'e RemoteConfig,
     /// The portal of the session, or why there is none or it is not used.
-    pub path: Result<std::net::SocketAddr, String>,
+    pub path: Result<SocketAddr, String>,
     /// What it is, once it was reached.
     pub found: Option<&'e Properties>,
     /// Sessions of the target that were begun, and that were lost.
     pub sessions: [u64; 2],
     /// What was counted of its requests.
     pub counters: disk::Counters,
+}
+
+/// How to get to a target of back ends.
+#[derive(Debug)]
+pub struct Way<'e> {
+    /// Its name, and how it is used.
+    pub config: &'e RemoteConfig,
+    /// Where it is.
+    pub portal: SocketAddr,
+    /// LUNs of the map, and their units there.
+    pub luns: Vec<(LunId, LunBytes)>,
 }
 
 /// A job of a host.
@@ -134,6 +147,56 @@ impl VolumeEngine {
     /// What was counted of jobs.
     pub fn counters(&self) -> &volume::Counters {
         self.volumes.counters()
+    }
+
+    /// The volumes, for what goes there without a job.
+    pub fn volumes_mut(&mut self) -> &mut Volumes {
+        &mut self.volumes
+    }
+
+    /// The same.
+    pub fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+
+    /// Targets of back ends.
+    pub fn targets(&self) -> usize {
+        self.remotes.len()
+    }
+
+    /// A target, and how it is used.
+    pub fn target(&self, target: usize) -> Option<&RemoteConfig> {
+        self.remotes.get(target).map(Remote::config)
+    }
+
+    /// What was agreed with each target that there is a session with.
+    pub fn parameters(&self) -> impl Iterator<Item = Parameters> {
+        self.remotes.iter().filter_map(Remote::parameters)
+    }
+
+    /// A target of back ends, for a session beside our own: where it is now, and those of its LUNs that can be used. None while there is no
+    /// session, or something is wrong with a LUN that volumes have extents of: only ours finds out what it is.
+    pub fn way_to(&self, target: usize) -> Option<Way<'_>> {
+        let remote = self.remotes.get(target)?;
+        let portal = remote.path().ok()?;
+        let ready: Vec<u64> = remote.disks().filter(|(.., ready)| *ready).map(|(disk, ..)| disk).collect();
+        let mut luns = Vec::new();
+        for (back_end, id) in self.back_ends.iter().zip((0..).map(LunId)).filter(|(one, _)| one.plan.remote == target) {
+            let usable = back_end.found.is_some() && back_end.refused.is_none() && ready.contains(&back_end.disk);
+            if usable {
+                luns.push((id, lun::to_bytes(back_end.plan.lun)?));
+            } else if self.map().lun_use(id).is_some_and(|lun| lun.used > 0) {
+                return None;
+            }
+        }
+        Some(Way { config: remote.config(), portal, luns })
+    }
+
+    /// A LUN of a target, of which volumes have extents, is not used.
+    pub fn is_refused(&self, target: usize) -> bool {
+        let of_target = self.back_ends.iter().zip((0..).map(LunId)).filter(|(one, _)| one.plan.remote == target);
+        let used = |id| self.map().lun_use(id).is_some_and(|lun| lun.used > 0);
+        of_target.filter(|(one, _)| one.refused.is_some()).any(|(_, id)| used(id))
     }
 
     /// Jobs that have not ended.

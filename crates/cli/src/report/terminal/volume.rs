@@ -14,6 +14,10 @@ pub(super) fn volumes(out: &mut String, table: &VolumesView, width: usize) {
         Column::right("LUN"),
         Column::right("epoch").rank(2),
         Column::right("tasks").rank(1),
+        Column::right("forwarded"),
+        Column::right("bytes forwarded").rank(1),
+        Column::right("conventional"),
+        Column::right("bytes conventional").rank(1),
     ]);
     for row in &table.volumes {
         let layout = match row.width {
@@ -33,6 +37,10 @@ pub(super) fn volumes(out: &mut String, table: &VolumesView, width: usize) {
             lun,
             row.epoch.to_string(),
             row.tasks.to_string(),
+            grouped(row.forwarded.commands),
+            grouped(row.forwarded.read_bytes + row.forwarded.written_bytes),
+            grouped(row.conventional.commands),
+            grouped(row.conventional.read_bytes + row.conventional.written_bytes),
         ]);
     }
     out.push_str(&grid.render(width));
@@ -65,6 +73,7 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
         Column::right("used").rank(2),
         Column::right("logins").rank(3),
         Column::right("lost").rank(3),
+        Column::right("forwarding").rank(1),
         Column::left("trouble"),
     ]);
     for row in &table.paths {
@@ -79,6 +88,7 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
             grouped(row.used),
             grouped(row.logins),
             grouped(row.lost),
+            grouped(row.forwarding),
             clean(&row.trouble),
         ]);
     }
@@ -95,6 +105,9 @@ pub(super) fn sessions(out: &mut String, table: &SessionsView, width: usize) {
         Column::right("bytes read"),
         Column::right("bytes written"),
         Column::left("digests").rank(3),
+        Column::right("forwarded"),
+        Column::right("bytes forwarded").rank(1),
+        Column::right("back ends").rank(2),
     ]);
     for row in &table.sessions {
         let digests = match row.digests {
@@ -112,6 +125,9 @@ pub(super) fn sessions(out: &mut String, table: &SessionsView, width: usize) {
             grouped(row.read_bytes),
             grouped(row.written_bytes),
             digests.to_owned(),
+            grouped(row.forwarded.commands),
+            grouped(row.forwarded.read_bytes + row.forwarded.written_bytes),
+            grouped(row.back_ends),
         ]);
     }
     out.push_str(&grid.render(width));

@@ -4,7 +4,7 @@ use super::action::{Action, Conn};
 use super::machine::{Forward, Switch};
 use super::table::{Entry, Stage};
 use crate::iscsi::target::DataOutcome;
-use crate::scsi::{IoTag, Response};
+use crate::scsi::{BlockIo, IoTag, Response};
 use crate::time::Instant;
 use sanloom_wire::iscsi::code::flag;
 use sanloom_wire::iscsi::{Bhs, DataOut, Head, Header, NO_TAG, Opcode, ScsiCommand};
@@ -38,21 +38,20 @@ impl Forward {
                 return actions.push(Action::ToConventional);
             }
         };
-        let epoch = switch.map.begin(plan.volume);
+        let BlockIo { op, lba, blocks, bytes, .. } = plan.io;
+        let claim = switch.volumes.forward(plan.volume, op, lba, blocks, bytes);
         let tag = switch.session.begin_forwarded(now, head, command, switch.device);
-        let (Some(tag), Some(epoch)) = (tag, epoch) else {
+        let (Some(tag), Some(claim)) = (tag, claim) else {
             // The plan asked for both: neither can be missing now.
+            claim.into_iter().for_each(|claim| switch.volumes.release(claim));
             return actions.push(Action::Discard { bytes: head.data_bytes });
         };
         let (mut parts, r2ts) = self.kept_parts.pop().unwrap_or_default();
         parts.clear();
         parts.append(&mut self.spare);
-        let entry = Entry::new(tag, plan.io, epoch, parts, r2ts);
+        let entry = Entry::new(tag, plan.io, claim, parts, r2ts);
         self.counters.forwarded += 1;
         self.counters.split += u64::from(!entry.is_one_to_one());
-        if let Some(Some(disk)) = switch.disks.get_mut(usize::from(plan.io.unit)) {
-            disk.gate.forward();
-        }
         let slot = usize::from(tag.0 as u16);
         if self.entries.len() <= slot {
             self.entries.resize_with(slot + 1, || None);

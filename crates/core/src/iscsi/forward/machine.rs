@@ -2,29 +2,20 @@
 
 use super::action::{Action, CloseReason, Conn};
 use super::fit::{self, Unfit};
-use super::gate::Gate;
 use super::rule::Kept;
 use super::table::{BackTag, Entry, Part, Stage};
 use crate::iscsi::initiator::Established;
 use crate::iscsi::parameters::Parameters;
 use crate::iscsi::sequence::before;
 use crate::iscsi::target::Session;
-use crate::map::{LunId, Map, VolumeId};
+use crate::map::{LunId, VolumeId};
 use crate::scsi::{Device, IoTag, Response};
 use crate::time::{Instant, Span};
+use crate::volume::{Claim, Volumes};
+use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs};
 use sanloom_wire::lun::LunBytes;
-use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 use std::collections::{BTreeMap, VecDeque};
-
-/// A unit of the device that is a volume.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct VirtualDisk {
-    /// The volume.
-    pub volume: VolumeId,
-    /// Where the two paths meet.
-    pub gate: Gate,
-}
 
 /// What the host sessions of a switch share, and the session of this one.
 #[derive(Debug)]
@@ -33,10 +24,10 @@ pub struct Switch<'a> {
     pub session: &'a mut Session,
     /// The virtual disks, to SCSI: reservations, unit attentions and order are in force for both paths.
     pub device: &'a mut Device,
-    /// The Address Translator.
-    pub map: &'a mut Map,
+    /// The Address Translator, and the order of the two paths.
+    pub volumes: &'a mut Volumes,
     /// What each unit of the device is; `None`: no volume.
-    pub disks: &'a mut [Option<VirtualDisk>],
+    pub disks: &'a [Option<VolumeId>],
 }
 
 /// How the forwarding path behaves.
@@ -73,6 +64,21 @@ pub struct Counters {
     pub aborts: u64,
     /// PDUs of back ends about nothing that is here.
     pub unexpected: u64,
+}
+
+impl Counters {
+    /// What was counted for another session comes on top.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters { forwarded, split, read_bytes, written_bytes, kept, again, aborts, unexpected } = *other;
+        self.forwarded += forwarded;
+        self.split += split;
+        self.read_bytes += read_bytes;
+        self.written_bytes += written_bytes;
+        self.kept.iter_mut().zip(kept).for_each(|(sum, one)| *sum += one);
+        self.again += again;
+        self.aborts += aborts;
+        self.unexpected += unexpected;
+    }
 }
 
 /// The session with a back end.
@@ -119,8 +125,9 @@ impl BackEnd {
     }
 }
 
-/// "Logical unit communication failure": the path is gone. Hosts try again, and find the conventional path then.
-pub(super) const PATH_GONE: Sense = Sense::new(SenseKey::ABORTED_COMMAND, SenseCode(0x0800));
+/// The path is gone: hosts send the whole command again, and find the conventional path then. Hosts differ in what they do about ABORTED
+/// COMMAND, but all of them know this.
+pub(super) const PATH_GONE: Response = Response::status(status::BUSY);
 /// Initiator task tag of TEST UNIT READY, which is none of [`BackTag`].
 pub(super) const PROBE_TAG: u32 = 1 << 30;
 /// How often a unit is asked. It may have several unit attentions to tell.
@@ -143,17 +150,21 @@ pub struct Forward {
     /// Tables of tasks that are over, for the next.
     pub(super) kept_parts: Vec<(Vec<Part>, VecDeque<super::table::BackR2t>)>,
     pub(super) counters: Counters,
+    /// Writes that were lost, and the back ends that may still be at work for each.
+    behind: Vec<(Claim, Vec<u8>)>,
 }
 
 impl Forward {
-    /// For a host that agreed to `front`. `luns`: number of the back end and unit there of each LUN of the map.
-    pub fn new(settings: Settings, front: Parameters, luns: BTreeMap<LunId, (u8, LunBytes)>) -> Forward {
+    /// For a host that agreed to `front`.
+    pub fn new(settings: Settings, front: Parameters) -> Forward {
+        let luns = BTreeMap::new();
         let counters = Counters::default();
         let (backs, entries, spare, kept_parts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Forward { settings, front, luns, backs, entries, live: 0, spare, kept_parts, counters }
+        Forward { settings, front, luns, backs, entries, live: 0, spare, kept_parts, counters, behind: Vec::new() }
     }
 
-    /// A login at a back end is complete. Commands are forwarded to it once its units are ready.
+    /// A login at a back end is complete, with the initiator session identifier of the session before, if there was one. Commands are
+    /// forwarded to it once its units are ready. `luns`: the LUNs of the map that it has, and their units there.
     ///
     /// # Errors
     /// Why nothing will be forwarded to it, for the log.
@@ -162,8 +173,13 @@ impl Forward {
         now: Instant,
         back: u8,
         established: &Established,
+        luns: &[(LunId, LunBytes)],
+        volumes: &mut Volumes,
         actions: &mut Vec<Action>,
     ) -> Result<(), Unfit> {
+        self.ended_at(back, volumes);
+        self.luns.retain(|_, (of, _)| *of != back);
+        self.luns.extend(luns.iter().map(|(id, lun)| (*id, (back, *lun))));
         let number = usize::from(back);
         if self.backs.len() <= number {
             self.backs.resize_with(number + 1, || None);
@@ -179,7 +195,7 @@ impl Forward {
             queue: VecDeque::new(),
             active: 0,
             leaving: false,
-            probes: self.luns.values().filter(|(of, _)| *of == back).map(|(_, lun)| (*lun, PROBES)).collect(),
+            probes: luns.iter().map(|(_, lun)| (*lun, PROBES)).collect(),
             probing: false,
             heard: now,
             asked: None,
@@ -256,10 +272,14 @@ impl Forward {
                 if part.back != back || part.stage == Stage::Over {
                     continue;
                 }
+                let sent = matches!(part.stage, Stage::Sent | Stage::Aborting);
                 // A part that was not asked for yet could have been on another path, but the task is on this one.
                 part.stage = Stage::Over;
                 hit = true;
-                entry.fail(number as u8, Response::check(PATH_GONE));
+                if sent {
+                    entry.leave_behind(back);
+                }
+                entry.fail(number as u8, PATH_GONE);
             }
             if hit {
                 self.stop_parts(now, tag, actions);
@@ -269,15 +289,47 @@ impl Forward {
         self.pump(actions);
     }
 
-    /// The host's connection is gone: nothing is under way any more for both sides. Connections to back ends are to be closed.
-    pub fn close(&mut self, switch: &mut Switch<'_>) {
-        for entry in self.entries.drain(..).flatten() {
-            switch.map.end(entry.epoch);
-            if let Some(Some(disk)) = switch.disks.get_mut(usize::from(entry.io.unit)) {
-                disk.gate.forwarded_over();
+    /// The host's connection is gone: nothing is under way any more for both sides. Connections to back ends are to be closed. Where
+    /// [`leaves_behind`](Self::leaves_behind) says so, a login with the same initiator session identifier has to follow.
+    pub fn close(&mut self, volumes: &mut Volumes) {
+        for mut entry in std::mem::take(&mut self.entries).into_iter().flatten() {
+            for number in 0..entry.parts.len() {
+                let part = entry.parts[number];
+                if matches!(part.stage, Stage::Sent | Stage::Aborting) {
+                    entry.leave_behind(part.back);
+                }
             }
+            self.give_back(entry.claim, entry.behind, volumes);
         }
         self.live = 0;
+    }
+
+    /// The blocks of a task are free, unless a back end may still be writing.
+    pub(super) fn give_back(&mut self, claim: Claim, behind: Vec<u8>, volumes: &mut Volumes) {
+        if behind.is_empty() {
+            return volumes.release(claim);
+        }
+        volumes.seize(&claim);
+        self.behind.push((claim, behind));
+    }
+
+    /// A back end that was lost may still be writing: nobody else writes there before [`ended_at`](Self::ended_at).
+    pub fn leaves_behind(&self, back: u8) -> bool {
+        self.behind.iter().any(|(_, backs)| backs.contains(&back))
+    }
+
+    /// A back end does nothing more for a session that was lost: another one took its place.
+    pub fn ended_at(&mut self, back: u8, volumes: &mut Volumes) {
+        for entry in self.entries.iter_mut().flatten() {
+            entry.behind.retain(|of| *of != back);
+        }
+        self.behind.retain_mut(|(claim, backs)| {
+            backs.retain(|of| *of != back);
+            if backs.is_empty() {
+                volumes.release(*claim);
+            }
+            !backs.is_empty()
+        });
     }
 
     /// When to come back with [`timeout`](Self::timeout).

@@ -192,10 +192,7 @@ impl Forward {
         let slot = usize::from(tag.0 as u16);
         let Some(entry) = self.entries.get_mut(slot).and_then(Option::take) else { return };
         self.live -= 1;
-        switch.map.end(entry.epoch);
-        if let Some(Some(disk)) = switch.disks.get_mut(usize::from(entry.io.unit)) {
-            disk.gate.forwarded_over();
-        }
+        self.give_back(entry.claim, entry.behind, switch.volumes);
         self.kept_parts.push((entry.parts, entry.r2ts));
         switch.session.end_forwarded(tag, switch.device);
     }

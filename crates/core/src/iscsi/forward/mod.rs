@@ -28,16 +28,23 @@
 //! | with additional headers, immediate delivery, ORDERED, HEAD OF QUEUE or ACA, out of turn | order among several targets would be lost |
 //! | whose length is not that of the CDB, or beyond the volume | residuals and refusals are the device's, before any translation |
 //! | that meet a reservation, a unit attention, a stopped or protected unit, ordered tasks | these are per host, in the device |
-//! | while conventional commands touch the medium of the unit | they would pass each other |
+//! | into blocks in which a conventional command is alone, or a write was lost | they would pass each other |
 //! | to a back end that is not connected, or whose parameters do not fit | there is nothing to forward to |
 //! | over more than [`MAX_PARTS`] pieces; over two or more with data digests | a digest covers a whole segment |
 //! | with unasked data that a back end would not take, or has no room for | they would stop the connection |
 //!
 //! # Order of the two paths
 //!
-//! A disk gives no order among simple tasks, but whole commands. Here that is [`Gate`], one for each unit and shared by all hosts: block
-//! I/O of the conventional path waits until forwarded tasks of the unit have ended; while there is any, or it waits, reads and
-//! writes go the conventional way too. ORDERED tasks and the like wait in the device, which counts forwarded tasks as its own.
+//! There is one order, that of [`Volumes`](crate::volume::Volumes), for all hosts of a volume on either path. A disk gives none among simple tasks; what has to be
+//! alone in its blocks (COMPARE AND WRITE, WRITE AND VERIFY) waits there for forwarded tasks too, and reads and writes that come
+//! meanwhile go the conventional way and wait for it. ORDERED tasks and the like wait in the device, which counts forwarded tasks as
+//! its own.
+//!
+//! # Lost back ends
+//!
+//! What is cut through is nowhere but on the wire: a task of a lost connection is answered BUSY, and the host sends it again. Its target
+//! may still be writing, though, and what comes later must not be overwritten by that. So a lost write keeps its blocks, alone,
+//! until a login with the same initiator session identifier has ended the old session (RFC 7143, session reinstatement).
 //!
 //! # Split commands
 //!
@@ -50,15 +57,15 @@
 //! 1. Bytes have come: [`Mover::run`]. It writes the pieces, in their order, and does what the [`Stop`](mover::Stop) says; outputs of the host's
 //!    session are carried while no PDU is half sent to the host, with numbers of [`Mover::statuses`].
 //! 2. A connection to a back end is lost: [`Mover::lost`], then [`Forward::lost`]. If a PDU from there was half sent, the host's connection is
-//!    closed: what has left cannot be taken back. If the host is lost, so are its connections to back ends.
+//!    closed: what has left cannot be taken back. If the host is lost, so are its connections to back ends: [`Forward::close`]. Then a
+//!    login with the same identifier: [`Forward::back_up`], or [`Forward::ended_at`] where nobody wants to go on.
 //! 3. [`Output::Recall`](super::target::Output::Recall) of the session: [`Forward::recall`].
-//! 4. Block I/O of the conventional path passes the [`Gate`] of its unit.
+//! 4. Block I/O of the conventional path are jobs of the same [`Volumes`](crate::volume::Volumes).
 
 mod action;
 mod adaptor;
 mod back;
 mod fit;
-mod gate;
 mod host;
 mod machine;
 mod merge;
@@ -68,8 +75,7 @@ mod table;
 
 pub use action::{Action, CloseReason, Conn};
 pub use fit::{Unfit, back_wishes, fits, front_wishes};
-pub use gate::Gate;
-pub use machine::{Counters, Forward, Settings, Switch, VirtualDisk};
+pub use machine::{Counters, Forward, Settings, Switch};
 pub use mover::Mover;
 pub use rule::Kept;
 pub use table::MAX_PARTS;

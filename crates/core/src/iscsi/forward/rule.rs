@@ -17,8 +17,8 @@ pub enum Kept {
     NoVolume,
     /// Its length is not that of the CDB.
     Length,
-    /// Conventional commands are at the medium.
-    Gate,
+    /// Somebody has to be alone in its blocks, or a write there was lost on its way.
+    Order,
     /// A back end is not connected.
     Path,
     /// Parameters of a back end do not fit.
@@ -37,7 +37,7 @@ impl Kept {
         Kept::Unusual,
         Kept::NoVolume,
         Kept::Length,
-        Kept::Gate,
+        Kept::Order,
         Kept::Path,
         Kept::Unfit,
         Kept::Pieces,
@@ -67,22 +67,20 @@ impl Forward {
         if command.expected_bytes != io.bytes || (has(flag::READ), has(flag::WRITE)) != way {
             return Err(Kept::Length);
         }
-        let disk = switch.disks.get(usize::from(io.unit)).and_then(Option::as_ref).ok_or(Kept::NoVolume)?;
-        if !disk.gate.is_open() {
-            return Err(Kept::Gate);
-        }
-        let epoch = switch.map.epoch(disk.volume).ok_or(Kept::NoVolume)?;
+        let volume = switch.disks.get(usize::from(io.unit)).copied().flatten().ok_or(Kept::NoVolume)?;
+        switch.volumes.map().epoch(volume).ok_or(Kept::NoVolume)?;
+        let epoch = switch.volumes.is_open(volume, io.lba, io.blocks).ok_or(Kept::Order)?;
         self.translate(&io, epoch, switch)?;
         if io.op == IoOp::Write {
             self.admit_unasked(head, command)?;
         }
-        Ok(Plan { io, volume: disk.volume })
+        Ok(Plan { io, volume })
     }
 
     /// The Address Translator, and what can be in the way of each piece.
     fn translate(&mut self, io: &BlockIo, epoch: EpochId, switch: &Switch<'_>) -> Result<(), Kept> {
         let block_bytes = io.bytes / io.blocks.max(1);
-        let pieces = switch.map.resolve(epoch, io.lba, io.blocks).ok_or(Kept::NoVolume)?;
+        let pieces = switch.volumes.map().resolve(epoch, io.lba, io.blocks).ok_or(Kept::NoVolume)?;
         self.spare.clear();
         for piece in pieces {
             let (back, lun) = *self.luns.get(&piece.place.lun).ok_or(Kept::Path)?;

@@ -1,8 +1,8 @@
 //! The Dynamic Session Mapping Table: [`Entry`], one for each task that is under way between the host and back ends. The host's columns
 //! (tag, numbers, R2Ts) stand in the session's own table; these are those of the back ends.
 
-use crate::map::EpochId;
 use crate::scsi::{BlockIo, IoOp, IoTag, Response};
+use crate::volume::Claim;
 use sanloom_wire::lun::LunBytes;
 use std::collections::VecDeque;
 
@@ -61,7 +61,7 @@ pub(super) struct Entry {
     /// The host's task.
     pub(super) tag: IoTag,
     pub(super) io: BlockIo,
-    pub(super) epoch: EpochId,
+    pub(super) claim: Claim,
     /// One entry of a split command for each part. The v-bit of document 003 is that there is only one.
     pub(super) parts: Vec<Part>,
     /// Among them, the part whose data are due.
@@ -72,15 +72,24 @@ pub(super) struct Entry {
     pub(super) failure: Option<(u8, Response)>,
     /// The host has aborted it.
     pub(super) dying: bool,
+    /// Back ends whose connection was lost, and that may still be writing for it.
+    pub(super) behind: Vec<u8>,
 }
 
 impl Entry {
-    pub(super) fn new(tag: IoTag, io: BlockIo, epoch: EpochId, parts: Vec<Part>, r2ts: VecDeque<BackR2t>) -> Entry {
-        Entry { tag, io, epoch, parts, current: 0, r2ts, failure: None, dying: false }
+    pub(super) fn new(tag: IoTag, io: BlockIo, claim: Claim, parts: Vec<Part>, r2ts: VecDeque<BackR2t>) -> Entry {
+        Entry { tag, io, claim, parts, current: 0, r2ts, failure: None, dying: false, behind: Vec::new() }
     }
 
     pub(super) fn is_read(&self) -> bool {
         self.io.op == IoOp::Read
+    }
+
+    /// The session of a back end ends while this one was at work on a part.
+    pub(super) fn leave_behind(&mut self, back: u8) {
+        if !self.is_read() && !self.behind.contains(&back) {
+            self.behind.push(back);
+        }
     }
 
     /// One host command, one back-end command.

@@ -566,7 +566,7 @@ impl Session {
     }
 
     /// It ends: nothing more begins.
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.over
     }
 

@@ -4,7 +4,7 @@ use crate::iscsi::buffers::Spare;
 use crate::iscsi::output::Egress;
 use sanloom_core::iscsi::framer::{Taken, Want};
 use sanloom_core::iscsi::initiator::{
-    Broken, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session, SessionConfig, login,
+    Broken, Established, Input, Login, LoginConfig, LoginError, Outcome, Output, Place, Session, SessionConfig, login,
 };
 use sanloom_core::iscsi::{Framer, Parameters};
 use sanloom_core::time::Instant;
@@ -28,7 +28,7 @@ enum Machine {
 
 /// What a connection tells its owner.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(in crate::iscsi) enum Event {
     /// The full feature phase.
     Up,
     /// The login failed, and why.
@@ -40,7 +40,7 @@ pub(super) enum Event {
 }
 
 /// The buffers of commands, for a connection that moves data.
-pub(super) trait Buffers {
+pub(in crate::iscsi) trait Buffers {
     /// Room for data of a command.
     fn room(&mut self, id: u64, at: usize, len: usize) -> Option<&mut [u8]>;
     /// Data of a command, and where in them they begin.
@@ -53,21 +53,35 @@ pub(super) trait Buffers {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub(super) stream: TcpStream,
+pub(in crate::iscsi) struct Link {
+    pub(in crate::iscsi) stream: TcpStream,
     framer: Framer,
     machine: Machine,
     session: SessionConfig,
-    pub(super) output: Egress,
+    pub(in crate::iscsi) output: Egress,
     input: Vec<u8>,
     filled: usize,
     text: Vec<u8>,
     got: u32,
     spare: Spare,
     events: Vec<Event>,
+    /// Somebody else goes on where the login ends.
+    hands_over: bool,
+    established: Option<Established>,
 }
 
 impl Link {
+    /// A connection that only logs in: [`Self::hand_over`].
+    pub(in crate::iscsi) fn for_login(now: Instant, stream: TcpStream, login: LoginConfig) -> Link {
+        Link { hands_over: true, ..Link::new(now, stream, login, SessionConfig::default()) }
+    }
+
+    /// The connection after its login, what was agreed, and what has come behind the login.
+    pub(in crate::iscsi) fn hand_over(mut self) -> (TcpStream, Option<Established>, Vec<u8>) {
+        self.input.truncate(self.filled);
+        (self.stream, self.established, self.input)
+    }
+
     pub(super) fn new(now: Instant, stream: TcpStream, login: LoginConfig, session: SessionConfig) -> Link {
         Link {
             stream,
@@ -81,6 +95,8 @@ impl Link {
             got: 0,
             spare: Spare::default(),
             events: Vec::new(),
+            hands_over: false,
+            established: None,
         }
     }
 
@@ -90,7 +106,7 @@ impl Link {
     }
 
     /// What has happened since the last call.
-    pub(super) fn take_events(&mut self) -> Vec<Event> {
+    pub(in crate::iscsi) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
@@ -102,14 +118,14 @@ impl Link {
         }
     }
 
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    pub(in crate::iscsi) fn poll_timeout(&self) -> Option<Instant> {
         match &self.machine {
             Machine::Login(login) => login.poll_timeout(),
             Machine::Full(session) => session.poll_timeout(),
         }
     }
 
-    pub(super) fn timeout(&mut self, now: Instant, buffers: &mut impl Buffers) {
+    pub(in crate::iscsi) fn timeout(&mut self, now: Instant, buffers: &mut impl Buffers) {
         match &mut self.machine {
             Machine::Login(login) => login.handle(now, login::Input::Timeout),
             Machine::Full(session) => session.handle(now, Input::Timeout),
@@ -126,7 +142,7 @@ impl Link {
     }
 
     /// Reads once. False if there was less than there was room for.
-    pub(super) fn read(&mut self, now: Instant, buffers: &mut impl Buffers) -> io::Result<bool> {
+    pub(in crate::iscsi) fn read(&mut self, now: Instant, buffers: &mut impl Buffers) -> io::Result<bool> {
         if let (Want::Data(left), Place::Buffer { id, at }, 0) = (self.framer.want(), self.place(), self.filled)
             && left >= DIRECT_BYTES
             && let Some(room) = buffers.room(id, (at + self.got) as usize, left as usize)
@@ -197,6 +213,9 @@ impl Link {
             if !self.taken(now, taken, buffers) {
                 return bytes.len();
             }
+            if self.hands_over && self.is_up() {
+                return used;
+            }
         }
     }
 
@@ -260,7 +279,7 @@ impl Link {
     }
 
     /// Carries what the machine says.
-    pub(super) fn drain(&mut self, now: Instant, buffers: &mut impl Buffers) {
+    pub(in crate::iscsi) fn drain(&mut self, now: Instant, buffers: &mut impl Buffers) {
         loop {
             match &mut self.machine {
                 Machine::Login(login) => match login.poll_output() {
@@ -271,6 +290,7 @@ impl Link {
                         let p = established.parameters;
                         self.framer.agree(p.header_digest, p.data_digest, p.receive_bytes);
                         self.output.agree(p.header_digest, p.data_digest);
+                        self.established = Some(established);
                         self.machine = Machine::Full(Box::new(Session::new(now, established, self.session)));
                         self.events.push(Event::Up);
                     }
@@ -291,7 +311,7 @@ impl Link {
     }
 
     /// Sends what the socket takes.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(in crate::iscsi) fn flush(&mut self) -> io::Result<()> {
         self.output.flush(&mut self.stream, &mut self.spare)
     }
 }

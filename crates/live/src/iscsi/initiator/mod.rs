@@ -7,10 +7,11 @@
 //! When the connection is lost, requests wait for another one, as those of a Fibre Channel host wait for its path.
 
 mod disks;
-mod link;
+pub(super) mod link;
 pub mod load;
 mod remote;
 
+pub(super) use remote::{CONNECT_TIME, LOGIN_TIME, open, portal_of, random};
 pub(crate) use remote::{Event, Memory, Remote};
 pub use remote::{RemoteConfig, RemoteCounters};
 

@@ -15,6 +15,7 @@ use sanloom_core::disk::{
     self, Command as DiskCommand, Data, DiskConfig, Done, End, Error, Properties, Reply, Request,
 };
 use sanloom_core::fcp::DataDirection;
+use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::initiator::{Command, Input, LoginConfig, LoginError, Outcome, SessionConfig};
 use sanloom_core::iscsi::parameters::Wishes;
@@ -28,12 +29,12 @@ use std::sync::Arc;
 
 /// From a lost connection to the next attempt, when every portal was tried.
 const RETRY: Span = Span::from_ms(500);
-/// A connection that is not open after this time is given up.
 /// Where targets listen that name no port.
 const ISCSI_PORT: u16 = 3260;
-const CONNECT_TIME: Span = Span::from_secs(3);
+/// A connection that is not open after this time is given up.
+pub(in crate::iscsi) const CONNECT_TIME: Span = Span::from_secs(3);
 /// A login that takes longer is given up.
-const LOGIN_TIME: Span = Span::from_secs(10);
+pub(in crate::iscsi) const LOGIN_TIME: Span = Span::from_secs(10);
 /// Reads in one turn.
 const READS_IN_TURN: usize = 8;
 /// No more requests should be given while so much has to leave.
@@ -245,6 +246,14 @@ impl Remote {
         self.events.pop_front()
     }
 
+    /// What was agreed with the target, while there is a session.
+    pub(crate) fn parameters(&self) -> Option<Parameters> {
+        match &self.state {
+            State::Linked(link) => link.parameters(),
+            State::Idle(_) | State::Connecting(..) => None,
+        }
+    }
+
     /// The portal of the session, or why there is none.
     pub(crate) fn path(&self) -> Result<SocketAddr, &str> {
         match &self.state {
@@ -439,12 +448,10 @@ impl Remote {
                 }
                 LinkEvent::Refused(LoginError::Moved { address, permanent }) => {
                     tracing::info!(address, permanent, "the target has moved");
-                    // The port may be left out (RFC 7143, section 13.8).
-                    let without_port = |_| address.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, ISCSI_PORT));
-                    match address.parse().or_else(without_port) {
-                        Ok(portal) if permanent => (self.config.portals, self.portal) = (vec![portal], 0),
-                        Ok(portal) => self.moved = Some(portal),
-                        Err(_) => {}
+                    match portal_of(&address) {
+                        Some(portal) if permanent => (self.config.portals, self.portal) = (vec![portal], 0),
+                        Some(portal) => self.moved = Some(portal),
+                        None => {}
                     }
                     self.lose(now, "moved", poller);
                 }
@@ -549,8 +556,14 @@ impl Remote {
     }
 }
 
+/// Where a redirection leads to. The port may be left out (RFC 7143, section 13.8).
+pub(in crate::iscsi) fn portal_of(address: &str) -> Option<SocketAddr> {
+    let without_port = |_| address.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, ISCSI_PORT));
+    address.parse().or_else(without_port).ok()
+}
+
 /// A connection that will be open, or not.
-fn open(portal: SocketAddr) -> io::Result<TcpStream> {
+pub(in crate::iscsi) fn open(portal: SocketAddr) -> io::Result<TcpStream> {
     let family = if portal.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
     match connect(&socket, &portal) {
@@ -559,7 +572,7 @@ fn open(portal: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
+pub(in crate::iscsi) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)

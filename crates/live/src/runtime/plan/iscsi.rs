@@ -3,7 +3,7 @@
 use super::{Places, served};
 use crate::iscsi::{Behind, IscsiServer, PortalPlan};
 use crate::runtime::{Runtime, UpError};
-use sanloom_core::config::Iscsi;
+use sanloom_core::config::{Iscsi, MediumKind};
 use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::parameters::Wishes;
 use sanloom_core::iscsi::target::{Access, Authentication, Node, Portal, Redirect, Target};
@@ -37,7 +37,8 @@ impl Runtime {
             }
             node.discovery.own = node.discovery.own.or_else(|| own.clone());
             node.targets.push(target);
-            behind.push(Behind { system, port: config.ports.len() as u16 });
+            let forward = iscsi.forward && lab.live.medium(storage).kind == MediumKind::Volumes;
+            behind.push(Behind { system, port: config.ports.len() as u16, forward });
         }
         if node.targets.is_empty() {
             return Ok(());

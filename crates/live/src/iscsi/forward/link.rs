@@ -1,0 +1,269 @@
+//! A connection to a target of back ends that belongs to one session of a host: [`BackLink`].
+//!
+//! It logs in with the initiator's code. After that its bytes are the Data Mover's. When it is lost, it comes back with the same
+//! initiator session identifier, so that the new session ends what the target still does for the old one.
+
+use crate::iscsi::buffers::Spare;
+use crate::iscsi::initiator::link::{Buffers, Event, Link};
+use crate::iscsi::initiator::{CONNECT_TIME, LOGIN_TIME, RemoteConfig, open, portal_of, random};
+use crate::iscsi::output::Egress;
+use crate::poll::Interest;
+use crate::volumes::Way;
+use rustix::net::sockopt;
+use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::back_wishes;
+use sanloom_core::iscsi::initiator::{Established, LoginConfig, LoginError};
+use sanloom_core::iscsi::parameters::{Digests, Wishes};
+use sanloom_core::map::LunId;
+use sanloom_core::time::{Instant, Span};
+use sanloom_wire::lun::LunBytes;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// From a lost connection to the next attempt.
+const RETRY: Span = Span::from_ms(100);
+/// From a refused login to the next one.
+const REFUSED_RETRY: Span = Span::from_secs(2);
+
+#[derive(Debug)]
+enum State {
+    /// The next attempt is then.
+    Off(Instant),
+    Connecting(TcpStream, Instant),
+    Login(Box<Link>),
+    Up(TcpStream),
+}
+
+/// A login that is complete, and the units behind it.
+pub(super) struct Up {
+    pub(super) established: Established,
+    pub(super) luns: Vec<(LunId, LunBytes)>,
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(in crate::iscsi) struct BackLink {
+    state: State,
+    isid: [u8; 6],
+    /// Where the target sent the last login, for this time.
+    moved: Option<SocketAddr>,
+    /// What leaves.
+    pub(super) output: Egress,
+    /// What has come and was not used.
+    pub(super) rest: Vec<u8>,
+    /// Nothing is missing of that: the host's connection was not free.
+    pub(super) stalled: bool,
+    pub(super) readable: bool,
+    /// Since when it is lost.
+    pub(super) lost: Option<Instant>,
+    refused: Option<LoginError>,
+}
+
+/// A login has text only.
+struct NoBuffers;
+
+impl Buffers for NoBuffers {
+    fn room(&mut self, _: u64, _: usize, _: usize) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn data(&mut self, _: u64) -> Option<(Arc<Vec<u8>>, u32)> {
+        None
+    }
+}
+
+/// What is wished for at a target, for a host that has agreed to `front`. None: the lab wants digests that do not fit it.
+fn wishes(config: &RemoteConfig, front: &Parameters) -> Option<Wishes> {
+    let unfit = if front.data_digest { Digests::Never } else { Digests::Always };
+    let fits = config.wishes.data_digest != unfit;
+    fits.then(|| Wishes { header_digest: config.wishes.header_digest, ..back_wishes(front) })
+}
+
+impl BackLink {
+    /// A connection that is to be opened.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub(super) fn new() -> io::Result<BackLink> {
+        // Type "random" (RFC 7143, section 11.12.5).
+        let mut isid = random::<6>()?;
+        isid[0] = 0x80;
+        Ok(BackLink {
+            state: State::Off(Instant::ZERO),
+            isid,
+            moved: None,
+            output: Egress::default(),
+            rest: Vec::new(),
+            stalled: false,
+            readable: false,
+            lost: None,
+            refused: None,
+        })
+    }
+
+    /// The full feature phase.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    /// It has something to do without being heard of.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        match &self.state {
+            State::Off(at) | State::Connecting(_, at) => *at <= now,
+            State::Login(link) => link.poll_timeout().is_some_and(|at| at <= now),
+            State::Up(_) => false,
+        }
+    }
+
+    /// What to wait for; `reads`: data for the host have room.
+    pub(super) fn interest(&self, reads: bool) -> (Option<BorrowedFd<'_>>, Interest) {
+        match &self.state {
+            State::Off(_) => (None, Interest::default()),
+            State::Connecting(stream, _) => (Some(stream.as_fd()), Interest { read: false, write: true }),
+            State::Login(link) => {
+                let write = link.output.blocked && !link.output.is_empty();
+                (Some(link.stream.as_fd()), Interest { read: true, write })
+            }
+            State::Up(stream) => {
+                let write = self.output.blocked && !self.output.is_empty();
+                (Some(stream.as_fd()), Interest { read: reads, write })
+            }
+        }
+    }
+
+    pub(super) fn happened(&mut self, readable: bool, writable: bool) {
+        self.readable |= readable;
+        match &mut self.state {
+            State::Off(_) | State::Up(_) => self.output.blocked &= !writable,
+            State::Login(link) => link.output.blocked &= !writable,
+            // Open, or not: looked at in the next turn.
+            State::Connecting(_, until) if readable || writable => *until = Instant::ZERO,
+            State::Connecting(..) => {}
+        }
+    }
+
+    /// Closed. It is opened again.
+    pub(super) fn lose(&mut self, now: Instant) {
+        if self.is_up() {
+            self.lost = Some(now);
+        }
+        self.off(now + RETRY);
+    }
+
+    fn off(&mut self, at: Instant) {
+        self.state = State::Off(at);
+        (self.output, self.rest) = (Egress::default(), Vec::new());
+        (self.stalled, self.readable) = (false, false);
+    }
+
+    /// Goes on with a connection that is not up. `way`: where the target is, if it can be used.
+    pub(super) fn tend(&mut self, now: Instant, front: &Parameters, way: Option<Way<'_>>) -> Option<Up> {
+        let Some((way, wishes)) = way.and_then(|way| wishes(way.config, front).map(|wishes| (way, wishes))) else {
+            self.off(now + RETRY);
+            return None;
+        };
+        match &mut self.state {
+            State::Off(at) if *at <= now => match open(self.moved.take().unwrap_or(way.portal)) {
+                Ok(stream) => self.state = State::Connecting(stream, now + CONNECT_TIME),
+                Err(_) => self.off(now + RETRY),
+            },
+            State::Connecting(_, until) if *until <= now => self.log_in(now, &way, wishes),
+            _ => {}
+        }
+        self.go_on(now, way)
+    }
+
+    /// The connection is open, or failed.
+    fn log_in(&mut self, now: Instant, way: &Way<'_>, wishes: Wishes) {
+        let State::Connecting(stream, _) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return };
+        let opened = sockopt::socket_error(&stream).map_err(io::Error::from).and_then(|outcome| Ok(outcome?));
+        // Without a peer it was not open in time.
+        let opened = opened.and_then(|()| stream.peer_addr()).and_then(|_| stream.set_nodelay(true));
+        let Ok(challenge) = opened.and_then(|()| random::<16>()) else { return };
+        let config = way.config;
+        let login = LoginConfig {
+            initiator: config.initiator.clone(),
+            target: Some(config.target.clone()),
+            isid: self.isid,
+            wishes,
+            own: config.own.clone(),
+            target_proof: config.target_proof.clone(),
+            challenge,
+            timeout: LOGIN_TIME,
+        };
+        let mut link = Link::for_login(now, stream, login);
+        link.drain(now, &mut NoBuffers);
+        self.state = State::Login(Box::new(link));
+        self.readable = true;
+    }
+
+    /// Follows a login.
+    fn go_on(&mut self, now: Instant, way: Way<'_>) -> Option<Up> {
+        let State::Login(link) = &mut self.state else { return None };
+        if link.poll_timeout().is_some_and(|at| at <= now) {
+            link.timeout(now, &mut NoBuffers);
+        }
+        let mut outcome = link.flush();
+        while std::mem::take(&mut self.readable) && outcome.is_ok() {
+            outcome = link.read(now, &mut NoBuffers).map(|full| self.readable = full);
+            outcome = outcome.and_then(|()| link.flush());
+        }
+        let mut up = false;
+        for event in link.take_events() {
+            match event {
+                Event::Up => up = true,
+                Event::Refused(LoginError::Moved { address, .. }) => {
+                    self.moved = portal_of(&address);
+                    self.off(now);
+                    return None;
+                }
+                Event::Refused(error) => {
+                    if self.refused.as_ref() != Some(&error) {
+                        tracing::warn!(target = way.config.target, %error, "nothing is forwarded there: login");
+                    }
+                    self.off(now + REFUSED_RETRY);
+                    self.refused = Some(error);
+                    return None;
+                }
+                Event::Broken(_) | Event::Done(..) => outcome = Err(io::ErrorKind::ConnectionAborted.into()),
+            }
+        }
+        if let Err(error) = outcome {
+            tracing::debug!(target = way.config.target, %error, "no login for what is forwarded");
+            self.off(now + RETRY);
+            return None;
+        }
+        if !up {
+            return None;
+        }
+        let State::Login(link) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return None };
+        let (stream, established, rest) = link.hand_over();
+        let established = established?;
+        (self.output, self.state) = (Egress::default(), State::Up(stream));
+        (self.stalled, self.readable) = (!rest.is_empty(), true);
+        (self.rest, self.refused, self.lost) = (rest, None, None);
+        Some(Up { established, luns: way.luns })
+    }
+
+    /// Sends these, behind what waits.
+    pub(super) fn send(&mut self, bytes: &[&[u8]], spare: &mut Spare) -> io::Result<()> {
+        match &mut self.state {
+            State::Up(stream) => self.output.send(stream, bytes, spare),
+            // It is for nobody.
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads behind what is there. None: nothing has come.
+    pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        let State::Up(stream) = &mut self.state else { return Ok(None) };
+        match stream.read(room) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => Ok(Some(got)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
