@@ -7,6 +7,7 @@
 //! Names of ports and nodes, addresses and FC-IDs are numbers here; how they are spelled is a matter of the tool.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a tool wants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -202,7 +203,7 @@ pub struct Unit {
 }
 
 /// What an instance has counted since it began. Words are 4 bytes, megabytes 10^6 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)] // as fcoeadm names them
 pub struct Statistics {
     pub seconds: u64,
@@ -218,4 +219,6 @@ pub struct Statistics {
     pub input_megabytes: u64,
     pub output_requests: u64,
     pub output_megabytes: u64,
+    /// What `error_frames` is the sum of, by reason.
+    pub drops: BTreeMap<String, u64>,
 }

@@ -182,6 +182,7 @@ impl Bed {
             timers: Timers::default(),
             switches: vec![Switch {
                 name: "switch".to_owned(),
+                wwn: Switch::made_up_wwn(0),
                 domain: 1,
                 ports: STORAGE_PORT + 1 + self.cards,
                 forwarding: Forwarding::CutThrough,

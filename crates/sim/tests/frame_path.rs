@@ -186,6 +186,7 @@ fn build_switch(case: &Case, wiring: &Wiring, number: usize, routes: &[(u8, Vec<
     let ports = wiring.ports[number].max(1);
     let config = Switch {
         name: format!("s{number}"),
+        wwn: Switch::made_up_wwn(number as u16),
         domain: number as u8 + 1,
         ports,
         forwarding: if case_switch.cut_through { Forwarding::CutThrough } else { Forwarding::StoreAndForward },

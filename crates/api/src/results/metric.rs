@@ -26,6 +26,9 @@ impl Metrics {
 
     /// The number at `path`. `None`: there is none, or there are several and no word says what to do with them.
     pub fn get(&self, path: &str) -> Option<f64> {
+        if !is_metric_path(path) {
+            return None;
+        }
         let (fold, inner) = split_fold(path.trim());
         let mut values = Vec::new();
         collect(&self.root, inner, &mut values);

@@ -85,10 +85,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let record = args.record.clone().map(|path| (path, source));
     // Before anything is opened or written: whoever runs this lab already answers here.
     let control = listen(&lab, args.switch.as_deref()).map_err(failure)?;
-    let mut runtime = Runtime::up(lab, &Options { switch: args.switch.clone(), agreement, record }).map_err(failure)?;
-    for (link, file) in &args.capture {
-        runtime.capture(link, file).map_err(failure)?;
-    }
+    let options = Options { switch: args.switch.clone(), agreement, record, captures: args.capture.clone() };
+    let mut runtime = Runtime::up(lab, &options).map_err(failure)?;
     if let Some(number) = args.ready_fd {
         say_ready(number)?;
     }

@@ -95,11 +95,11 @@ impl Bed {
         Some(bed)
     }
 
-    /// Starts each switch of a lab in a process of its own.
-    pub fn start_fabric(name: &str, lab: &str, switches: &[&str]) -> Option<Bed> {
+    /// Starts each switch of a lab in a process of its own, with captures of the ports of these links.
+    pub fn start_fabric(name: &str, lab: &str, switches: &[(&str, &[&str])]) -> Option<Bed> {
         let mut bed = Bed::folder(name, lab)?;
-        for switch in switches {
-            bed.spawn(&[], Some(switch));
+        for (switch, captures) in switches {
+            bed.spawn(captures, Some(switch));
             bed.others.extend(bed.up.take());
         }
         Some(bed)
@@ -306,16 +306,20 @@ impl Said {
 
 /// tshark finds nothing malformed in a capture, and every FCoE frame has a good CRC; at least `frames` of them are there.
 pub fn check_capture(path: &Path, frames: usize) {
-    let fields = |filter: &str, field: &str| {
-        let mut command = Command::new("tshark");
-        command.arg("-r").arg(path).args(["-Y", filter, "-T", "fields", "-e", field]);
-        match command.output() {
-            Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
-            other => panic!("tshark: {other:?}"),
-        }
-    };
-    let bad = fields("_ws.malformed || fcoe.crc.status == 0", "frame.number");
-    assert_eq!(bad, "", "frames that tshark calls malformed, or whose CRC is wrong");
-    let good = fields("fcoe.crc.status == 1", "frame.number").lines().count();
+    let bad = captured(path, "_ws.malformed || fcoe.crc.status == 0");
+    assert!(bad.is_empty(), "{bad:?}: frames that tshark calls malformed, or whose CRC is wrong");
+    let good = captured(path, "fcoe.crc.status == 1").len();
     assert!(good >= frames, "{good} FCoE frames in {}, {frames} expected", path.display());
+}
+
+/// Numbers of the frames of a capture that a filter of tshark finds.
+pub fn captured(path: &Path, filter: &str) -> Vec<u32> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(path).args(["-Y", filter, "-T", "fields", "-e", "frame.number"]);
+    match command.output() {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).lines().map(|number| number.parse().unwrap()).collect()
+        }
+        other => panic!("tshark: {other:?}"),
+    }
 }

@@ -1,6 +1,6 @@
 //! What sg3-utils, in the guest, say of our disks.
 
-use crate::bed::{Bed, check_capture};
+use crate::bed::{Bed, captured, check_capture};
 
 const LAB: &str = r#"
 [switch.sw1]
@@ -24,7 +24,7 @@ fcoe-initiator 1 || exit 1
 
 try sg_turs $disk
 try sg_requests $disk
-for page in sv sn di bl bdc lbpv; do try sg_vpd -p $page $disk; cat /tmp/out; done
+for page in sv sn di ei bl bdc lbpv; do try sg_vpd -p $page $disk; cat /tmp/out; done
 try sg_inq $disk; cat /tmp/out
 try sg_readcap --long $disk; cat /tmp/out
 try sg_luns $disk
@@ -42,6 +42,13 @@ try sg_persist --in --read-keys $disk; cat /tmp/out
 try sg_persist --in --read-reservation $disk; cat /tmp/out
 try sg_persist --in --report-capabilities $disk
 try sg_persist --out --release --param-rk=$key --prout-type=1 $disk
+for type in 3 5 6 7 8; do
+    try sg_persist --out --reserve --param-rk=$key --prout-type=$type $disk
+    try sg_persist --in --read-reservation $disk; echo "type $type: $(sed -n 's/.*LU_SCOPE,  type: //p' /tmp/out)"
+    try sg_persist --out --release --param-rk=$key --prout-type=$type $disk
+done
+try sg_persist --out --register --param-rk=$key --param-sark=$key --param-aptpl $disk
+try sg_persist --in --read-full-status $disk
 try sg_persist --out --clear --param-rk=$key $disk
 
 dd if=/dev/urandom of=/tmp/data bs=1M count=2 2>/dev/null
@@ -51,6 +58,11 @@ try sg_get_lba_status --lba=0 $disk; cat /tmp/out
 try dd if=$disk of=/tmp/back bs=1M count=2 iflag=direct
 head -c 1048576 /dev/zero >/tmp/zeros
 tail -c 1048576 /tmp/data >>/tmp/zeros
+# One command of 1 MiB.
+try sg_dd if=$disk of=/tmp/whole bs=512 count=2048 skip=0 bpt=2048
+cmp -n 1048576 /tmp/zeros /tmp/whole || exit 2
+try sg_reset --device $disk
+try sg_turs --number=3 $disk
 cmp /tmp/zeros /tmp/back || { echo "unmapped blocks are no zeros, or others are"; exit 3; }
 
 head -c 512 /dev/urandom >/tmp/block
@@ -78,6 +90,12 @@ echo "second compare and write ends with $?"
         "0xabc123",
         "scope: LU_SCOPE,  type: Write Exclusive",
         "target port group asymmetric access state : 0x00",
+        "type 3: Exclusive Access",
+        "type 5: Write Exclusive, registrants only",
+        "type 6: Exclusive Access, registrants only",
+        "type 7: Write Exclusive, all registrants",
+        "type 8: Exclusive Access, all registrants",
+        "opcodes 5",
         // "Miscompare", sense key of the command.
         "second compare and write ends with 14",
     ];
@@ -85,5 +103,9 @@ echo "second compare and write ends with $?"
         assert!(said.contains(text), "{text} is missing in:\n{said}");
     }
     bed.stop();
-    check_capture(&bed.capture("server1-sw1"), 2_000);
+    let capture = bed.capture("server1-sw1");
+    check_capture(&capture, 2_000);
+    for filter in ["fcp.mgmt.flags.lu_reset == 1", "fcp.dl == 1048576"] {
+        assert!(!captured(&capture, filter).is_empty(), "no {filter} on the wire");
+    }
 }

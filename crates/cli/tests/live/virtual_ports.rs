@@ -1,6 +1,7 @@
 //! Forty virtual ports that the kernel makes (NPIV), each zoned to storage of its own.
 
 use crate::bed::{Bed, check_capture};
+use sanloom_api::view::{Table, View};
 
 const LAB: &str = r#"
 [switch.sw1]
@@ -46,6 +47,11 @@ for host in /sys/class/scsi_host/host*; do
     seen=$(ls -d $host/device/rport-*/target*/*:*:*:*/block/* 2>/dev/null | wc -l)
     [ $seen = 1 ] && hosts=$((hosts + 1))
 done
+for host in /sys/class/fc_host/host*; do
+    for port in $host/device/rport-*/fc_remote_ports/rport-*; do
+        grep -q Target $port/roles && echo "pair $(cat $host/port_name) $(cat $port/port_name)"
+    done
+done
 echo "disks $disks, hosts with one disk $hosts"
 echo ready-to-look
 sleep 4
@@ -64,7 +70,18 @@ sleep 4
     let mut console = running.hear("ready-to-look");
     // The host itself, its virtual ports, and the storage.
     assert_eq!(bed.show("flogi").matches("vm").count(), 40, "{}", bed.show("flogi"));
+    let View { table: Table::Ns(names), .. } = serde_json::from_str(&bed.command(&["show", "ns", "--live", "--json"])).unwrap()
+    else {
+        panic!("no name server")
+    };
+    let name = |owner: String| names.objects.iter().find(|row| row.owner == owner).unwrap().port_name.replace(':', "");
+    for number in 1..=40 {
+        let pair = format!("pair 0x{} 0x{}", name(format!("vm{number}")), name(format!("disk{number}")));
+        assert!(console.contains(&pair), "{pair} is missing in:\n{console}");
+    }
     console += &running.hear("deleted");
+    let after = bed.show("ns");
+    assert!(!after.contains("25:00:") && after.contains("disk40"), "{after}");
     let after = bed.show("flogi");
     assert!(!after.contains("vm") && after.contains("server1"), "{after}");
     console += &running.end().good();

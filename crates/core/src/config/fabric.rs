@@ -4,6 +4,8 @@ use super::joining::Joining;
 use super::units::{LineRate, Picos};
 use super::virtual_fabric::VirtualFabric;
 use crate::switch::Policy;
+use sanloom_wire::Wwnn;
+use sanloom_wire::ether::MacAddr;
 
 /// A node of the lab, by index into [`super::Lab`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -21,6 +23,8 @@ pub enum Node {
 pub struct Switch {
     /// Name, unique in the lab.
     pub name: String,
+    /// World-wide name, unique in the lab: whoever has the lowest becomes principal switch, and the fabric is called by it.
+    pub wwn: Wwnn,
     /// Domain, 1 to 239, unique in the fabric.
     pub domain: u8,
     /// Number of ports; every link end takes one.
@@ -43,6 +47,20 @@ pub struct Switch {
     pub joining: Joining,
     /// The switch is one of several in a chassis; `None`: it is a box of its own.
     pub virtual_fabric: Option<VirtualFabric>,
+}
+
+impl Switch {
+    /// The world-wide name that a switch gets by its index in a lab: IEEE format 1 of a locally administered address.
+    pub fn made_up_wwn(index: u16) -> Wwnn {
+        Wwnn(0x1000_0253_4c00_0000 + u64::from(index) + 1)
+    }
+
+    /// Address of a port as an FCoE forwarder (FCF-MAC): locally administered, the vendor's part and the last byte of the
+    /// world-wide name, and the number of the port.
+    pub fn fcf_mac(&self, port: u16) -> MacAddr {
+        let ([_, _, vendor, b, c, _, _, last], [high, low]) = (self.wwn.0.to_be_bytes(), port.to_be_bytes());
+        MacAddr([vendor & !1 | 2, b, c, last, high, low])
+    }
 }
 
 /// What the services of a switch cost its processor. A request takes the sum of what was counted for it.

@@ -12,7 +12,6 @@ use crate::switch::{SwitchConfig, port_name};
 use crate::time::Span;
 use crate::zoning::Zones;
 use crate::zoning::server::ZoneServerConfig;
-use sanloom_wire::Wwnn;
 use sanloom_wire::sw_ils::FlowControl;
 use std::sync::Arc;
 
@@ -64,7 +63,7 @@ impl FabricSwitchConfig {
                 }
             }
         }
-        let name = switch_name(switch);
+        let name = config.wwn;
         let joining = &config.joining;
         FabricSwitchConfig {
             services: SwitchConfig {
@@ -138,11 +137,6 @@ impl FabricSwitchConfig {
             vendor: *b"sanloom\0",
         }
     }
-}
-
-/// Name of a switch of a lab: IEEE format 1 of a locally administered address.
-pub fn switch_name(switch: u16) -> Wwnn {
-    Wwnn(0x1000_0253_4c00_0000 + u64::from(switch) + 1)
 }
 
 impl FabricSwitch {

@@ -3,8 +3,8 @@
 //! Machines of both fabrics are started, and a link is raised between them ([`Trial`]). If they isolate it, what they
 //! found is noted, made equal on the second side, and they try again: so every obstacle is named, not only the first.
 
-use super::{Cable, FabricSwitch, FabricSwitchConfig, IslConfig, Trial, switch_name};
-use crate::config::{FlowControlModes, Lab, Picos};
+use super::{Cable, FabricSwitch, FabricSwitchConfig, IslConfig, Trial};
+use crate::config::{FlowControlModes, Lab, Picos, Switch};
 use crate::domain::{DEFAULT_PRIORITY, MAX_DOMAIN};
 use crate::isolation::Isolation;
 use crate::zoning::{MergeConflict, ZoneDatabase, Zones, merge};
@@ -80,8 +80,16 @@ struct Bed {
 
 impl Bed {
     fn new(first: JoinEnd<'_>, second: JoinEnd<'_>) -> Bed {
+        let mut labs = [first.lab.clone(), second.lab.clone()];
+        let behind = labs[0].switches.len() as u16;
+        // Each lab numbers its switches from the first on.
+        for (index, switch) in (0..).zip(&mut labs[1].switches) {
+            if switch.wwn == Switch::made_up_wwn(index) {
+                switch.wwn = Switch::made_up_wwn(behind + index);
+            }
+        }
         Bed {
-            labs: [first.lab.clone(), second.lab.clone()],
+            labs,
             ends: [first.switch, second.switch],
             domains: [Vec::new(), Vec::new()],
         }
@@ -90,8 +98,8 @@ impl Bed {
     fn try_link(&mut self) -> Joined {
         let [first, second] = &self.labs;
         let behind = first.switches.len() as u16;
-        let mut configs = lab_configs(first, 0);
-        configs.extend(lab_configs(second, behind));
+        let mut configs = lab_configs(first);
+        configs.extend(lab_configs(second));
         let mut cables = lab_cables(first, 0);
         cables.extend(lab_cables(second, behind.into()));
         let nodes = [usize::from(self.ends[0]), usize::from(behind + self.ends[1])];
@@ -178,8 +186,8 @@ impl Bed {
         let [first, second] = &self.domains;
         let first: BTreeMap<u8, Wwnn> = first.iter().copied().collect();
         let owner = |name: Wwnn| {
-            let all = self.labs.iter().flat_map(|lab| &lab.switches).zip(0..);
-            all.into_iter().find(|(_, number)| switch_name(*number) == name).map_or("", |(switch, _)| &switch.name)
+            let mut all = self.labs.iter().flat_map(|lab| &lab.switches);
+            all.find(|switch| switch.wwn == name).map_or("", |switch| &switch.name)
         };
         let both = second.iter().filter_map(|(domain, theirs)| Some((*domain, *first.get(domain)?, *theirs)));
         both.map(|(domain, ours, theirs)| {
@@ -237,14 +245,11 @@ fn members(switch: &FabricSwitch) -> Vec<(u8, Wwnn)> {
     all.into_iter().collect()
 }
 
-/// The switches of a lab, as they begin. Their names are numbered from `first` on.
-pub fn lab_configs(lab: &Lab, first: u16) -> Vec<FabricSwitchConfig> {
+/// The switches of a lab, as they begin.
+pub fn lab_configs(lab: &Lab) -> Vec<FabricSwitchConfig> {
     let config = |switch| {
         let zones = Zones::new(lab.zone_database_at(switch));
-        let mut config = FabricSwitchConfig::of_lab(lab, switch, zones.index(), zones);
-        let name = switch_name(first + switch);
-        (config.services.name, config.services.fabric_name, config.domain.switch_name) = (name, name, name);
-        config
+        FabricSwitchConfig::of_lab(lab, switch, zones.index(), zones)
     };
     (0..lab.switches.len() as u16).map(config).collect()
 }

@@ -29,7 +29,7 @@ mod trial;
 mod waiting;
 mod wiring;
 
-pub use config::{FabricSwitchConfig, IslConfig, switch_name};
+pub use config::{FabricSwitchConfig, IslConfig};
 pub use join::{JoinEnd, Joined, Obstacle, join, lab_configs};
 pub use status::{IslState, IslStatus};
 pub use trial::{Cable, Trial};

@@ -120,6 +120,7 @@ pub(super) fn switches<'d>(
         let highest = virtual_fabric.as_ref().and_then(|fabric| fabric.ports.last());
         switches.push(Switch {
             name: element.name.clone(),
+            wwn: Wwnn(world_wide_name(element, "wwn", 1, Switch::made_up_wwn(switches.len() as u16).0)),
             domain,
             // 0: as many as links need, filled in when they are known.
             ports: highest.map_or_else(|| element.integer("ports").unwrap_or(0), |last| last.saturating_add(1)),

@@ -86,6 +86,14 @@ pub(super) const SWITCH: SectionDef = SectionDef {
             also: &["domain_id"],
         },
         Key {
+            path: "wwn",
+            kind: Kind::Wwn,
+            fallback: Fallback::Absent("made from the number of the switch in the file"),
+            meaning: "World-wide name of the switch. In a range it counts up. The lowest becomes principal switch where priorities are equal. `sanloom up` makes the Ethernet addresses of its ports of the vendor's part and the last byte: switches of two labs on one Ethernet need different names.",
+            example: "\"10:00:00:05:1e:00:00:01\"",
+            also: &["wwnn", "switch_name", "node_name"],
+        },
+        Key {
             path: "ports",
             kind: Kind::IntegerOr { word: "auto", min: 1, max: 65_535 },
             fallback: Fallback::Value("\"auto\""),

@@ -14,6 +14,7 @@ use sanloom_wire::ct::{Ct, CtBody, Service};
 use sanloom_wire::els::{Els, LsAcc};
 use sanloom_wire::ns::{NsAccept, NsRequest};
 use sanloom_wire::{FcId, Message, Wwnn, Wwpn};
+use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 /// A question to the fabric whose answer somebody waits for.
@@ -199,15 +200,19 @@ impl Initiator {
     }
 
     fn statistics(&self, now: Instant) -> Statistics {
+        let unexpected = self.hosts.iter().map(|host| host.unexpected).sum::<u64>();
+        let frames = self.port.drops.iter().map(|(reason, frames)| ((*reason).to_owned(), *frames));
+        let fip = self.controller.discards().iter().map(|(why, packets)| (format!("FIP: {}", why.name()), packets));
+        let drops = frames.chain(fip).chain([("unexpected frames".to_owned(), unexpected)]);
+        let drops: BTreeMap<String, u64> = drops.filter(|(_, count)| *count > 0).collect();
         let mut sum = Statistics {
             seconds: now.as_ns() / 1_000_000_000,
             tx_frames: self.port.sent.frames,
             tx_words: self.port.sent.bytes / 4,
             rx_frames: self.port.received.frames,
             rx_words: self.port.received.bytes / 4,
-            error_frames: self.port.drops.values().sum::<u64>()
-                + self.controller.discards().total()
-                + self.hosts.iter().map(|host| host.unexpected).sum::<u64>(),
+            error_frames: drops.values().sum(),
+            drops,
             invalid_crcs: self.port.drops.get(super::frames::reason::BAD_CRC).copied().unwrap_or(0),
             link_failures: self.link_failures,
             ..Statistics::default()

@@ -44,6 +44,10 @@ pub mod reason {
     pub const OTHER_PROTOCOL: &str = "other protocol";
     /// No switch listens in this VLAN.
     pub const UNKNOWN_VLAN: &str = "unknown VLAN";
+    /// FIP for a station that is not here.
+    pub const NOT_FOR_US: &str = "not for us";
+    /// No FIP packet in spite of its type.
+    pub const MALFORMED_FIP: &str = "malformed FIP";
     /// No FCoE frame in spite of its type.
     pub const MALFORMED: &str = "malformed FCoE";
     /// A message or data for this process whose CRC is wrong.
@@ -118,7 +122,9 @@ impl Runtime {
     }
 
     fn fip_in(&mut self, now: Instant, port: usize, vlan: Option<u16>, frame: &FrameBuf) {
-        let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(frame.bytes()) else { return };
+        let Ok((EtherHeader { to, from, .. }, pdu)) = EtherHeader::parse(frame.bytes()) else {
+            return self.ports[port].ethernet.count(reason::MALFORMED_FIP, 1);
+        };
         let mut heard = self.station_fip_in(now, port, vlan, frame);
         for number in self.ports[port].segments.clone() {
             let segment = &self.segments[number];
@@ -137,7 +143,9 @@ impl Runtime {
             self.ethernet_out(now, port, Source::Machine, buffer);
         }
         if !heard {
-            self.ports[port].ethernet.count(reason::UNKNOWN_VLAN, 1);
+            let known = self.ports[port].segments.iter().any(|number| self.segments[*number].vlan == vlan);
+            let reason = if known { reason::NOT_FOR_US } else { reason::UNKNOWN_VLAN };
+            self.ports[port].ethernet.count(reason, 1);
         }
     }
 

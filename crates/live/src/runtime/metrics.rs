@@ -93,7 +93,25 @@ impl Runtime {
             };
             discards.iter().map(row).collect::<Vec<_>>()
         });
+        let stations = self.stations.iter().flat_map(|station| {
+            let name = &self.ports[station.port].ethernet.name;
+            let row = move |(why, frames): (sanloom_core::fip::Discard, u64)| {
+                (label([("port", name), ("reason", why.name())]), frames)
+            };
+            station.machine.discards().iter().map(row).collect::<Vec<_>>()
+        });
+        let fip = fip.chain(stations);
         sheet.counter("fip_discarded_packets", "FIP packets that were not accepted, by reason", fip);
+        let agents = || self.ports.iter().filter_map(|port| Some((&port.ethernet.name, port.agent.as_ref()?.machine.counters())));
+        let lldp = agents().flat_map(|(name, counted)| {
+            let row = |direction, packets| (label([("link", name), ("direction", direction)]), packets);
+            [row("in", counted.received), row("out", counted.sent)]
+        });
+        sheet.counter("lldp_packets", "LLDP packets that were taken or sent", lldp);
+        let discarded = agents().map(|(name, counted)| (link(name), counted.discarded));
+        sheet.counter("lldp_discarded_packets", "LLDP packets that make no sense, or had no room", discarded);
+        let errors = agents().map(|(name, counted)| (link(name), counted.tlvs_in_error));
+        sheet.counter("lldp_tlvs_in_error", "TLVs of DCBX that were taken as absent", errors);
     }
 
     fn switch_metrics(&self, sheet: &mut Sheet) {

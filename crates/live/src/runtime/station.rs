@@ -6,6 +6,7 @@ use super::{Runtime, Source};
 use crate::frame::FrameBuf;
 use crate::sequence::{self, MESSAGE_FRAME_BYTES};
 use crate::storage::port::Leaving;
+use sanloom_core::fip::Discard;
 use sanloom_core::fip::vn2vn::{self, Vn2vn, Vn2vnConfig};
 use sanloom_core::nport;
 use sanloom_core::time::Instant;
@@ -130,7 +131,11 @@ impl Runtime {
             Some(Leaving::Data(header, data)) => {
                 let d_id: FcId = header.d_id;
                 // Without a login nobody waits for it any more.
-                let Some((to, from)) = machine.path(d_id) else { return true };
+                let Some((to, from)) = machine.path(d_id) else {
+                    let port = self.stations[number].port;
+                    self.ports[port].ethernet.count(Discard::NotLoggedIn.name(), 1);
+                    return true;
+                };
                 let mut buffer = self.pool.take();
                 buffer.fill_fcoe(&header, data);
                 readdress(buffer.bytes_mut(), to, from);

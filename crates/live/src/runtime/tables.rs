@@ -1,10 +1,11 @@
 //! Tables that only a running instance has: LUNs, counters, rules.
 
-use super::{Attachment, Runtime};
+use super::{Attachment, LivePort, Runtime};
 use crate::storage::StorageSystem;
 use sanloom_api::view::build::{LiveWhich, Shown};
 use sanloom_api::view::{CounterRow, CountersView, LunRow, LunsView, Table, View};
 use sanloom_core::config::{Mask, MediumKind};
+use sanloom_core::fip::Discards;
 use sanloom_wire::Wwpn;
 use sanloom_wire::scsi::reservation::kind;
 use std::collections::BTreeMap;
@@ -76,9 +77,6 @@ impl Runtime {
 
     fn counters(&self) -> CountersView {
         let mut rows = Vec::new();
-        let dropped = |drops: &BTreeMap<&'static str, u64>| -> Vec<(String, u64)> {
-            drops.iter().map(|(reason, frames)| (format!("dropped: {reason}"), *frames)).collect()
-        };
         for switch in &self.switches {
             let services = switch.machine.counters();
             let mut counters: BTreeMap<String, u64> = [
@@ -105,22 +103,14 @@ impl Runtime {
                 if segment.lab_port != port {
                     continue;
                 }
-                let ethernet = &self.ports[segment.port].ethernet;
-                let mut counters: BTreeMap<String, u64> = [
-                    ("frames in", ethernet.received.frames),
-                    ("bytes in", ethernet.received.bytes),
-                    ("frames out", ethernet.sent.frames),
-                    ("bytes out", ethernet.sent.bytes),
-                ]
-                .map(|(name, value)| (name.to_owned(), value))
-                .into();
-                counters.extend(dropped(&ethernet.drops));
-                let fip = segment.fcf.discards().iter().filter(|(_, packets)| *packets > 0);
-                counters.extend(fip.map(|(why, packets)| (format!("discarded FIP: {}", why.name()), packets)));
+                let counters = ethernet_counters(&self.ports[segment.port], segment.fcf.discards());
                 rows.push(CounterRow { of: format!("{}:{port}", switch.name), counters });
             }
         }
-        for port in self.systems.iter().flat_map(|system| &system.ports) {
+        let ports = self.systems.iter().zip(0..).flat_map(|(system, number)| {
+            system.ports.iter().zip(0..).map(move |(port, storage_port)| (port, (number, storage_port)))
+        });
+        for (port, at) in ports {
             let target = port.target.counters();
             let counters = [
                 ("commands", target.commands),
@@ -132,7 +122,12 @@ impl Runtime {
                 ("frames of strangers", target.not_logged_in),
                 ("unexpected frames", target.unexpected_frames + port.unexpected),
             ];
-            let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
+            let mut counters: BTreeMap<String, u64> = counters.map(|(name, value)| (name.to_owned(), value)).into();
+            let station = self.stations.iter().find(|station| (station.system, station.storage_port) == at);
+            if let Some(station) = station {
+                counters.extend(ethernet_counters(&self.ports[station.port], station.machine.discards()));
+                counters.insert("address conflicts".to_owned(), station.machine.conflicts());
+            }
             rows.push(CounterRow { of: port.name.clone(), counters });
         }
         for (target, sessions, counted) in self.iscsi.iter().flat_map(|server| server.targets()) {
@@ -154,4 +149,36 @@ impl Runtime {
         }
         CountersView { counters: rows }
     }
+}
+
+fn dropped(drops: &BTreeMap<&'static str, u64>) -> Vec<(String, u64)> {
+    drops.iter().map(|(reason, frames)| (format!("dropped: {reason}"), *frames)).collect()
+}
+
+/// What an Ethernet port, its LLDP agent and the controller at it have counted.
+fn ethernet_counters(port: &LivePort, fip: &Discards) -> BTreeMap<String, u64> {
+    let LivePort { ethernet, agent, .. } = port;
+    let mut counters: BTreeMap<String, u64> = [
+        ("frames in", ethernet.received.frames),
+        ("bytes in", ethernet.received.bytes),
+        ("frames out", ethernet.sent.frames),
+        ("bytes out", ethernet.sent.bytes),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    counters.extend(dropped(&ethernet.drops));
+    let fip = fip.iter().filter(|(_, packets)| *packets > 0);
+    counters.extend(fip.map(|(why, packets)| (format!("discarded FIP: {}", why.name()), packets)));
+    if let Some(agent) = agent {
+        let counted = agent.machine.counters();
+        let lldp = [
+            ("LLDP in", counted.received),
+            ("LLDP out", counted.sent),
+            ("discarded LLDP", counted.discarded),
+            ("LLDP TLVs in error", counted.tlvs_in_error),
+            ("LLDP peers aged out", counted.aged_out),
+        ];
+        counters.extend(lldp.map(|(name, value)| (name.to_owned(), value)));
+    }
+    counters
 }

@@ -10,7 +10,7 @@ use sanloom_api::zone_database::{Database, Edit};
 use sanloom_api::zoning::{PortPair, SCHEMA_VERSION, ZonePort, ZonePreview, ZoneStatus};
 use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric::PortIdentity;
-use sanloom_core::fabric_switch::{self, switch_name};
+use sanloom_core::fabric_switch;
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::zoning::server::{ChangeFailure, ZoneChange};
 use sanloom_core::zoning::{Preview, Transaction, ZoneDatabase, ZoneEdit};
@@ -292,8 +292,8 @@ impl Runtime {
         let names = port_names(&self.lab);
         let domains: BTreeMap<u8, &str> = (machine.members().iter())
             .filter_map(|(domain, name)| {
-                let number = (0..).zip(&self.lab.switches).find(|(number, _)| switch_name(*number) == *name);
-                number.map(|(_, switch)| (*domain, &*switch.name))
+                let switch = self.lab.switches.iter().find(|switch| switch.wwn == *name);
+                switch.map(|switch| (*domain, &*switch.name))
             })
             .collect();
         let port = |identity: PortIdentity| {

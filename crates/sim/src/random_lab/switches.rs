@@ -147,6 +147,7 @@ impl Kinds {
         let number = lab.switches.len() as u16;
         lab.switches.push(Switch {
             name: format!("switch{number}"),
+            wwn: Switch::made_up_wwn(number),
             domain: number as u8 * 7 + 1,
             ports: 1 + dice.range(0, 2) as u16,
             forwarding: dice.weighted(&self.forwarding),

@@ -89,7 +89,7 @@ fn isolated_links(lab: &Lab) -> Vec<(usize, Isolation)> {
     let dark = lab.dark_links();
     let isls = (0..).zip(&lab.links).filter_map(|(number, link)| Some((number, Cable::of(link)?)));
     let (numbers, cables): (Vec<u16>, Vec<Cable>) = isls.unzip();
-    let mut trial = Trial::new(lab_configs(lab, 0), cables);
+    let mut trial = Trial::new(lab_configs(lab), cables);
     let lit = |cable: &usize| !dark.contains(&numbers[*cable]);
     let (first, later): (Vec<usize>, Vec<usize>) = (0..numbers.len()).partition(lit);
     // What the zones are when a link comes up later is not known here.

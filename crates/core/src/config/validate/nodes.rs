@@ -2,13 +2,15 @@
 
 use super::{MAX_NODES, MAX_SWITCHES, Problems};
 use crate::config::{Host, Lab, MediumKind, Node, Picos, Place, ProblemKind, Section, Storage, Switch};
-use sanloom_wire::Wwpn;
+use sanloom_wire::ether::MacAddr;
+use sanloom_wire::{Wwnn, Wwpn};
 use std::collections::BTreeMap;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     limits(lab, problems);
     names(lab, problems);
     world_wide_names(lab, problems);
+    switch_names(lab, problems);
     for (index, switch) in lab.switches.iter().enumerate() {
         validate_switch(switch, Place::of(Section::Switch, index), problems);
     }
@@ -127,6 +129,21 @@ fn world_wide_names(lab: &Lab, problems: &mut Problems) {
             reason,
             "give every port a name of its own, or leave `wwpn` out",
         );
+    }
+}
+
+fn switch_names(lab: &Lab, problems: &mut Problems) {
+    let mut seen: BTreeMap<MacAddr, &Switch> = BTreeMap::new();
+    for (index, switch) in lab.switches.iter().enumerate() {
+        let (name, wwn) = (&switch.name, switch.wwn);
+        let reason = match seen.insert(switch.fcf_mac(0), switch) {
+            _ if wwn == Wwnn(0) => format!("`{name}` has the world-wide name zero"),
+            Some(first) if first.wwn == wwn => format!("`{name}` has the world-wide name {wwn}, as has `{}`", first.name),
+            Some(first) => format!("the Ethernet addresses of `{name}` would be those of `{}`", first.name),
+            None => continue,
+        };
+        let help = "give every switch another last byte, or leave `wwn` out";
+        problems.add(ProblemKind::DuplicateWwn, Place::of(Section::Switch, index).key("wwn"), reason, help);
     }
 }
 

@@ -7,6 +7,7 @@ use sanloom_wire::{Wwnn, Wwpn};
 fn lab() -> Lab {
     let switch = |name: &str, domain| Switch {
         name: name.into(),
+        wwn: Switch::made_up_wwn(u16::from(domain) - 1),
         domain,
         ports: 8,
         forwarding: Forwarding::CutThrough,

@@ -42,6 +42,8 @@ pub struct Options {
     pub agreement: Agreement,
     /// Where the inputs and outputs of the machines are recorded, and the lab as it was read.
     pub record: Option<(PathBuf, Source)>,
+    /// Link and file of each port that is captured from the first frame on.
+    pub captures: Vec<(String, PathBuf)>,
 }
 
 /// Where sockets and images of a lab are.
@@ -174,6 +176,10 @@ impl Runtime {
         if runtime.systems.iter().flat_map(|system| &system.media).any(is_slow) {
             runtime.workers = Some(Workers::start().map_err(system("threads"))?);
             runtime.watch_workers()?;
+        }
+        // Before the first frame.
+        for (link, file) in &options.captures {
+            runtime.capture(link, file)?;
         }
         let now = runtime.clock.now();
         runtime.begin(now);

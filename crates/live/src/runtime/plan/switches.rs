@@ -12,7 +12,7 @@ use sanloom_core::fabric_switch::{FabricSwitch, FabricSwitchConfig};
 use sanloom_core::fip::fcf::FcfConfig;
 use sanloom_core::fip::vlan::VlanResponder;
 use sanloom_core::zoning::Zones;
-use sanloom_wire::ether::{FcMap, MacAddr};
+use sanloom_wire::ether::FcMap;
 use sanloom_wire::{FcId, Wwnn, Wwpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ fn fcf(lab: &Lab, end: End<'_>, ethernet: &Ethernet, switch_name: Wwnn, ports: V
         e_d_tov: timers.e_d_tov.to_span(),
         r_a_tov: timers.r_a_tov.to_span(),
         vlans: ethernet.vlan.into_iter().collect(),
-        ..FcfConfig::new(fcf_mac(end.switch, end.port), switch_name, ports)
+        ..FcfConfig::new(lab.switches[usize::from(end.switch)].fcf_mac(end.port), switch_name, ports)
     }
 }
 
@@ -182,7 +182,8 @@ impl Runtime {
         let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
         let driver = open(places, &end.link.name, ethernet, second)?;
         let mut port = LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number));
-        port.agent = ethernet.dcbx.then(|| Agent::new(fcf_mac(end.switch, end.port), &end.link.name, false));
+        let mac = self.lab.switches[usize::from(end.switch)].fcf_mac(end.port);
+        port.agent = ethernet.dcbx.then(|| Agent::new(mac, &end.link.name, false));
         self.ports.push(port);
         Ok(self.ports.len() - 1)
     }
@@ -213,10 +214,4 @@ fn ends_of(lab: &Lab, switch: u16) -> impl Iterator<Item = End<'_>> {
         let ends = link.ends.iter().enumerate().filter(move |(_, end)| end.node == Node::Switch(switch));
         ends.map(move |(side, end)| End { switch, port: end.port, number, link, side })
     })
-}
-
-/// Address of an FCF: locally administered, by the numbers of switch and port.
-fn fcf_mac(switch: u16, port: u16) -> MacAddr {
-    let ([_, low], [a, b]) = ((switch + 1).to_be_bytes(), port.to_be_bytes());
-    MacAddr([0x02, 0x53, 0x4c, low, a, b])
 }
