@@ -102,7 +102,9 @@ impl Runtime {
         });
         let fip = fip.chain(stations);
         sheet.counter("fip_discarded_packets", "FIP packets that were not accepted, by reason", fip);
-        let agents = || self.ports.iter().filter_map(|port| Some((&port.ethernet.name, port.agent.as_ref()?.machine.counters())));
+        let agents = || {
+            self.ports.iter().filter_map(|port| Some((&port.ethernet.name, port.agent.as_ref()?.machine.counters())))
+        };
         let lldp = agents().flat_map(|(name, counted)| {
             let row = |direction, packets| (label([("link", name), ("direction", direction)]), packets);
             [row("in", counted.received), row("out", counted.sent)]
