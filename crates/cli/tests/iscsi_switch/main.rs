@@ -190,3 +190,18 @@ fn tshark_finds_nothing_malformed_on_either_side() {
         assert_eq!(text.contains("(Good CRC32)"), side == "back", "{side}");
     }
 }
+
+#[test]
+fn both_paths_are_measured_beside_what_is_possible() {
+    // It fails where a switch has not taken the path that it is measured for.
+    let asked = ["reproduce", "iscsi-switch", "--size", "64K", "--depth", "1,8", "--seconds", "0.1", "--rounds", "1"];
+    let said = run(bed::SANLOOM, &asked);
+    for op in ["read", "write"] {
+        for path in ["end to end", "ceiling", "conventional", "forwarding"] {
+            let rows = said.lines().filter(|line| line.starts_with(op) || line.starts_with(' '));
+            assert!(rows.filter(|line| line.contains(path)).count() >= 2, "{op} {path}\n{said}");
+        }
+        let beside = |line: &str| line.starts_with(op) && line.contains("(document)") && !line.contains("none");
+        assert_eq!(said.lines().filter(|line| beside(line)).count(), 2, "{said}");
+    }
+}

@@ -70,7 +70,8 @@ sleep 4
     let mut console = running.hear("ready-to-look");
     // The host itself, its virtual ports, and the storage.
     assert_eq!(bed.show("flogi").matches("vm").count(), 40, "{}", bed.show("flogi"));
-    let View { table: Table::Ns(names), .. } = serde_json::from_str(&bed.command(&["show", "ns", "--live", "--json"])).unwrap()
+    let View { table: Table::Ns(names), .. } =
+        serde_json::from_str(&bed.command(&["show", "ns", "--live", "--json"])).unwrap()
     else {
         panic!("no name server")
     };

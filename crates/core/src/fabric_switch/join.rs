@@ -88,11 +88,7 @@ impl Bed {
                 switch.wwn = Switch::made_up_wwn(behind + index);
             }
         }
-        Bed {
-            labs,
-            ends: [first.switch, second.switch],
-            domains: [Vec::new(), Vec::new()],
-        }
+        Bed { labs, ends: [first.switch, second.switch], domains: [Vec::new(), Vec::new()] }
     }
 
     fn try_link(&mut self) -> Joined {

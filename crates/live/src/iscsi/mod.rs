@@ -11,7 +11,7 @@
 //! socket, many pieces with one system call.
 //!
 //! Sessions with virtual disks have connections to back ends of their own beside that, on which reads and writes are
-//! forwarded: [`forward`].
+//! forwarded: `forward`.
 
 mod buffers;
 pub mod ceiling;

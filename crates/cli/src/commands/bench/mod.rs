@@ -6,14 +6,14 @@ mod ethernet;
 mod fabric;
 mod fdisc;
 mod forward;
-mod io;
+pub(super) mod io;
 mod login;
 mod names;
 mod ns3;
 mod offloads;
 mod pdu_copy;
 mod rate;
-mod statistics;
+pub(super) mod statistics;
 mod switch;
 mod work;
 
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Writes what was measured as JSON where that was asked for, and prints it, unless standard output has the JSON.
-fn report(json: Option<&Path>, measured: &impl Serialize, text: &str) -> Result<(), Failure> {
+pub(super) fn report(json: Option<&Path>, measured: &impl Serialize, text: &str) -> Result<(), Failure> {
     if let Some(path) = json {
         output::written(file::write(path, |out| json::write_value(out, measured)))?;
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Each instance is a process of its own, which follows the events of its link, its VLAN and DCBX by itself: one that is lost
-//! takes no other with it. Where an interface has several, a [`Watch`] asks for its VLANs and speaks DCBX for them all.
+//! takes no other with it. Where an interface has several, a `Watch` asks for its VLANs and speaks DCBX for them all.
 
 use super::files::{self, Wanted};
 use super::watch::Watch;

@@ -1,5 +1,6 @@
 //! `sanloom reproduce`: what papers measured, held against our results.
 
+mod iscsi_switch;
 mod npiv;
 mod sansim;
 mod verdict;
@@ -22,6 +23,9 @@ pub enum Paper {
     Sansim(sansim::Args),
     /// Virtual ports on a switch that compares addresses for hard zoning (document 000, section V), and its Figures 8 to 11
     Npiv(npiv::Args),
+    /// The iSCSI virtualization switch: conventional path, forwarding path, PDU-copy ceiling and end to end, measured here
+    /// (document 003, Figures 9 to 11)
+    IscsiSwitch(iscsi_switch::Args),
 }
 
 /// Reproduces a paper.
@@ -32,5 +36,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.paper {
         Paper::Sansim(args) => sansim::run(args),
         Paper::Npiv(args) => npiv::run(args),
+        Paper::IscsiSwitch(args) => iscsi_switch::run(args),
     }
 }

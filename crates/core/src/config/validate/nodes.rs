@@ -138,7 +138,9 @@ fn switch_names(lab: &Lab, problems: &mut Problems) {
         let (name, wwn) = (&switch.name, switch.wwn);
         let reason = match seen.insert(switch.fcf_mac(0), switch) {
             _ if wwn == Wwnn(0) => format!("`{name}` has the world-wide name zero"),
-            Some(first) if first.wwn == wwn => format!("`{name}` has the world-wide name {wwn}, as has `{}`", first.name),
+            Some(first) if first.wwn == wwn => {
+                format!("`{name}` has the world-wide name {wwn}, as has `{}`", first.name)
+            }
             Some(first) => format!("the Ethernet addresses of `{name}` would be those of `{}`", first.name),
             None => continue,
         };

@@ -35,10 +35,10 @@
 //!
 //! # Order of the two paths
 //!
-//! There is one order, that of [`Volumes`](crate::volume::Volumes), for all hosts of a volume on either path. A disk gives none among simple tasks; what has to be
-//! alone in its blocks (COMPARE AND WRITE, WRITE AND VERIFY) waits there for forwarded tasks too, and reads and writes that come
-//! meanwhile go the conventional way and wait for it. ORDERED tasks and the like wait in the device, which counts forwarded tasks as
-//! its own.
+//! There is one order, that of [`Volumes`](crate::volume::Volumes), for all hosts of a volume on either path. A disk gives none among
+//! simple tasks; what has to be alone in its blocks (COMPARE AND WRITE, WRITE AND VERIFY) waits there for forwarded tasks too, and
+//! reads and writes that come meanwhile go the conventional way and wait for it. ORDERED tasks and the like wait in the device, which
+//! counts forwarded tasks as its own.
 //!
 //! # Lost back ends
 //!

@@ -3,7 +3,7 @@
 
 use super::command::residual;
 use super::data::DATA_ERROR;
-use super::session::{Output, Session};
+use super::session::Session;
 use super::task::{OpenR2t, State, Task};
 use crate::iscsi::sequence::{Order, UNNUMBERED};
 use crate::scsi::{BlockIo, Command, Device, IoStatus, IoTag, Response, Step};
@@ -181,7 +181,8 @@ impl Session {
         self.send_response(tag.0 as u16, response.status, residual(moved, expected), segment.into());
     }
 
-    /// No back end works for a task any more, and if it was not aborted, its response has gone.
+    /// No back end works for a task any more, and if it was not aborted, its response has gone. It had no buffer, so there is nothing to
+    /// release: an output would stop the Data Mover at every task.
     pub(in crate::iscsi) fn end_forwarded(&mut self, tag: IoTag, device: &mut Device) {
         let slot = tag.0 as u16;
         let Some(task) = self.tasks.of(tag) else { return };
@@ -197,8 +198,7 @@ impl Session {
                 self.release(slot, device);
                 self.answer_held_back();
             }
-            _ => return,
+            _ => {}
         }
-        self.outputs.push_back(Output::Release(tag));
     }
 }

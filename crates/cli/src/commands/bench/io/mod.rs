@@ -188,13 +188,81 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             names.join(", ")
         )));
     }
+    let report = measured(args)?;
+    super::report(args.json.as_deref(), &report, &report.text())
+}
+
+fn measured(args: &Args) -> Result<Report, Failure> {
     let mut paths = Vec::new();
     for place in &args.paths {
         let pids = args.pids.iter().filter(|(name, _)| *name == place.name).map(|(_, pid)| *pid).collect();
         paths.push(Path::open(&place.name, &config(args, place), args.sessions, pids)?);
     }
-    let report = measure::measure(args, &mut paths)?;
-    super::report(args.json.as_deref(), &report, &text::text(&report))
+    measure::measure(args, &mut paths)
+}
+
+/// A path of a [`Comparison`].
+pub struct Compared {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is.
+    pub portal: SocketAddr,
+    /// iSCSI name; LUN 0 is used.
+    pub target: String,
+    /// The process in between.
+    pub pid: Option<u32>,
+}
+
+/// What is measured on all paths, one session on each, at random places.
+pub struct Comparison {
+    /// The paths; ratios are to the first one.
+    pub paths: Vec<Compared>,
+    /// Bytes of a request.
+    pub size: Vec<u32>,
+    /// Requests at a time.
+    pub depth: Vec<u32>,
+    /// What is done. Writes destroy what is there.
+    pub op: Vec<Op>,
+    /// Seconds of each measurement.
+    pub seconds: f64,
+    /// How often each is measured.
+    pub rounds: u32,
+}
+
+impl Comparison {
+    /// Measures.
+    ///
+    /// # Errors
+    /// When a target is not there or fails, or Ctrl-C came.
+    pub fn run(self) -> Result<Report, Failure> {
+        let Comparison { paths, size, depth, op, seconds, rounds } = self;
+        let pids = paths.iter().filter_map(|path| Some((path.name.to_owned(), path.pid?))).collect();
+        let place =
+            |path: Compared| Place { name: path.name.to_owned(), portal: path.portal, target: path.target, lun: 0 };
+        let args = Args {
+            paths: paths.into_iter().map(place).collect(),
+            size,
+            depth,
+            op,
+            random: true,
+            sessions: 1,
+            seconds,
+            rounds,
+            pids,
+            digests: false,
+            overwrite: true,
+            iscsi_name: "iqn.2026-11.example.sanloom:bench".to_owned(),
+            json: None,
+        };
+        measured(&args)
+    }
+}
+
+impl Report {
+    /// As a table.
+    pub fn text(&self) -> String {
+        text::text(self)
+    }
 }
 
 fn config(args: &Args, place: &Place) -> LoadConfig {
@@ -236,7 +304,7 @@ fn parse_name(text: &str) -> Result<String, String> {
     Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
 }
 
-fn parse_size(text: &str) -> Result<u32, String> {
+pub fn parse_size(text: &str) -> Result<u32, String> {
     const MAX_BYTES: u32 = 16 << 20;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -251,7 +319,7 @@ fn parse_size(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "write a multiple of 512 bytes up to 16M, such as 4K".to_owned())
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds: Option<f64> = text.parse().ok();
     seconds
         .filter(|seconds| (0.01..=3600.0).contains(seconds))

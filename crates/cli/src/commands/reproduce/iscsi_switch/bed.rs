@@ -1,0 +1,175 @@
+//! Storage, two switches and a forwarder that does nothing else, in processes of their own.
+
+use crate::exit::Failure;
+use sanloom_api::view::{Table, View};
+use sanloom_api::volume::VolumeRow;
+use std::fmt::Display;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What everything has to begin in.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A process that ends with the bed.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Something that hosts log in at.
+pub(super) struct Place {
+    pub(super) portal: SocketAddr,
+    pub(super) target: String,
+    pub(super) pid: Option<u32>,
+}
+
+/// All of it.
+pub(super) struct Bed {
+    folder: PathBuf,
+    processes: Vec<Process>,
+    /// The storage itself.
+    pub(super) direct: Place,
+    /// The same storage, behind the forwarder.
+    pub(super) ceiling: Place,
+    /// The switch without the forwarding path, and with it.
+    pub(super) conventional: Place,
+    pub(super) forwarding: Place,
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.processes.clear();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn failed(what: &str, error: impl Display) -> Failure {
+    Failure::environment(format_args!("{what}: {error}"))
+}
+
+fn program() -> Result<Command, Failure> {
+    Ok(Command::new(std::env::current_exe().map_err(|error| failed("cannot find this program", error))?))
+}
+
+fn iscsi_name(storage: &str) -> String {
+    format!("iqn.2026-11.example.sanloom:{storage}")
+}
+
+fn storage_lab(folder: &Path, portals: &[SocketAddr; 3]) -> String {
+    let mut lab = format!("[live]\nfolder = {:?}\n", folder.join("storage"));
+    for (number, portal) in (1..).zip(portals) {
+        lab += &format!("[storage.disk{number}]\nlun_size = \"128MiB\"\niscsi = {{ portals = \"{portal}\" }}\n");
+    }
+    lab
+}
+
+fn switch_lab(
+    folder: &Path,
+    name: &str,
+    portal: SocketAddr,
+    (disk, behind): (u32, SocketAddr),
+    forward: bool,
+) -> String {
+    format!(
+        "[live]\nfolder = {:?}\n[storage.{name}]\nmedium = \"volumes\"\n\
+         iscsi = {{ portals = \"{portal}\", forward = {forward} }}\n[pool.pool]\nextent = \"1MiB\"\n\
+         [back_end.disk]\npool = \"pool\"\ntarget = \"{}\"\nportals = \"{behind}\"\n\
+         [volume.volume]\npool = \"pool\"\nsize = \"96MiB\"\nstorage = \"{name}\"\nlun = 0\n",
+        folder.join(name),
+        iscsi_name(&format!("disk{disk}")),
+    )
+}
+
+impl Bed {
+    pub(super) fn start() -> Result<Bed, Failure> {
+        let folder = std::env::temp_dir().join(format!("sanloom-iscsi-switch-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(|error| failed("cannot make a folder", error))?;
+        let listeners = (0..6).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|one| one.local_addr()));
+        let ports: Vec<SocketAddr> =
+            listeners.collect::<Result<_, _>>().map_err(|error| failed("no port is free", error))?;
+        let [first, second, third, copy, slow, fast] = ports[..] else {
+            return Err(Failure::bug("six ports were asked for"));
+        };
+        let place = |portal, storage: &str| Place { portal, target: iscsi_name(storage), pid: None };
+        let mut bed = Bed {
+            folder: folder.clone(),
+            processes: Vec::new(),
+            direct: place(first, "disk1"),
+            ceiling: place(copy, "disk1"),
+            conventional: place(slow, "conventional"),
+            forwarding: place(fast, "forwarding"),
+        };
+        bed.up("storage", &storage_lab(&folder, &[first, second, third]))?;
+        let lab = switch_lab(&folder, "conventional", slow, (2, second), false);
+        bed.conventional.pid = Some(bed.up("conventional", &lab)?);
+        let lab = switch_lab(&folder, "forwarding", fast, (3, third), true);
+        bed.forwarding.pid = Some(bed.up("forwarding", &lab)?);
+        bed.ceiling.pid = Some(bed.copy(copy, first)?);
+        for name in ["conventional", "forwarding"] {
+            bed.until(|bed| Ok(bed.volume(name)?.is_some_and(|volume| volume.served.is_some())))?;
+        }
+        Ok(bed)
+    }
+
+    fn until(&self, mut there: impl FnMut(&Bed) -> Result<bool, Failure>) -> Result<(), Failure> {
+        let begun = Instant::now();
+        while !there(self)? {
+            if begun.elapsed() > PATIENCE {
+                return Err(Failure::environment("the switch does not begin in time"));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Starts a lab, and waits until it is up. Its process.
+    fn up(&mut self, name: &str, lab: &str) -> Result<u32, Failure> {
+        let file = self.lab(name);
+        fs::write(&file, lab).map_err(|error| failed("cannot write a lab", error))?;
+        let mut command = program()?;
+        command.arg("up").arg(&file).args(["--ready-fd", "1"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| failed("cannot start this program", error))?;
+        let (pid, output) = (child.id(), child.stdout.take());
+        self.processes.push(Process(child));
+        let mut line = String::new();
+        // It says so, or ends.
+        let _ = output.map(|output| BufReader::new(output).read_line(&mut line));
+        if line == "ready\n" { Ok(pid) } else { Err(Failure::environment(format_args!("`{name}` does not come up"))) }
+    }
+
+    fn copy(&mut self, listen: SocketAddr, to: SocketAddr) -> Result<u32, Failure> {
+        let mut command = program()?;
+        command.args(["bench", "pdu-copy", "--listen", &listen.to_string(), "--to", &to.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| failed("cannot start this program", error))?;
+        let pid = child.id();
+        self.processes.push(Process(child));
+        self.until(|_| Ok(TcpStream::connect(listen).is_ok()))?;
+        Ok(pid)
+    }
+
+    fn lab(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.toml"))
+    }
+
+    /// The volume of a switch, once it is there.
+    pub(super) fn volume(&self, switch: &str) -> Result<Option<VolumeRow>, Failure> {
+        let output = program()?.args(["volume", "show"]).arg(self.lab(switch)).arg("--json").output();
+        let output = output.map_err(|error| failed("cannot start this program", error))?;
+        let view: Option<View> = serde_json::from_slice(&output.stdout).ok();
+        Ok(match view.map(|view| view.table) {
+            Some(Table::Volumes(mut table)) => table.volumes.pop(),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! `sanloom reproduce iscsi-switch`: document 003, Figures 9 to 11, on this machine.
+//!
+//! The document's switch sat between machines with gigabit links; here everything is one machine and loopback, so only ratios of the same run
+//! say anything: they are printed beside those of the document and judge nothing.
+
+mod bed;
+
+use super::super::bench::io::{Cell, Compared, Comparison, Op, Report, parse_seconds, parse_size};
+use super::super::bench::{self, statistics::geometric_mean};
+use crate::exit::Failure;
+use bed::{Bed, Place};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Requests of this size and more are what the document's gain is about, in bytes.
+const LARGE_BYTES: u32 = 64 << 10;
+/// Paths, in the order in which they are measured.
+const PATHS: [&str; 4] = ["end to end", "ceiling", "conventional", "forwarding"];
+
+/// Options of `sanloom reproduce iscsi-switch`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Bytes of a request; the document has 4K to 1M
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4K,64K,512K", value_parser = parse_size)]
+    size: Vec<u32>,
+    /// Requests at a time
+    #[arg(long, value_name = "DEPTHS", value_delimiter = ',', default_value = "1,8,32", value_parser = clap::value_parser!(u32).range(1..=128))]
+    depth: Vec<u32>,
+    /// Seconds of each measurement
+    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = parse_seconds)]
+    seconds: f64,
+    /// How often each is measured; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: u32,
+    /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+/// A number of the document, and ours.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Number {
+    /// What it is.
+    what: &'static str,
+    /// Of reads or writes.
+    op: Op,
+    /// Ours; not where there were no such requests.
+    ours: Option<f64>,
+    /// What the document, or our own bar, says.
+    wanted: &'static str,
+}
+
+/// All numbers.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Reproduced {
+    /// What was measured.
+    measured: Report,
+    /// Beside the document.
+    numbers: Vec<Number>,
+}
+
+/// Measures all paths in turn.
+///
+/// # Errors
+/// When something does not come up, a path was not the one it should have been, or something cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let bed = Bed::start()?;
+    let places = [&bed.direct, &bed.ceiling, &bed.conventional, &bed.forwarding];
+    let path = |(name, place): (&'static str, &Place)| Compared {
+        name,
+        portal: place.portal,
+        target: place.target.clone(),
+        pid: place.pid,
+    };
+    let comparison = Comparison {
+        paths: PATHS.into_iter().zip(places).map(path).collect(),
+        size: args.size.clone(),
+        depth: args.depth.clone(),
+        op: vec![Op::Read, Op::Write],
+        seconds: args.seconds,
+        rounds: args.rounds,
+    };
+    let measured = comparison.run()?;
+    assert_paths(&bed)?;
+    let numbers = [Op::Read, Op::Write].into_iter().flat_map(|op| numbers(&measured, op)).collect();
+    let reproduced = Reproduced { measured, numbers };
+    bench::report(args.json.as_deref(), &reproduced, &text(&reproduced))
+}
+
+/// Each switch has taken the path that it is measured for.
+fn assert_paths(bed: &Bed) -> Result<(), Failure> {
+    for (switch, forward) in [("conventional", false), ("forwarding", true)] {
+        let Some(volume) = bed.volume(switch)? else { return Err(Failure::bug("the volume is gone")) };
+        let (right, wrong) = match forward {
+            true => (volume.forwarded, volume.conventional),
+            false => (volume.conventional, volume.forwarded),
+        };
+        // What comes before there are sessions with the back ends cannot be forwarded.
+        if right.commands == 0 || wrong.commands > right.commands / 100 {
+            let (right, wrong) = (right.commands, wrong.commands);
+            return Err(Failure::bug(format_args!("{wrong} of {} commands took the wrong path", right + wrong)));
+        }
+    }
+    Ok(())
+}
+
+/// How a path does, in a cell.
+fn row(cell: &Cell, path: usize) -> (f64, f64) {
+    let row = &cell.paths[path];
+    (row.mb_per_s, row.process_cpu_ms_per_gb.unwrap_or(0.0))
+}
+
+fn numbers(measured: &Report, op: Op) -> Vec<Number> {
+    let cells = |least: u32| measured.cells.iter().filter(move |cell| cell.op == op && cell.size_bytes >= least);
+    let mean = |least: u32, value: &dyn Fn(&Cell) -> f64| {
+        let all: Vec<f64> = cells(least).map(value).filter(|value| value.is_finite() && *value > 0.0).collect();
+        (!all.is_empty()).then(|| geometric_mean(&all))
+    };
+    let speed = |a: usize, b: usize| move |cell: &Cell| row(cell, a).0 / row(cell, b).0;
+    let cost = |a: usize, b: usize| move |cell: &Cell| row(cell, a).1 / row(cell, b).1;
+    // Share of a core, in percent: milliseconds for each GB, times GB for each second.
+    let share = |cell: &Cell, path: usize| row(cell, path).0 * row(cell, path).1 / 1e4;
+    let points: Vec<f64> = cells(LARGE_BYTES).map(|cell| share(cell, 3) - share(cell, 2)).collect();
+    let points = (!points.is_empty()).then(|| points.iter().sum::<f64>() / points.len() as f64);
+    let gain = |ratio: Option<f64>| ratio.map(|ratio| (ratio - 1.0) * 100.0);
+    let document = if op == Op::Read { "+30 (document)" } else { "+25 (document)" };
+    let end_to_end = if op == Op::Read { "at least 0.72" } else { "at least 0.66" };
+    let number = |what, ours, wanted| Number { what, op, ours, wanted };
+    vec![
+        number(
+            "forwarding over conventional, throughput from 64 KiB, %",
+            gain(mean(LARGE_BYTES, &speed(3, 2))),
+            document,
+        ),
+        number("forwarding less conventional, processor, points of a core", points, "-10 to -15 (document)"),
+        number("forwarding to conventional, processor for each byte", mean(LARGE_BYTES, &cost(3, 2)), "at most 0.75"),
+        number("forwarding to ceiling, throughput from 64 KiB", mean(LARGE_BYTES, &speed(3, 1)), "at least 0.95"),
+        number("forwarding to ceiling, processor for each byte", mean(LARGE_BYTES, &cost(3, 1)), "at most 1.15"),
+        number("forwarding to end to end, throughput, all sizes", mean(0, &speed(3, 0)), end_to_end),
+        number("conventional to end to end, throughput, all sizes", mean(0, &speed(2, 0)), "at least 0.45"),
+    ]
+}
+
+fn text(reproduced: &Reproduced) -> String {
+    let mut text = reproduced.measured.text();
+    let _ = writeln!(text, "\n{:<5} {:<60} {:>9}  wanted", "", "geometric means", "here");
+    for Number { what, op, ours, wanted } in &reproduced.numbers {
+        let op = if *op == Op::Read { "read" } else { "write" };
+        let ours = ours.map_or_else(|| "none".to_owned(), |ours| format!("{ours:.2}"));
+        let _ = writeln!(text, "{op:<5} {what:<60} {ours:>9}  {wanted}");
+    }
+    text
+}
