@@ -135,6 +135,9 @@ impl Orders {
     pub(super) fn end(&mut self, volume: VolumeId, id: u64) {
         if let Some(order) = self.of.get_mut(&volume) {
             self.ready.extend(order.end(id));
+            if order.is_idle() {
+                self.of.remove(&volume);
+            }
         }
     }
 

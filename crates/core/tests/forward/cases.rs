@@ -10,9 +10,9 @@ use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::map::Shape;
 use sanloom_core::time::Span;
 use sanloom_wire::cdb::Cdb;
-use sanloom_wire::iscsi::code::{flag, function};
+use sanloom_wire::iscsi::code::{RejectReason, flag, function};
 use sanloom_wire::iscsi::{
-    AsyncEvent, AsyncMessage, DataIn, Head, Header, NO_TAG, NopIn, R2t, ScsiResponse, emit_sense,
+    AsyncEvent, AsyncMessage, DataIn, DataOut, Head, Header, NO_TAG, NopIn, R2t, Reject, ScsiResponse, emit_sense,
 };
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 
@@ -262,6 +262,89 @@ fn sense_data_speak_of_the_virtual_disk() {
     bed.settle();
     let (_, Outcome::Completed { sense, .. }) = bed.done.pop().unwrap() else { panic!() };
     assert_eq!(Sense::parse(&sense).unwrap().information, Some(EDGE + 3));
+}
+
+fn check(initiator_tag: u32, sense: Sense) -> (Head, Vec<u8>) {
+    let mut segment = Vec::new();
+    emit_sense(&sense.to_bytes(), &mut segment);
+    (response(initiator_tag, 2), segment)
+}
+
+#[test]
+fn a_unit_that_may_be_another_disk_gets_nothing_before_it_was_looked_at() {
+    for code in [SenseCode::INQUIRY_DATA_CHANGED, SenseCode::REPORTED_LUNS_CHANGED, SenseCode::CAPACITY_CHANGED] {
+        let mut bed = bed();
+        read(&mut bed, 1, 0, 4);
+        let tag = intercepted(&mut bed, 0);
+        let (head, sense) = check(tag, Sense::new(SenseKey::UNIT_ATTENTION, code));
+        bed.back_says(0, head, &sense);
+        bed.back_alone(0);
+        assert_eq!((bed.closed.as_slice(), bed.counters().again), (&[(Conn::Back(0), CloseReason::Changed)][..], 0));
+        bed.cut(0);
+        bed.settle();
+        assert_eq!(ended(&mut bed, 1), BUSY);
+    }
+}
+
+#[test]
+fn what_a_back_end_has_to_tell_after_a_reset_is_the_switchs_own_matter() {
+    let mut bed = bed();
+    read(&mut bed, 1, 0, 4);
+    let tag = intercepted(&mut bed, 0);
+    let (head, sense) = check(tag, Sense::new(SenseKey::UNIT_ATTENTION, SenseCode::POWER_ON_OR_RESET));
+    bed.back_says(0, head, &sense);
+    bed.back_alone(0);
+    assert_eq!((bed.closed.len(), bed.counters().again), (0, 1));
+    let tag = intercepted(&mut bed, 0);
+    bed.back_says(0, data_in(tag, flag::FINAL | flag::STATUS, 0), &[1; 4 * BLOCK]);
+    bed.back_alone(0);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 1), GOOD);
+}
+
+#[test]
+fn a_status_in_a_data_in_without_data_is_passed_on() {
+    let mut bed = bed();
+    read(&mut bed, 1, 0, 4);
+    let tag = intercepted(&mut bed, 0);
+    bed.back_says(0, data_in(tag, 0, 0), &[1; 4 * BLOCK]);
+    bed.back_says(0, data_in(tag, flag::FINAL | flag::STATUS, 4 * BLOCK as u32), &[]);
+    bed.back_alone(0);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 1), GOOD);
+    assert_eq!(bed.buffers[&1], [1; 4 * BLOCK]);
+}
+
+#[test]
+fn data_that_a_back_end_rejects_are_a_matter_of_their_command() {
+    let mut bed = bed();
+    write(&mut bed, 1, 0, 4);
+    let initiator_tag = intercepted(&mut bed, 0);
+    let (lun, exp_stat_sn, data_sn, offset, flags) = ([0; 8], 0, 0, 0, flag::FINAL);
+    let data = Head::new(DataOut { flags, lun, initiator_tag, target_tag: NO_TAG, exp_stat_sn, data_sn, offset });
+    let (reason, stat_sn, exp_cmd_sn, max_cmd_sn) = (RejectReason::DATA_DIGEST_ERROR, 2, 3, 6);
+    let reject = Reject { reason, initiator_tag: NO_TAG, stat_sn, exp_cmd_sn, max_cmd_sn, data_sn };
+    bed.back_says(0, Head::new(reject), &data.to_bytes());
+    let crc_error = Sense::new(SenseKey::ABORTED_COMMAND, SenseCode(0x4705));
+    let (head, sense) = check(initiator_tag, crc_error);
+    bed.back_says(0, head, &sense);
+    bed.back_alone(0);
+    bed.settle();
+    assert_eq!((bed.closed.len(), ended(&mut bed, 1)), (0, (2, 0x0b, 0x4705)));
+}
+
+#[test]
+fn segments_that_are_longer_than_was_agreed_go_nowhere() {
+    let longest = shapes().back.receive_bytes as usize;
+    let mut bed = bed();
+    read(&mut bed, 1, 0, 40);
+    let tag = intercepted(&mut bed, 0);
+    bed.back_says(0, data_in(tag, 0, 0), &vec![1; longest + BLOCK]);
+    bed.back_alone(0);
+    assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Protocol)]);
+    bed.cut(0);
+    bed.settle();
+    assert_eq!(ended(&mut bed, 1), BUSY);
 }
 
 #[test]

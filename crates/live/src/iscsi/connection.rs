@@ -7,6 +7,7 @@ use super::{Behind, Shared, Stores};
 use crate::poll::Interest;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
+use rustix::net::sockopt;
 use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
 use sanloom_core::iscsi::sequence::Statuses;
@@ -110,7 +111,9 @@ impl Connection {
 
     fn wants_input(&self) -> bool {
         let room = self.forwarding.as_ref().is_none_or(|forwarding| forwarding.has_room());
-        !self.is_leaving() && room && self.output.bytes < MAX_OUTPUT_BYTES
+        // In the middle of a PDU of a back end what the session says waits, and nobody counts it.
+        let waits = self.is_open() && self.session().is_some_and(Session::has_output);
+        !self.is_leaving() && room && !waits && self.output.bytes < MAX_OUTPUT_BYTES
     }
 
     /// Nothing more is heard of it.
@@ -150,6 +153,10 @@ impl Connection {
     /// Reads and does what there is, and sends what it can. True if there may be more.
     pub(super) fn serve(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> bool {
         self.flush(now, shared, stores);
+        if self.readable && !self.wants_input() {
+            // Nothing is read, so nothing else would tell that it is gone, but the poller, again and again.
+            self.broken |= !matches!(sockopt::socket_error(&self.stream), Ok(Ok(())));
+        }
         let mut more = false;
         for turn in 0..READS_IN_TURN {
             if !self.readable || !self.wants_input() {

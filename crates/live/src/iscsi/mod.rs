@@ -355,6 +355,11 @@ impl IscsiServer {
         if connection.is_over() {
             return self.drop_connection(now, id, poller, stores);
         }
+        if connection.is_leaving()
+            && let Some(forwarding) = &mut connection.forwarding
+        {
+            forwarding.close(now, stores);
+        }
         let interest = connection.interest();
         let token = CONNECTIONS + id;
         if let Err(error) = poller.set(token, Some(connection.stream.as_fd()), interest) {

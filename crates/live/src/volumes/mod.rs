@@ -177,7 +177,7 @@ impl VolumeEngine {
     /// A target of back ends, for a session beside our own: where it is now, and those of its LUNs that can be used. None while there is no
     /// session, or something is wrong with a LUN that volumes have extents of: only ours finds out what it is.
     pub fn way_to(&self, target: usize) -> Option<Way<'_>> {
-        let remote = self.remotes.get(target)?;
+        let remote = self.remotes.get(target).filter(|remote| remote.is_certain())?;
         let portal = remote.path().ok()?;
         let ready: Vec<u64> = remote.disks().filter(|(.., ready)| *ready).map(|(disk, ..)| disk).collect();
         let mut luns = Vec::new();
@@ -190,6 +190,13 @@ impl VolumeEngine {
             }
         }
         Some(Way { config: remote.config(), portal, luns })
+    }
+
+    /// A session beside our own was lost, or, with `changed`, was told that a LUN may be another disk than it was.
+    pub fn doubt(&mut self, now: Instant, target: usize, changed: bool) {
+        if let Some(remote) = self.remotes.get_mut(target) {
+            remote.doubt(now, changed);
+        }
     }
 
     /// A LUN of a target, of which volumes have extents, is not used.

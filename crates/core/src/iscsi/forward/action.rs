@@ -67,6 +67,9 @@ pub enum CloseReason {
     /// A command was to be aborted, and the back end did not.
     #[error("the target refuses to abort a command")]
     Unaborted,
+    /// A unit attention says that a unit may be another one than it was.
+    #[error("a unit there is not what it was")]
+    Changed,
     /// The back end asked for it.
     #[error("the target asked for a logout")]
     Asked,

@@ -8,7 +8,7 @@ use crate::iscsi::sequence::before;
 use crate::scsi::{IoTag, Response};
 use crate::time::Instant;
 use sanloom_wire::cdb::status;
-use sanloom_wire::iscsi::code::{flag, response, task_response};
+use sanloom_wire::iscsi::code::{RejectReason, flag, response, task_response};
 use sanloom_wire::iscsi::{
     AsyncEvent, Bhs, DataIn, Head, Header, NO_TAG, R2t, ScsiResponse, SenseSegment, TaskResponse,
 };
@@ -16,6 +16,17 @@ use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 
 /// A back end that answers what cannot be: too few data with status GOOD, a response code that means nothing.
 const TARGET_FAILURE: Sense = Sense::new(SenseKey::HARDWARE_ERROR, SenseCode::INTERNAL_TARGET_FAILURE);
+
+/// A unit attention after which a unit may be another disk, or another size.
+fn is_change(sense: &Sense) -> bool {
+    let changes = [
+        SenseCode::CAPACITY_CHANGED,
+        SenseCode::MODE_PARAMETERS_CHANGED,
+        SenseCode::INQUIRY_DATA_CHANGED,
+        SenseCode::REPORTED_LUNS_CHANGED,
+    ];
+    sense.key == SenseKey::UNIT_ATTENTION && changes.contains(&sense.code)
+}
 
 /// How a part ended, by a Data-In with status or a SCSI Response.
 struct Ended<'a> {
@@ -59,6 +70,10 @@ impl Forward {
         }
         if let Some(stat_sn) = status_number(&head.header) {
             back.count_status(stat_sn);
+        }
+        if bytes > back.parameters.receive_bytes {
+            actions.push(Action::Discard { bytes });
+            return self.broken(number, actions);
         }
         if bytes > 0 && matches!(head.header, Header::R2t(_) | Header::TaskResponse(_)) {
             // They have no data.
@@ -112,13 +127,13 @@ impl Forward {
                 Ok(segment) => self.on_response(number, &answer, segment.sense, switch, actions),
                 Err(_) => self.broken(number, actions),
             },
-            Header::Reject(_) => self.on_reject(number, data, switch, actions),
+            Header::Reject(reject) => self.on_reject(number, reject.reason, data, switch, actions),
             _ => {}
         }
         self.pump(actions);
     }
 
-    fn broken(&mut self, number: u8, actions: &mut Vec<Action>) {
+    pub(super) fn broken(&mut self, number: u8, actions: &mut Vec<Action>) {
         actions.push(Action::Close { conn: Conn::Back(number), reason: CloseReason::Protocol });
     }
 
@@ -159,7 +174,8 @@ impl Forward {
             let next = (full && number_of_part + 1 < entry.parts.len()).then_some(number_of_part + 1);
             // The status of all of it, with the last data.
             let others = entry.parts.iter().enumerate().all(|(n, p)| n == number_of_part || p.stage == Stage::Over);
-            let collapses = has_status && data.status == status::GOOD && !residual && full && next.is_none() && others;
+            let collapses =
+                bytes > 0 && has_status && data.status == status::GOOD && !residual && full && next.is_none() && others;
             if collapses {
                 entry.parts[number_of_part].stage = Stage::Over;
                 switch.session.collapse_forwarded(tag);
@@ -169,7 +185,10 @@ impl Forward {
                 self.ask(tag, next, actions);
             }
             self.counters.read_bytes += u64::from(bytes);
-            self.pass_data_in(tag, (at, bytes), collapses, bhs, switch, actions);
+            let ends = data.flags & flag::FINAL != 0;
+            if !self.pass_data_in(tag, (at, bytes), (collapses, ends), bhs, switch, actions) {
+                return self.broken(number, actions);
+            }
             if collapses {
                 self.forget_active(number);
                 return self.over(tag, switch);
@@ -181,23 +200,29 @@ impl Forward {
         }
     }
 
-    /// Cuts data for the host: no segment longer than it takes, sequences as it agreed.
+    /// Cuts data for the host: no segment longer than it takes, sequences as it agreed. What has a digest cannot be cut, and its
+    /// sequences are those of the back end. False if it would have to be.
     fn pass_data_in(
         &mut self,
         tag: IoTag,
         (offset, bytes): (u32, u32),
-        status: bool,
+        (status, ends): (bool, bool),
         bhs: &mut Bhs,
         switch: &mut Switch<'_>,
         actions: &mut Vec<Action>,
-    ) {
+    ) -> bool {
         let (longest, burst) = (self.front.send_bytes, self.front.max_burst_bytes);
         let window = switch.session.window();
         let end_of_all = self.entry(tag).map_or(0, |entry| entry.io.bytes);
         let (mut at, end) = (offset, offset + bytes);
         let mut first = true;
+        let whole = self.front.data_digest;
+        if whole && bytes > longest {
+            actions.push(Action::Discard { bytes });
+            return false;
+        }
         while at < end {
-            let left_of_burst = burst - at % burst;
+            let left_of_burst = if whole { bytes } else { burst - at % burst };
             let len = longest.min(left_of_burst).min(end - at);
             let Some((initiator_tag, data_sn)) = switch.session.next_data_in(tag, len) else { break };
             let all = at + len == end_of_all;
@@ -206,7 +231,7 @@ impl Forward {
                 data_sn,
                 offset: at,
                 bytes: len,
-                last: all || len == left_of_burst,
+                last: all || if whole { ends } else { len == left_of_burst },
                 status: status && all,
                 window,
             };
@@ -226,6 +251,7 @@ impl Forward {
         if at < end {
             actions.push(Action::Discard { bytes: end - at });
         }
+        true
     }
 
     fn on_r2t(&mut self, number: u8, r2t: &R2t, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
@@ -260,6 +286,9 @@ impl Forward {
         actions: &mut Vec<Action>,
     ) {
         if answer.initiator_tag == PROBE_TAG {
+            if answer.status == status::CHECK_CONDITION && Sense::parse(sense).is_ok_and(|sense| is_change(&sense)) {
+                return actions.push(Action::Close { conn: Conn::Back(number), reason: CloseReason::Changed });
+            }
             return self.probed(number, answer.status == status::GOOD, actions);
         }
         let Some((tag, of)) = self.find(number, answer.initiator_tag).filter(|(_, of)| !of.abort) else {
@@ -302,6 +331,13 @@ impl Forward {
             status::GOOD => self.part_failed(tag, number, Response::check(TARGET_FAILURE), switch, actions),
             status::CHECK_CONDITION => {
                 let sense = Sense::parse(sense).unwrap_or(TARGET_FAILURE);
+                if is_change(&sense) {
+                    // Only a look at what it is tells whether it may be written.
+                    let back = part.back;
+                    actions.push(Action::Close { conn: Conn::Back(back), reason: CloseReason::Changed });
+                    let answer = self.unsplit(tag, Response::status(status::BUSY));
+                    return self.part_failed(tag, number, answer, switch, actions);
+                }
                 if sense.key == SenseKey::UNIT_ATTENTION {
                     return self.again(tag, number, switch, actions);
                 }
@@ -337,12 +373,24 @@ impl Forward {
         }
     }
 
-    fn on_reject(&mut self, number: u8, header: &[u8], switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
-        let found = Head::parse(header).ok().and_then(|head| match head.header {
-            Header::ScsiCommand(command) => self.find(number, command.initiator_tag),
-            _ => None,
-        });
+    fn on_reject(
+        &mut self,
+        number: u8,
+        reason: RejectReason,
+        header: &[u8],
+        switch: &mut Switch<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let (found, of_data) = match Head::parse(header).map(|head| head.header) {
+            Ok(Header::ScsiCommand(command)) => {
+                (self.find(number, command.initiator_tag), reason == RejectReason::DATA_DIGEST_ERROR)
+            }
+            Ok(Header::DataOut(data)) => (self.find(number, data.initiator_tag), true),
+            _ => (None, false),
+        };
         match found {
+            // The command goes on without these data, and ends with a status of its own (RFC 7143, sections 7.8 and 11.4.7.2).
+            Some(_) if of_data => self.counters.unexpected += 1,
             Some((tag, of)) if !self.is_at_work(tag, usize::from(of.part)) => self.counters.unexpected += 1,
             Some((tag, of)) => {
                 let failure = Response::check(Sense::new(SenseKey::ABORTED_COMMAND, SenseCode::NONE));

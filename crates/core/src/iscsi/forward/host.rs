@@ -11,6 +11,10 @@ use sanloom_wire::iscsi::{Bhs, DataOut, Head, Header, NO_TAG, Opcode, ScsiComman
 
 impl Forward {
     pub(super) fn on_host(&mut self, now: Instant, bhs: &mut Bhs, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
+        if bhs.data_bytes() > self.front.receive_bytes {
+            // The framer of the conventional path ends the connection.
+            return actions.push(Action::ToConventional);
+        }
         let conventional = match bhs.opcode() {
             Opcode::SCSI_COMMAND | Opcode::DATA_OUT => Head::parse(&bhs.0).ok(),
             _ => None,
@@ -192,6 +196,11 @@ impl Forward {
                 true => at + len == limit,
                 false => at + len == of.at + of.bytes || (last && at + len == end),
             };
+            if self.front.data_digest && len < end - offset {
+                // A digest is of the whole segment.
+                actions.push(Action::Discard { bytes: end - at });
+                return self.broken(of.back, actions);
+            }
             let open = r2t.map(|r2t| entry.r2ts[r2t]);
             let header = entry.data_out(part, (at, len), open.as_ref(), is_last, back);
             match (r2t, is_last) {

@@ -342,6 +342,13 @@ impl Forward {
         self.backs.iter().flatten().filter_map(of).min()
     }
 
+    /// The host has no room for what a back end has to say, so it is not heard for another reason than that it is silent.
+    pub fn unheard(&mut self, now: Instant, back: u8) {
+        let Some(Some(back)) = self.backs.get_mut(usize::from(back)) else { return };
+        (back.heard, back.asked) = (now, None);
+        back.aborting = back.aborting.map(|(_, count)| (now, count));
+    }
+
     /// Time has passed.
     pub fn timeout(&mut self, now: Instant, actions: &mut Vec<Action>) {
         let Settings { ping, abort_timeout } = self.settings;

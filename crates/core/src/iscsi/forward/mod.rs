@@ -1,6 +1,5 @@
 //! The forwarding path of the iSCSI virtualization switch (document 003): READ and WRITE pass between the connection of a host
-//! and connections to back ends, and only their headers are looked at. No driver in crate live uses it yet: there every PDU goes
-//! the conventional way.
+//! and connections to back ends, and only their headers are looked at. `live::iscsi` drives it.
 //!
 //! ```text
 //!                                 descriptor queue = the driver's order of headers

@@ -83,21 +83,22 @@ impl Session {
         }
         match self.asked {
             Some(asked) if asked + self.config.ping <= now => self.end(Broken::Silent),
-            None if self.heard + self.config.ping <= now => {
-                self.asked = Some(now);
-                let initiator_tag = self.next_tag;
-                self.next_tag = self.next_tag.wrapping_add(1);
-                let ping = NopOut {
-                    lun: [0; 8],
-                    initiator_tag,
-                    target_tag: NO_TAG,
-                    cmd_sn: self.cmd_sn,
-                    exp_stat_sn: self.exp_stat_sn,
-                };
-                self.send(Head { immediate: true, ..Head::new(ping) });
-            }
+            None if self.heard + self.config.ping <= now => self.ping(now),
             _ => {}
         }
+    }
+
+    /// Asks whether the target is there, unless it was asked and has not answered.
+    pub(super) fn ping(&mut self, now: Instant) {
+        if self.asked.is_some() {
+            return;
+        }
+        self.asked = Some(now);
+        let initiator_tag = self.next_tag;
+        self.next_tag = self.next_tag.wrapping_add(1);
+        let (cmd_sn, exp_stat_sn) = (self.cmd_sn, self.exp_stat_sn);
+        let ping = NopOut { lun: [0; 8], initiator_tag, target_tag: NO_TAG, cmd_sn, exp_stat_sn };
+        self.send(Head { immediate: true, ..Head::new(ping) });
     }
 
     pub(super) fn log_out(&mut self) {

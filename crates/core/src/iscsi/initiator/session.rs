@@ -86,6 +86,8 @@ pub enum Input {
         /// Its digest is right.
         intact: bool,
     },
+    /// Ask whether the target is there.
+    Ping,
     /// Log out.
     LogOut,
     /// Time has passed.
@@ -274,6 +276,7 @@ impl Session {
                     }
                 }
             }
+            Input::Ping => self.ping(now),
             Input::LogOut => self.log_out(),
             Input::Timeout => self.on_timeout(now),
         }
@@ -288,6 +291,11 @@ impl Session {
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// When the target was heard last.
+    pub fn heard(&self) -> Instant {
+        self.heard
     }
 
     /// When to come back with [`Input::Timeout`].

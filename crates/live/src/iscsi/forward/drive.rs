@@ -6,7 +6,7 @@ use crate::iscsi::connection::{Connection, Machine};
 use crate::iscsi::{Shared, Stores};
 use crate::storage::StorageSystem;
 use sanloom_core::iscsi::forward::mover::{Output, Piece, Stop, Turn};
-use sanloom_core::iscsi::forward::{Conn, Switch};
+use sanloom_core::iscsi::forward::{CloseReason, Conn, Switch};
 use sanloom_core::scsi::IoTag;
 use sanloom_core::time::Instant;
 use std::io::{self, Read};
@@ -170,7 +170,12 @@ impl Connection {
         }
         for (conn, reason) in closes.drain(..) {
             match conn {
-                Conn::Back(back) => forwarding.failed.push((back.into(), reason.to_string())),
+                Conn::Back(back) => {
+                    if let Some(engine) = stores.volumes.as_deref_mut().filter(|_| reason == CloseReason::Changed) {
+                        engine.doubt(now, back.into(), true);
+                    }
+                    forwarding.failed.push((back.into(), reason.to_string()));
+                }
                 Conn::Host => self.broken = true,
             }
         }
@@ -213,6 +218,9 @@ impl Connection {
             Some(half)
         });
         let Some(half) = half.flatten() else { return };
+        if let Some(engine) = stores.volumes.as_deref_mut() {
+            engine.doubt(now, back, false);
+        }
         tracing::info!(connection = self.id, back, why, "a back-end session of a host is gone");
         if half {
             // What has left cannot be taken back, and the rest will never come.
@@ -235,8 +243,12 @@ impl Connection {
 
     /// Time has passed for back ends.
     pub(in crate::iscsi) fn forward_timeout(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+        let backlog = self.output.bytes;
         self.with_forward(stores, |forwarding, _| {
+            let blocked: Vec<usize> =
+                (0..forwarding.links.len()).filter(|link| !forwarding.may_read(*link, backlog)).collect();
             let Forwarding { forward, mover, out, actions, .. } = forwarding;
+            blocked.into_iter().for_each(|link| forward.unheard(now, link as u8));
             forward.timeout(now, actions);
             mover.execute(actions, out);
         });
@@ -260,6 +272,9 @@ impl Connection {
                     continue;
                 }
                 let mut outcome = link.send(&[], &mut shared.buffers);
+                if outcome.is_ok() && !reads && link.readable {
+                    outcome = link.look();
+                }
                 if outcome.is_ok() && reads && (link.readable || link.stalled) {
                     silent = false;
                     outcome = self.read_link(now, back, shared, stores);

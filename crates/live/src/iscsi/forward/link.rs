@@ -256,6 +256,14 @@ impl BackLink {
         }
     }
 
+    /// Whether it is broken, though nothing is read: otherwise the poller would tell so again and again.
+    pub(super) fn look(&self) -> io::Result<()> {
+        match &self.state {
+            State::Up(stream) => Ok(sockopt::socket_error(stream)??),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads behind what is there. None: nothing has come.
     pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         let State::Up(stream) = &mut self.state else { return Ok(None) };

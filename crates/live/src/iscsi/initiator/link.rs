@@ -77,9 +77,8 @@ impl Link {
     }
 
     /// The connection after its login, what was agreed, and what has come behind the login.
-    pub(in crate::iscsi) fn hand_over(mut self) -> (TcpStream, Option<Established>, Vec<u8>) {
-        self.input.truncate(self.filled);
-        (self.stream, self.established, self.input)
+    pub(in crate::iscsi) fn hand_over(self) -> (TcpStream, Option<Established>, Vec<u8>) {
+        (self.stream, self.established, self.input[..self.filled].to_vec())
     }
 
     pub(super) fn new(now: Instant, stream: TcpStream, login: LoginConfig, session: SessionConfig) -> Link {
@@ -115,6 +114,14 @@ impl Link {
         match &self.machine {
             Machine::Login(_) => None,
             Machine::Full(session) => Some(*session.parameters()),
+        }
+    }
+
+    /// When the target was heard last, once a login is over.
+    pub(super) fn heard(&self) -> Option<Instant> {
+        match &self.machine {
+            Machine::Login(_) => None,
+            Machine::Full(session) => Some(session.heard()),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::TARGET;
 use super::link::{Buffers, Event, Link};
-use super::remote::random;
+use super::socket::random;
 use crate::clock::Clock;
 use crate::poll::{Interest, Poller};
 use sanloom_core::fcp::DataDirection;

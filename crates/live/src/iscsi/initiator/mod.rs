@@ -10,10 +10,12 @@ mod disks;
 pub(super) mod link;
 pub mod load;
 mod remote;
+mod socket;
 
-pub(super) use remote::{CONNECT_TIME, LOGIN_TIME, open, portal_of, random};
+pub(super) use remote::{CONNECT_TIME, LOGIN_TIME};
 pub(crate) use remote::{Event, Memory, Remote};
 pub use remote::{RemoteConfig, RemoteCounters};
+pub(super) use socket::{open, portal_of, random};
 
 use crate::clock::{Clock, until};
 use crate::exports::{Asked, DiskWork, disk_work, export_of};

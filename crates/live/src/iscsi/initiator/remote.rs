@@ -9,8 +9,9 @@
 
 use super::disks::{Disks, Want, Who};
 use super::link::{Buffers, Event as LinkEvent, Link};
+use super::socket::{open, portal_of, random};
 use crate::poll::{Interest, Poller};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
+use rustix::net::sockopt;
 use sanloom_core::disk::{
     self, Command as DiskCommand, Data, DiskConfig, Done, End, Error, Properties, Reply, Request,
 };
@@ -23,14 +24,12 @@ use sanloom_core::time::{Instant, Span};
 use sanloom_wire::lun::LunBytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// From a lost connection to the next attempt, when every portal was tried.
 const RETRY: Span = Span::from_ms(500);
-/// Where targets listen that name no port.
-const ISCSI_PORT: u16 = 3260;
 /// A connection that is not open after this time is given up.
 pub(in crate::iscsi) const CONNECT_TIME: Span = Span::from_secs(3);
 /// A login that takes longer is given up.
@@ -164,6 +163,11 @@ pub(crate) struct Remote {
     /// Why there is no session.
     why: String,
     isid: [u8; 6],
+    /// Since when it may be another target than it was, or its disks other ones.
+    doubted: Option<Instant>,
+    /// The target is to be asked whether it is there, or logged in to anew.
+    ask: bool,
+    renew: bool,
     readable: bool,
     writable: bool,
     events: VecDeque<Event>,
@@ -192,6 +196,9 @@ impl Remote {
             refused: None,
             why: "not tried yet".to_owned(),
             isid,
+            doubted: None,
+            ask: false,
+            renew: false,
             readable: false,
             writable: false,
             events: VecDeque::new(),
@@ -254,6 +261,23 @@ impl Remote {
         }
     }
 
+    /// Something says that the target may be another one than it was, or, with `changed`, that its disks may: our session looks at them
+    /// before anybody passes it by again.
+    pub(crate) fn doubt(&mut self, now: Instant, changed: bool) {
+        self.doubted = Some(now);
+        self.ask = true;
+        self.renew |= changed;
+    }
+
+    /// Our session has heard of the target since there was any doubt.
+    pub(crate) fn is_certain(&self) -> bool {
+        let heard = match &self.state {
+            State::Linked(link) => link.heard(),
+            State::Idle(_) | State::Connecting(..) => None,
+        };
+        !self.renew && self.doubted.is_none_or(|since| heard.is_some_and(|heard| heard > since))
+    }
+
     /// The portal of the session, or why there is none.
     pub(crate) fn path(&self) -> Result<SocketAddr, &str> {
         match &self.state {
@@ -305,6 +329,15 @@ impl Remote {
     /// Does what there is to do. True if there may be more to read.
     pub(crate) fn turn(&mut self, now: Instant, poller: &mut Poller, memory: &mut impl Memory) -> bool {
         let (readable, writable) = (std::mem::take(&mut self.readable), std::mem::take(&mut self.writable));
+        if std::mem::take(&mut self.renew) {
+            self.lose(now, "its disks are looked at anew", poller);
+        }
+        if std::mem::take(&mut self.ask)
+            && let State::Linked(link) = &mut self.state
+            && link.is_up()
+        {
+            link.tell(now, Input::Ping, &mut Both { commands: &mut self.commands, memory });
+        }
         self.connect(now, writable, poller, memory);
         let more = self.receive(now, readable, writable, poller, memory);
         self.readable |= more;
@@ -554,26 +587,4 @@ impl Remote {
         self.commands.insert(id, Active { who, command, own });
         link.tell(now, Input::Submit(submitted), &mut Both { commands: &mut self.commands, memory });
     }
-}
-
-/// Where a redirection leads to. The port may be left out (RFC 7143, section 13.8).
-pub(in crate::iscsi) fn portal_of(address: &str) -> Option<SocketAddr> {
-    let without_port = |_| address.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, ISCSI_PORT));
-    address.parse().or_else(without_port).ok()
-}
-
-/// A connection that will be open, or not.
-pub(in crate::iscsi) fn open(portal: SocketAddr) -> io::Result<TcpStream> {
-    let family = if portal.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
-    match connect(&socket, &portal) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(TcpStream::from(socket)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-pub(in crate::iscsi) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes)
 }
