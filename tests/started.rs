@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A process is ready after this time, or never.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,6 +92,11 @@ impl Process {
     pub fn stop(&mut self) {
         assert_eq!(self.try_wait().unwrap(), None, "it has ended by itself");
         assert!(Command::new("kill").args(["-TERM", &self.id().to_string()]).status().unwrap().success());
+        let begun = Instant::now();
+        while self.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
         assert_eq!(self.wait().unwrap().code(), Some(0));
     }
 }

@@ -5,12 +5,17 @@ mod zone_fabric;
 mod zone_versions;
 
 use sanloom_core::config::ZoneDefault;
+use sanloom_core::ils::{Outcome, Send};
 use sanloom_core::random::SplitMix64;
-use sanloom_core::time::Span;
-use sanloom_core::zoning::server::{ChangeFailure, MergeFailure, ZoneChange, ZoneServerConfig};
+use sanloom_core::time::{Instant, Span};
+use sanloom_core::zoning::server::{
+    ChangeFailure, Input, MergeFailure, Output, ZoneChange, ZoneServer, ZoneServerConfig,
+};
 use sanloom_core::zoning::{
     Limit, MergeConflict, MergeControl, MergeRules, ZoneDatabase, ZoneEdit, ZoneLimits, ZoneProblem, Zones, merge,
 };
+use sanloom_wire::Wwnn;
+use sanloom_wire::sw_ils::{SwAcc, SwIls, SwRjt, SwRjtExplanation, SwRjtReason};
 use std::collections::BTreeSet;
 use zone_fabric::Fabric;
 use zone_versions::{version, versions};
@@ -143,6 +148,44 @@ fn switches_in_enhanced_mode_join_each_other_and_no_others() {
             assert_eq!(theirs, "the other switch is in enhanced zoning mode, this switch is not");
             assert_eq!(ours, "this switch is in enhanced zoning mode, the other switch is not");
         }
+    }
+}
+
+/// What becomes of a link whose neighbour answers our ESS so: asked again, merged or isolated.
+fn answered_support(answer: SwIls) -> Vec<Output> {
+    let config = ZoneServerConfig { rules: MergeRules::ENHANCED, ..ZoneServerConfig::default() };
+    let mut server = ZoneServer::new(config, Zones::new(version(&["zone_a"], 1)));
+    let neighbour = Wwnn(0x1000_0000_0000_0002);
+    let mut now = Instant::ZERO;
+    for input in [Input::Domain(Some(1)), Input::Domains(vec![(2, neighbour)]), Input::LinkUp { port: 0, neighbour }] {
+        server.handle(now, input);
+    }
+    let sent = |server: &mut ZoneServer| std::iter::from_fn(|| server.poll_output()).collect::<Vec<Output>>();
+    let tag = match &sent(&mut server)[..] {
+        [Output::Send(Send::Request { tag, .. })] => *tag,
+        other => panic!("{other:?}"),
+    };
+    server.handle(now, Input::Outcome { tag, outcome: Outcome::Answered(answer.into()) });
+    now += config.retry;
+    server.handle(now, Input::Timeout);
+    sent(&mut server)
+}
+
+#[test]
+fn whatever_answers_ess_ends_in_another_question_or_in_isolation() {
+    let reject = |reason, explanation| SwIls::SwRjt(SwRjt { reason, explanation, vendor: 0 });
+    for later in [
+        reject(SwRjtReason::LOGICAL_BUSY, SwRjtExplanation::NONE),
+        reject(SwRjtReason::UNABLE, SwRjtExplanation::COMMAND_IN_PROGRESS),
+    ] {
+        assert!(matches!(answered_support(later)[..], [Output::Send(_)]));
+    }
+    let mode = MergeFailure::Mode { ours_enhanced: true };
+    for (last, why) in [
+        (reject(SwRjtReason::NOT_SUPPORTED, SwRjtExplanation::NONE), mode),
+        (SwIls::SwAcc(SwAcc::Empty), MergeFailure::NoAnswer),
+    ] {
+        assert_eq!(answered_support(last), [Output::Isolate { port: 0, failure: why }]);
     }
 }
 

@@ -50,6 +50,9 @@ impl Captures {
     /// # Errors
     /// When the file cannot be written.
     pub fn start(&mut self, now: Instant, place: Place, name: &str, path: &Path) -> io::Result<()> {
+        if self.running.contains_key(&place) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this port is captured already"));
+        }
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         let mut head = Vec::new();
         Section { application: concat!("sanloom ", env!("CARGO_PKG_VERSION")), comment: None }.emit(&mut head);

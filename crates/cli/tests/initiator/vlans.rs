@@ -105,7 +105,8 @@ wait $up
 sed -i 's/, dcbx = true//' $2/lab.toml
 up $1 $2
 echo "== without DCBX"
-sleep 3
+# Longer than from one question for VLANs to the next.
+sleep 8
 $1 fcoeadm --run-folder $2/run -i
 echo "== gone"
 rm $2/etc/cfg-v1

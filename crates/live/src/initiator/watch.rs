@@ -24,6 +24,13 @@ const REQUESTS: Span = Span::from_secs(5);
 /// A forwarder that is silent for so long, while others answer, is gone: what hosts asked of it has failed by then.
 const SILENCE: Span = Span::from_secs(60);
 
+/// The last VLAN that a frame can be in; 4095 is reserved.
+const MAX_VLAN: u16 = 4094;
+/// Of so many VLANs of an interface hosts are begun, the lowest; each is a process.
+const MAX_VLANS: usize = 32;
+/// Answers of so many forwarders are remembered.
+const MAX_FORWARDERS: usize = 64;
+
 /// What is known of an interface.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
@@ -38,13 +45,18 @@ pub struct Seen {
 struct Heard(BTreeMap<MacAddr, (Instant, Vec<u16>)>);
 
 impl Heard {
-    fn answer(&mut self, now: Instant, fcf: MacAddr, vlans: Vec<u16>) {
-        self.0.insert(fcf, (now, vlans));
+    fn answer(&mut self, now: Instant, fcf: MacAddr, mut vlans: Vec<u16>) {
+        vlans.retain(|vlan| *vlan <= MAX_VLAN);
+        // Whoever is on the wire can answer, in as many names as he likes.
+        if self.0.len() < MAX_FORWARDERS || self.0.contains_key(&fcf) {
+            self.0.insert(fcf, (now, vlans));
+        }
         self.0.retain(|_, (at, _)| now.since(*at) < SILENCE);
     }
 
     fn vlans(&self) -> BTreeSet<u16> {
-        self.0.values().flat_map(|(_, vlans)| vlans).copied().collect()
+        let all: BTreeSet<u16> = self.0.values().flat_map(|(_, vlans)| vlans).copied().collect();
+        all.into_iter().take(MAX_VLANS).collect()
     }
 }
 

@@ -52,6 +52,10 @@ impl Datagram {
     /// When the descriptor is not open, or is no datagram socket.
     pub fn inherit(number: i32) -> Result<Datagram, PortError> {
         let failed = |error| PortError::Descriptor { number, error };
+        if number <= 2 {
+            let why = "0 to 2 are standard input, output and error";
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
         let socket = interface::inherited(number).map_err(failed)?;
         match socket_type(&socket).map_err(|error| failed(error.into()))? {
             SocketType::DGRAM => Datagram::from_pair(socket.into()),

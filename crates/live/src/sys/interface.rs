@@ -203,11 +203,11 @@ pub fn packet_count(socket: BorrowedFd<'_>) -> io::Result<PacketCount> {
 pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: F_GETFD passes no memory.
     let flags = check(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
-    // No descriptor comes through exec with this mark, and everything that we open has it.
+    // No descriptor comes through exec with this mark, and what we open ourselves, and keep, has it.
     if flags & libc::FD_CLOEXEC != 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
-    // SAFETY: the descriptor is open, nobody in this process has it, and its number was given to us by the user as ours.
+    // SAFETY: the descriptor is open, nothing of ours has it, and its number was given to us by the user as ours.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     // SAFETY: F_SETFD passes no memory.
     check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;

@@ -322,6 +322,11 @@ impl Monitor {
                 if is_vlan || wanted.contains_key(&interface) {
                     return failed(format!("connection already created on interface {interface}"));
                 }
+                let above =
+                    wanted.iter().find(|(above, wanted)| wanted.has_many_vlans() && is_vlan_of(&interface, above));
+                if let Some((above, _)) = above {
+                    return failed(format!("{interface} begins by itself when a forwarder at {above} names its VLAN"));
+                }
                 let of_file = self.files.get(&interface).and_then(|wanted| wanted.as_ref().ok()).cloned();
                 let wanted = of_file.map_or_else(|| Wanted::on(&interface, vn2vn), Ok);
                 match wanted {
@@ -349,7 +354,8 @@ impl Monitor {
     }
 }
 
-/// The name is that of an instance in a VLAN of the interface.
+/// The name is that of an instance in a VLAN of the interface ([`super::fipvlan::instance_name`]).
 fn is_vlan_of(name: &str, interface: &str) -> bool {
-    name.strip_prefix(interface).is_some_and(|rest| rest.starts_with('.'))
+    let vlan = name.strip_prefix(interface).and_then(|rest| rest.strip_prefix('.')?.strip_suffix("-fcoe"));
+    vlan.is_some_and(|vlan| vlan.parse::<u16>().is_ok())
 }

@@ -2,10 +2,11 @@
 
 use super::{Asked, ChangeFailure, Output, TransactionState, ZoneChange, ZoneServer, ZoneServerConfig};
 use crate::ils::{Outcome, Peer};
+use crate::isolation::asks_for_patience;
 use crate::time::Instant;
 use crate::zoning::objects::Zones;
 use sanloom_wire::Message;
-use sanloom_wire::sw_ils::{SfcOperation, SwAcc, SwIls, SwRjtReason, ZoneReason, ZoneReply, ZoneStatus};
+use sanloom_wire::sw_ils::{SfcOperation, SwAcc, SwIls, ZoneReason, ZoneReply, ZoneStatus};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A change and how far it is.
@@ -208,7 +209,7 @@ impl ZoneServer {
                     others.insert(domain, Locking::AskAgain(retry_at));
                     change.busy = Some(domain);
                 }
-                Err(ChangeFailure::Rejected { reject, .. }) if reject.reason == SwRjtReason::LOGICAL_BUSY => {
+                Err(ChangeFailure::Rejected { reject, .. }) if asks_for_patience(reject) => {
                     others.insert(domain, Locking::AskAgain(retry_at));
                     change.busy = Some(domain);
                 }

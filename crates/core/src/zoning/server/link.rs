@@ -2,11 +2,10 @@
 
 use super::{Asked, MergeFailure, Output, ZoneServer};
 use crate::ils::{Outcome, Peer, Request};
+use crate::isolation::asks_for_patience;
 use crate::time::Instant;
 use crate::zoning::objects::Zones;
-use sanloom_wire::sw_ils::{
-    Mrra, MrraAcc, MrraResponse, SwAcc, SwIls, SwRjtReason, ZoneReason, ZoneReply, ZoneSets, ZoneStatus,
-};
+use sanloom_wire::sw_ils::{Mrra, MrraAcc, MrraResponse, SwAcc, SwIls, ZoneReason, ZoneReply, ZoneSets, ZoneStatus};
 use sanloom_wire::{Message, Wwnn};
 use std::sync::Arc;
 
@@ -234,7 +233,7 @@ impl ZoneServer {
                     self.isolate(port, MergeFailure::Refused(reply.reason));
                 }
             },
-            SwIls::SwRjt(reject) if reject.reason == SwRjtReason::LOGICAL_BUSY => link.retry_at = Some(retry_at),
+            SwIls::SwRjt(reject) if asks_for_patience(reject) => link.retry_at = Some(retry_at),
             SwIls::SwRjt(reject) => self.isolate(port, MergeFailure::NotSupported(reject)),
             _ => self.isolate(port, MergeFailure::NoAnswer),
         }
@@ -275,6 +274,11 @@ impl ZoneServer {
             link.agreed = true;
             link.retry_at.take_if(|_| !link.waiting);
         }
+    }
+
+    /// It has said that it is in the same mode.
+    pub(super) fn has_agreed(&self, port: u16) -> bool {
+        self.links.get(&port).is_some_and(|link| link.agreed)
     }
 
     fn link_may_merge(&self, port: u16) -> bool {

@@ -12,6 +12,7 @@
 use super::{MergeFailure, ZoneServer, ZoneServerConfig};
 use crate::config::ZoneDefault;
 use crate::ils::{Outcome, Request};
+use crate::isolation::asks_for_patience;
 use crate::time::Instant;
 use crate::zoning::merge::MergeControl;
 use sanloom_wire::Message;
@@ -88,11 +89,17 @@ impl ZoneServer {
                 self.link_answered(port, None);
                 self.on_mode(port, is_enhanced(&theirs));
             }
-            Some(SwIls::SwRjt(reject)) if reject.reason != SwRjtReason::LOGICAL_BUSY => {
+            None => self.link_answered(port, Some(retry_at)),
+            Some(SwIls::SwRjt(reject)) if asks_for_patience(reject) => self.link_answered(port, Some(retry_at)),
+            Some(other) => {
                 self.link_answered(port, None);
-                self.on_mode(port, false);
+                match other {
+                    // Its own ESS may have said enough before.
+                    _ if self.has_agreed(port) => {}
+                    SwIls::SwRjt(_) => self.on_mode(port, false),
+                    _ => self.isolate(port, MergeFailure::NoAnswer),
+                }
             }
-            _ => self.link_answered(port, Some(retry_at)),
         }
     }
 

@@ -93,9 +93,11 @@ impl Bed {
     pub(super) fn start() -> Result<Bed, Failure> {
         let folder = std::env::temp_dir().join(format!("sanloom-iscsi-switch-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| failed("cannot make a folder", error))?;
-        let listeners = (0..6).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|one| one.local_addr()));
-        let ports: Vec<SocketAddr> =
-            listeners.collect::<Result<_, _>>().map_err(|error| failed("no port is free", error))?;
+        // All open at once, so that no two are the same.
+        let listeners = (0..6).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listeners: Result<Vec<TcpListener>, _> = listeners.collect();
+        let ports = listeners.and_then(|all| all.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>());
+        let ports: Vec<SocketAddr> = ports.map_err(|error| failed("no port is free", error))?;
         let [first, second, third, copy, slow, fast] = ports[..] else {
             return Err(Failure::bug("six ports were asked for"));
         };
