@@ -81,19 +81,20 @@ impl Net {
 
     /// When the R_RDY for a buffer that is free at `at_ps` leaves, `None` if it does not.
     pub(super) fn delay_credit(&mut self, number: u32, at_ps: u64) -> Option<u64> {
-        if let Some(fault) = &mut self.faults[number as usize] {
-            let loss = fault.r_rdy_loss;
-            if fault.hits(loss) {
-                fault.credits_missing += 1;
-                self.lanes[number as usize].credits_lost += 1;
-                return None;
-            }
-        }
+        // What is kept back can get lost when it leaves, and not before.
         let lane = &mut self.lanes[number as usize];
         if lane.receiver.withholds {
             let withheld = lane.receiver.withheld + 1;
             lane.receiver.keep(self.now, withheld);
             return None;
+        }
+        if let Some(fault) = &mut self.faults[number as usize] {
+            let loss = fault.r_rdy_loss;
+            if fault.hits(loss) {
+                fault.credits_missing += 1;
+                lane.credits_lost += 1;
+                return None;
+            }
         }
         let mut ready = at_ps;
         if lane.receiver.delay_ps > 0 {

@@ -245,7 +245,9 @@ impl Net {
         let output = lane.output;
         let crossbar = &mut self.switches[usize::from(switch)].crossbar;
         if !crossbar.waits(output) {
-            lane.fed(now);
+            if lane.has_credit(now) {
+                lane.fed(now);
+            }
             return;
         }
         if lane.free_at_ps > now {
@@ -256,10 +258,9 @@ impl Net {
             self.starve(number);
             return;
         }
-        let departure = crossbar.depart(now, output, |slot| {
-            lane.fed(now);
-            lane.send(now, slot.tail_ps(), &slot.frame)
-        });
+        // There is a credit, whether an input shows a frame now or not.
+        lane.fed(now);
+        let departure = crossbar.depart(now, output, |slot| lane.send(now, slot.tail_ps(), &slot.frame));
         let Some(Departure { slot, sent, more_at_input, more_at_output }) = departure else { return };
         if more_at_output {
             lane.wake_at(&mut self.queue, wake, lane.free_at_ps);
@@ -290,7 +291,9 @@ impl Net {
         let plane = &self.nports[usize::from(nport)];
         let free = lane.free_at_ps.max(plane.not_before_ps);
         if plane.waiting.is_empty() {
-            lane.fed(now);
+            if lane.has_credit(now) {
+                lane.fed(now);
+            }
         } else if free > now {
             lane.wake_at(&mut self.queue, wake, free);
         } else if !lane.has_credit(now) {
