@@ -196,5 +196,5 @@ impl Switch {
 fn hashed(key: u64, n: usize) -> usize {
     let x = u128::from(key) * 0x9e37_79b9_7f4a_7c15 % (1 << 64);
     let x = (x ^ (x >> 32)) * 0x94d0_49bb_1331_11eb % (1 << 64);
-    ((x >> 32) * n as u128 >> 32) as usize
+    (((x >> 32) * n as u128) >> 32) as usize
 }
