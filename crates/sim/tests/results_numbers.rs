@@ -2,9 +2,10 @@
 
 mod labs;
 
-use labs::{FABRIC, TINY, lab, lab_with, run};
+use labs::{FABRIC, TINY, check, lab, lab_with, run};
 use sanloom_api::results::{EventKind, LinkKind, Metrics, PortKind, stray};
 use sanloom_core::config::LineRate;
+use sanloom_sim::run::{Blind, Options, simulate};
 
 /// Time of a frame with `bytes` of data from its first bit to its last, in ps.
 fn wire(bytes: u64) -> u64 {
@@ -173,4 +174,49 @@ fn losses_stand_where_they_happened() {
     assert!(kinds.contains(&EventKind::CommandAborted), "{:?}", results.events);
     assert!(results.events.is_sorted_by(|a, b| a.at_s <= b.at_s));
     assert_eq!(results.faults[0].link.as_deref(), Some("ISL"));
+}
+
+#[test]
+fn each_data_frame_of_a_read_crosses_the_bus_before_its_buffer_is_free() {
+    // 32 bit at 33 MHz: the 512 words of a frame take longer than the frame takes on the line.
+    let bus = ["host.server.bus.bits=32", "host.server.bus.clock=33MHz"];
+    let latency = |sets: &[&str]| run(&lab_with(TINY, "", sets)).totals.io.latency.mean_us;
+    let (light, switch) = (250_000 + 500_000, 700_000);
+    let command = 2 * wire(32) + light + switch;
+    let first_frame = 2 * wire(2048) + light + switch;
+    let bus_ps = 2 * 512 * 1_000_000 / 33;
+    let expected_us = (command + 100_000_000 + first_frame + bus_ps) as f64 / 1e6;
+    let measured_us = latency(&bus);
+    assert!((measured_us - expected_us).abs() <= 0.002, "{measured_us} {expected_us}");
+    // With one buffer the second frame leaves the switch when the first has crossed the bus and its R_RDY is back.
+    let one_buffer = latency(&[&bus[..], &["host.server.frame_buffers=1"]].concat());
+    assert!(one_buffer > measured_us + 5.0, "{one_buffer} {measured_us}");
+}
+
+#[test]
+fn an_interrupt_collects_completed_commands_however_many_frames_they_had() {
+    let sets = ["host.server.interrupt.max_frames=4", "host.server.interrupt.max_wait=50ms", "workload.reads.depth=8"];
+    let host = &run(&lab_with(TINY, "", &sets)).hosts[0];
+    // Each read of 4 KiB has three frames, two with data and a response.
+    let completed = host.io.ios_completed;
+    assert!(completed > 50 && completed.div_ceil(4) >= host.interrupts, "{completed} {}", host.interrupts);
+    assert!(host.interrupts + 1 >= completed / 4, "{completed} {}", host.interrupts);
+}
+
+#[test]
+fn a_trunk_keeps_the_order_of_frames_and_spray_does_not() {
+    let early = |joined: &str| {
+        let text = FABRIC.replace("name = \"ISL\"", &format!("name = \"ISL{{1..4}}\"\ncount = 4\n{joined}"));
+        let sets = ["switch.*.isl_choice=spray", "switch.*.forwarding=store-and-forward"];
+        let finished = simulate(&lab_with(&text, "", &sets), &Options::default(), &mut Blind);
+        check(&finished);
+        assert_eq!(finished.results.totals.io.ios_failed, 0);
+        let lanes = finished.world.net.lanes();
+        let isls = finished.world.lab.links.iter().zip(0usize..).filter(|(link, _)| link.name.starts_with("ISL"));
+        assert!(isls.map(|(_, link)| lanes[2 * link].count().frames).all(|frames| frames > 100), "all lines are used");
+        let initiators = finished.world.nodes.iter().filter_map(|node| node.initiator.as_ref());
+        initiators.map(|initiator| initiator.counters().early_responses).sum::<u64>()
+    };
+    assert_eq!(early("bundle = true"), 0);
+    assert!(early("") > 100);
 }

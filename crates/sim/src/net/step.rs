@@ -245,9 +245,7 @@ impl Net {
         let output = lane.output;
         let crossbar = &mut self.switches[usize::from(switch)].crossbar;
         if !crossbar.waits(output) {
-            if lane.has_credit(now) {
-                lane.fed(now);
-            }
+            self.rest(number);
             return;
         }
         if lane.free_at_ps > now {
@@ -291,15 +289,24 @@ impl Net {
         let plane = &self.nports[usize::from(nport)];
         let free = lane.free_at_ps.max(plane.not_before_ps);
         if plane.waiting.is_empty() {
-            if lane.has_credit(now) {
-                lane.fed(now);
-            }
+            self.rest(number);
         } else if free > now {
             lane.wake_at(&mut self.queue, wake, free);
         } else if !lane.has_credit(now) {
             self.starve(number);
         } else {
             self.send_own(number, nport);
+        }
+    }
+
+    /// Nothing waits for a lane: a wait for credit goes on until there is one.
+    fn rest(&mut self, number: u32) {
+        let now = self.now;
+        let lane = &mut self.lanes[number as usize];
+        if lane.has_credit(now) {
+            lane.fed(now);
+        } else if lane.starving_since_ps != NEVER {
+            self.starve(number);
         }
     }
 

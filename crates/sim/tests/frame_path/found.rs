@@ -63,3 +63,13 @@ fn a_sender_that_looks_when_nothing_waits_starves_until_it_has_a_credit() {
         vec![(0, Act::Keep { lane: 3, keep: true }), (0, data(0, 1, 1)), (0, data(0, 1, 1)), (100_000, data(0, 1, 1))];
     agree(&Case { hold_time: Some(10_000), ..one_switch(&nports, 30_000, acts) });
 }
+
+#[test]
+fn a_sender_for_which_nothing_waits_looks_again_when_a_credit_comes() {
+    // The third reset of the link to N_Port 0 gives no credit at 797 us, because that holds all five frames; one comes at 841 us.
+    let nports = [(LineRate::Fc10, 51_634, [1, 5]), (LineRate::Fc32, 53_664, [5, 1])];
+    let acts = [10_541, 12_289, 14_337].map(|bytes| (0, data(1, 0, bytes)));
+    let mut case = Case { hold_time: Some(71_294), ..one_switch(&nports, 172_104, acts.into()) };
+    case.nports[0].empties_after_ns = 683_032;
+    agree(&case);
+}
