@@ -78,7 +78,11 @@ fn sessions_with_back_ends_log_out_when_their_host_goes_and_when_the_switch_ends
     let (mut switch, _gates) = through_gates(&bed, &portals, true);
     let url = switch.url(0);
     let Some(qemu_io) = find_qemu(&url) else { return };
+    // Looking for QEMU was a session, too.
+    thread::sleep(Duration::from_millis(300));
+    let before = logouts(&bed);
     let until = |wanted: usize| {
+        let wanted = before + wanted;
         let end = Instant::now() + Duration::from_secs(5);
         while logouts(&bed) < wanted && Instant::now() < end {
             thread::sleep(Duration::from_millis(20));

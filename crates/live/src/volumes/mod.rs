@@ -21,7 +21,7 @@ pub use ports::InitiatorPorts;
 use sanloom_core::disk::{self, Error, ErrorKind, Properties};
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::map::{LunId, Map};
-use sanloom_core::scsi::{IoStatus, IoTag};
+use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
 use sanloom_core::time::Instant;
 use sanloom_core::volume::{self, VolumeIo, Volumes};
 use sanloom_wire::lun::{self, LunBytes};
@@ -280,7 +280,8 @@ impl VolumeEngine {
         self.next_job += 1;
         self.asked.insert(id, Asked { owner, tag });
         // A read brings its data; of a write so many bytes count as have come.
-        let brought = bytes.min(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        let has_come = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let brought = if op == IoOp::Read { bytes } else { bytes.min(has_come) };
         self.buffers.begin(id, data);
         self.volumes.submit(id, VolumeIo { volume, op, lba, blocks, bytes: brought, fua });
     }
