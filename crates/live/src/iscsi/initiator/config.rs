@@ -2,9 +2,13 @@
 
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::iscsi::chap::Credentials;
-use sanloom_core::iscsi::initiator::SessionConfig;
+use sanloom_core::iscsi::initiator::{LoginConfig, SessionConfig};
 use sanloom_core::iscsi::parameters::Wishes;
+use sanloom_core::time::Span;
 use std::net::SocketAddr;
+
+/// A login that takes longer is given up.
+const LOGIN_TIME: Span = Span::from_secs(10);
 
 /// A target, and how it is used.
 #[derive(Clone, Debug)]
@@ -25,6 +29,22 @@ pub struct RemoteConfig {
     pub disk: DiskConfig,
     /// How sessions behave.
     pub session: SessionConfig,
+}
+
+impl RemoteConfig {
+    /// A login as an initiator port of this identifier.
+    pub(in crate::iscsi) fn login(&self, isid: [u8; 6], wishes: Wishes, challenge: [u8; 16]) -> LoginConfig {
+        LoginConfig {
+            initiator: self.initiator.clone(),
+            target: Some(self.target.clone()),
+            isid,
+            wishes,
+            own: self.own.clone(),
+            target_proof: self.target_proof.clone(),
+            challenge,
+            timeout: LOGIN_TIME,
+        }
+    }
 }
 
 /// What was counted.

@@ -14,9 +14,9 @@ mod remote;
 mod socket;
 
 pub use config::{RemoteConfig, RemoteCounters};
-pub(super) use remote::{CONNECT_TIME, LOGIN_TIME};
+pub(super) use remote::CONNECT_TIME;
 pub(crate) use remote::{Event, Memory, Remote};
-pub(super) use socket::{open, portal_of, random};
+pub(super) use socket::{open, opened, portal_of, random};
 
 use crate::clock::{Clock, until};
 use crate::exports::{Asked, DiskWork, disk_work, export_of};

@@ -11,13 +11,12 @@
 use super::config::{RemoteConfig, RemoteCounters};
 use super::disks::{Disks, Want, Who};
 use super::link::{Buffers, Event as LinkEvent, Link};
-use super::socket::{open, portal_of, random};
+use super::socket::{open, opened, portal_of, random, random_isid};
 use crate::poll::{Interest, Poller};
-use rustix::net::sockopt;
 use sanloom_core::disk::{self, Command as DiskCommand, Data, Done, End, Error, Properties, Reply, Request};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::initiator::{Command, Input, LoginConfig, LoginError, Outcome};
+use sanloom_core::iscsi::initiator::{Command, Input, LoginError, Outcome};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::lun::LunBytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,8 +29,6 @@ use std::sync::Arc;
 const RETRY: Span = Span::from_ms(500);
 /// A connection that is not open after this time is given up.
 pub(in crate::iscsi) const CONNECT_TIME: Span = Span::from_secs(3);
-/// A login that takes longer is given up.
-pub(in crate::iscsi) const LOGIN_TIME: Span = Span::from_secs(10);
 /// Reads in one turn.
 const READS_IN_TURN: usize = 8;
 /// No more requests should be given while so much has to leave.
@@ -150,10 +147,7 @@ impl Remote {
     /// # Errors
     /// When the system gives no random numbers.
     pub(crate) fn new(config: RemoteConfig, token: u64) -> io::Result<Remote> {
-        // Type "random" (RFC 7143, section 11.12.5), so that two of us are two initiator ports.
-        let mut isid = random::<6>()?;
-        isid[0] = 0x80;
-        Ok(Remote::at_port(config, token, isid, VecDeque::new()))
+        Ok(Remote::at_port(config, token, random_isid()?, VecDeque::new()))
     }
 
     /// The same, with an initiator session identifier that is ours, and those of an instance before us.
@@ -362,18 +356,16 @@ impl Remote {
                     return;
                 };
                 poller.remove(self.token, stream.as_fd());
-                let opened = sockopt::socket_error(&stream).map_err(io::Error::from).and_then(|outcome| Ok(outcome?));
-                let prepared = opened.and_then(|()| stream.set_nodelay(true)).and_then(|()| random::<16>());
-                match prepared {
-                    Ok(challenge) if writable => {
-                        let login = self.login(challenge);
+                match opened(&stream).and_then(|()| random::<16>()) {
+                    Ok(challenge) => {
+                        let isid = self.before.front().copied().unwrap_or(self.isid);
+                        let login = self.config.login(isid, self.config.wishes, challenge);
                         let mut link = Link::new(now, stream, login, self.config.session);
                         link.drain(now, &mut Both { commands: &mut self.commands, memory });
                         self.state = State::Linked(Box::new(link));
                         // What comes at once is not waited for.
                         self.readable = true;
                     }
-                    Ok(_) => self.try_next(now, "no connection in time"),
                     Err(error) => self.try_next(now, &error.to_string()),
                 }
             }
@@ -389,19 +381,6 @@ impl Remote {
         self.tried += 1;
         let again = !self.tried.is_multiple_of(self.config.portals.len());
         self.state = State::Idle(if again { now } else { now + RETRY });
-    }
-
-    fn login(&self, challenge: [u8; 16]) -> LoginConfig {
-        LoginConfig {
-            initiator: self.config.initiator.clone(),
-            target: Some(self.config.target.clone()),
-            isid: self.before.front().copied().unwrap_or(self.isid),
-            wishes: self.config.wishes,
-            own: self.config.own.clone(),
-            target_proof: self.config.target_proof.clone(),
-            challenge,
-            timeout: LOGIN_TIME,
-        }
     }
 
     /// Takes what the target has sent. True if there may be more.
