@@ -102,9 +102,9 @@ fn sessions_with_back_ends_log_out_when_their_host_goes_and_when_the_switch_ends
         thread::sleep(Duration::from_millis(5));
     }
     thread::sleep(Duration::from_millis(300));
-    // It does not log out, but its sessions behind the switch do, and the switch's own.
+    // It is asked for a logout, its sessions behind the switch log out, and the switch's own.
     switch.stop();
-    until(9 + 2 + 2);
+    until(9 + 1 + 2 + 2);
     host.kill().unwrap();
     host.wait().unwrap();
     // Whoever comes back has nothing to end.
