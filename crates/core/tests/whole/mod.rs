@@ -1,6 +1,7 @@
 //! Whole switches with their forwarding tables, links that delay, lose and reorder, and N_Ports that log in.
 
 mod churn;
+mod controllers;
 mod management;
 mod reveal;
 

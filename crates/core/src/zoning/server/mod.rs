@@ -67,6 +67,8 @@ pub struct ZoneServerConfig {
     pub merge_control: MergeControl,
     /// How they are joined.
     pub rules: MergeRules,
+    /// The switch drops frames that no zone permits, and says so.
+    pub hard: bool,
     /// The largest database.
     pub limits: ZoneLimits,
     /// A busy switch is asked again after this time.
@@ -92,6 +94,7 @@ impl Default for ZoneServerConfig {
             supported: true,
             merge_control: MergeControl::Allow,
             rules: MergeRules::STANDARD,
+            hard: true,
             limits: ZoneLimits::default(),
             retry: Span::from_ms(500),
             change_patience: Span::from_secs(30),
@@ -342,8 +345,11 @@ impl ZoneServer {
         let Message::SwIls(ils) = message else {
             return self.reject(request, SwRjtReason::INVALID_COMMAND, SwRjtExplanation::NONE);
         };
-        if let (SwIls::Ess(theirs), Peer::Link(port)) = (&*ils, request.from) {
-            return self.on_support_request(request, port, theirs);
+        if let SwIls::Ess(theirs) = &*ils {
+            return match request.from {
+                Peer::Link(port) => self.on_support_request(request, port, theirs),
+                Peer::Domain(_) => self.on_support_query(request),
+            };
         }
         if !self.config.supported {
             return self.refuse(request, &ils);
