@@ -289,6 +289,13 @@ impl ZoneServer {
         }
     }
 
+    /// Another switch of the fabric may still enforce what we have given up: not all have taken over a change that is decided, or a
+    /// neighbour has not heard what a merge has made of our zones.
+    pub fn others_may_differ(&self) -> bool {
+        let deciding = matches!(self.state(), TransactionState::Updating | TransactionState::Updated);
+        deciding || self.links.values().any(Link::is_behind)
+    }
+
     /// Takes an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
