@@ -233,8 +233,8 @@ fn text(answer: &MergePreview) -> String {
     if let [[a, b], more @ ..] = &answer.made_up_names[..] {
         let more = if more.is_empty() { String::new() } else { format!(" (and {} pairs more)", more.len()) };
         text.push_str(&format!(
-            "\nnote: the labs make up one world-wide name for `{a}` and `{b}`{more}; here one of the two has another, in \
-             fabrics that meet give them a `wwn`\n"
+            "\nnote: the labs make up one world-wide name for `{a}` and `{b}`{more}; the preview gave one of the two another: \
+             give both a `wwn` before such fabrics meet\n"
         ));
     }
     if !answer.duplicate_port_names.is_empty() {

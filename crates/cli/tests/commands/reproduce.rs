@@ -109,7 +109,7 @@ fn reproduces_the_npiv_paper_with_its_figures() {
     assert!(of("latency-port3-modified", "note").contains("the other 30 ms are not explained by the paper"));
     assert!(of("comparisons-port2-255", "note").contains("leaves the storage port out of its counts"));
     assert!(
-        of("comparisons-port2-255", "what").contains("(255 more with the storage)"),
+        of("comparisons-port2-255", "what").contains("(256 more with the storage)"),
         "{}",
         of("comparisons-port2-255", "what")
     );
