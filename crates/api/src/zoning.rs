@@ -212,6 +212,9 @@ pub struct MergePreview {
     pub disagreements: Vec<String>,
     /// Port names that both fabrics have: of two ports with one name only one can stay logged in.
     pub duplicate_port_names: Vec<String>,
+    /// Switches, one of each lab, that would have one world-wide name because labs leave `wwn` out: the preview gave one of the two
+    /// another name.
+    pub made_up_names: Vec<[String; 2]>,
 }
 
 /// One reason why an ISL would be isolated.

@@ -363,6 +363,42 @@ fn a_name_comes_back_whose_first_login_ended_while_nobody_could_hear_of_it() {
 }
 
 #[test]
+fn a_port_that_takes_another_name_leaves_those_alone_who_had_its_first_one() {
+    let mut fabric = Fabric::new(2, 0);
+    fabric.log_in(1, 5, 0xaaaa);
+    fabric.run(Span::from_ms(100));
+    // Taken over, but before the word of it gets there, the new port is another one.
+    fabric.log_in(0, 6, 0xaaaa);
+    let other = NsEntry { port_name: Wwpn(0xbbbb), ..(*fabric.own[0][&FcId::from_parts(1, 0, 6)]).clone() };
+    fabric.tell(0, other, None);
+    fabric.run(Span::from_secs(30));
+    fabric.assert_true();
+    assert_eq!((fabric.own[0].len(), fabric.own[1].len()), (1, 1));
+}
+
+#[test]
+fn a_port_at_the_address_of_one_that_was_to_go_is_not_taken_for_it() {
+    let mut fabric = Fabric::new(2, 0);
+    let first = FcId::from_parts(1, 0, 5);
+    fabric.log_in(0, 5, 0xaaaa);
+    fabric.run(Span::from_ms(100));
+    fabric.log_in(1, 6, 0xaaaa);
+    fabric.part[1] = 1;
+    fabric.see_each_other();
+    fabric.log_out(0, first);
+    // The address has another name now, which a port of the other switch has, too.
+    fabric.log_in(0, 5, 0xcccc);
+    fabric.log_in(1, 7, 0xcccc);
+    fabric.run(Span::from_ms(100));
+    fabric.part[1] = 0;
+    fabric.see_each_other();
+    fabric.run(Span::from_ms(200));
+    fabric.assert_true();
+    assert_eq!(Vec::from_iter(fabric.own[0].keys()), [&first], "the lower address has the name");
+    assert_eq!(Vec::from_iter(fabric.own[1].keys()), [&FcId::from_parts(2, 0, 6)]);
+}
+
+#[test]
 fn of_two_logins_at_once_the_lower_address_stays() {
     let mut fabric = Fabric::new(3, 1);
     fabric.run(Span::from_ms(100));
@@ -486,6 +522,28 @@ fn asked(fabric: &mut Fabric, of: usize, question: NsRequest) -> Result<Vec<FcId
         CtBody::Reject(reject) => Err((reject.reason.0, reject.explanation)),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_question_by_zone_costs_what_its_zone_holds() {
+    let mut fabric = Fabric::new(2, 0);
+    let names = 0x1000_0000_0000_0000..0x1000_0000_0000_0800;
+    (0..).zip(names.clone()).for_each(|(port, name)| fabric.log_in(0, port, name));
+    let names: Vec<u64> = names.collect();
+    let members = |names: &[u64]| names.iter().map(|name| ZoneMember::PortName(Wwpn(*name))).collect();
+    let zone = |(number, names): (usize, &[u64])| Zone {
+        name: format!("zone{number}"),
+        members: members(names),
+        principals: Vec::new(),
+    };
+    let zones = names.chunks(4).enumerate().map(zone).collect();
+    let effective = Some(Arc::new(EffectiveZones { name: "all".into(), zones }));
+    fabric.give(0, Input::Zones(Zones::new(ZoneDatabase { effective, ..ZoneDatabase::default() })));
+    for number in 0..500 {
+        let name = ZoneName(format!("zone{number}").into_bytes().into());
+        assert_eq!(asked(&mut fabric, 0, NsRequest::GeZn { name }).map(|ids| ids.len()), Ok(4));
+    }
+    assert_eq!(fabric.switches[0].counters().looked_at_for_zones, 500 * (4 + 4));
 }
 
 #[test]

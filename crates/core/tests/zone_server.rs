@@ -151,6 +151,28 @@ fn switches_in_enhanced_mode_join_each_other_and_no_others() {
     }
 }
 
+#[test]
+fn switches_in_enhanced_mode_agree_on_merge_control_before_they_merge() {
+    let allow = ZoneServerConfig { rules: MergeRules::ENHANCED, ..ZoneServerConfig::default() };
+    let restrict = ZoneServerConfig { merge_control: MergeControl::Restrict, ..allow };
+    let joined = |configs: [ZoneServerConfig; 2]| {
+        let switches = configs.map(|config| (config, Zones::new(version(&["zone_a"], 1)))).to_vec();
+        let mut fabric = Fabric::new(1, switches, &[[0, 1]]);
+        fabric.run(Span::from_secs(10));
+        fabric
+    };
+    assert!(joined([restrict, restrict]).carries(0), "equal zones");
+    for configs in [[restrict, allow], [allow, restrict]] {
+        let fabric = joined(configs);
+        let said: Vec<String> = fabric.switches.iter().map(|node| node.isolated[&0].to_string()).collect();
+        let text = |config: &ZoneServerConfig| match config.merge_control {
+            MergeControl::Restrict => "merge control is `restrict` at this switch and `allow` at the other",
+            MergeControl::Allow => "merge control is `allow` at this switch and `restrict` at the other",
+        };
+        assert_eq!(said, configs.iter().map(text).collect::<Vec<_>>());
+    }
+}
+
 /// What becomes of a link whose neighbour answers our ESS so: asked again, merged or isolated.
 fn answered_support(answer: SwIls) -> Vec<Output> {
     let config = ZoneServerConfig { rules: MergeRules::ENHANCED, ..ZoneServerConfig::default() };

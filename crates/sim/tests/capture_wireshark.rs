@@ -161,6 +161,35 @@ fn every_response_ends_a_command_and_every_exchange_moves_its_data() {
     assert!(responses > 10);
 }
 
+/// The labs of document 004 whose switches do not join: what one end said, and how the other one rejected it.
+#[test]
+fn the_reason_of_an_isolated_link_is_on_the_wire() {
+    let Some(tshark) = Tshark::find() else { return };
+    // ELP from its 28th byte on: SOF and header come before. Wireshark reads its fields four bytes late.
+    let elp_of_vendor = "frame[28:1] == 10 && frame.len == 140 && frame[108:2] == 00:01";
+    let merge_request = "swils.opcode == 0x22 && swils.mr.activezonesetname == \"all-zones\"";
+    for (example, said, answer) in [
+        ("vendor-flow-control", elp_of_vendor, ("0x03", "0x04")),
+        ("vendor-no-zoning", merge_request, ("0x0b", "0x2c")),
+    ] {
+        let path = format!("{}/../../examples/{example}.toml", env!("CARGO_MANIFEST_DIR"));
+        let lab = lab_with(&std::fs::read_to_string(path).unwrap(), "", &["run.duration=60ms"]);
+        let file = capture(&lab, &["ISL1"]);
+        let read = |filter: &str, fields: &[&str]| {
+            let fields = fields.iter().flat_map(|field| ["-e", *field]);
+            let arguments: Vec<&str> = ["-Y", filter, "-T", "fields"].into_iter().chain(fields).collect();
+            let text = tshark.read(example, &file, &arguments);
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let asked = read(said, &["fc.ox_id"]);
+        assert!(!asked.is_empty(), "{example}: nobody said it");
+        let rejects = read("swils.opcode == 0x01", &["fc.ox_id", "swils.rjt.reason", "swils.rjt.reasonexpl"]);
+        let (reason, explanation) = answer;
+        let wanted: Vec<String> = asked.iter().map(|ox_id| format!("{ox_id}\t{reason}\t{explanation}")).collect();
+        assert!(rejects.iter().any(|row| wanted.contains(row)), "{example}: {rejects:?}");
+    }
+}
+
 #[test]
 fn frames_come_in_the_order_of_their_time() {
     let file = capture(&lab_with(FABRIC, FAULTS, BURSTS), &[]);

@@ -2,8 +2,11 @@
 
 mod labs;
 
-use labs::{lab, run};
+use labs::{lab, lab_with, run};
 use sanloom_api::results::{EventKind, Finding, FindingKind, Results};
+use sanloom_api::view::Table;
+use sanloom_sim::run::{Blind, world_at};
+use sanloom_sim::view::{self, Which};
 
 fn find(results: &Results, kind: FindingKind) -> Option<&Finding> {
     results.findings.iter().find(|finding| finding.kind == kind)
@@ -41,6 +44,24 @@ fn a_fabric_that_joins_has_no_such_finding() {
         assert!(find(&results, kind).is_none(), "{:?}", results.findings);
     }
     assert!(results.switches.iter().all(|switch| switch.logins_rejected.is_empty()));
+}
+
+/// The name of a machine that moves is in use where its old login stands.
+#[test]
+fn a_port_that_brings_a_used_name_is_blocked_and_shown() {
+    let path = format!("{}/../../examples/npiv-migration.toml", env!("CARGO_MANIFEST_DIR"));
+    let lab = lab_with(&std::fs::read_to_string(path).unwrap(), "", &["switch.*.duplicate_names=block"]);
+    let shown = |at_ms: u64| {
+        let world = world_at(&lab, Some(at_ms * 1_000_000_000), &mut Blind);
+        let Table::Ports(ports) = view::of(&world, Which::Ports, None).table else { panic!("ports") };
+        ports.ports.into_iter().filter(|row| row.blocked).map(|row| row.attached).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(1_000), [""; 0]);
+    assert_eq!(shown(1_200), ["hypervisor2:0"]);
+    let results = run(&lab);
+    assert_eq!(results.switches[1].logins_rejected.keys().collect::<Vec<_>>(), ["name"]);
+    let moved = results.hosts.iter().find(|host| host.name == "vm2").unwrap();
+    assert!(moved.longest_stall_s > 0.9, "it is not let in any more: {moved:?}");
 }
 
 #[test]

@@ -88,6 +88,24 @@ fn a_change_at_a_switch_that_does_not_run_is_refused_and_said() {
 }
 
 #[test]
+fn a_switch_without_zoning_refuses_changes_and_has_its_neighbour_apart() {
+    let path = format!("{}/../../examples/vendor-no-zoning.toml", env!("CARGO_MANIFEST_DIR"));
+    let change = |at: u32, switch: &str| {
+        format!(
+            "[[change]]\nat = \"{at}ms\"\nswitch = \"{switch}\"\naction = \"create\"\nzone = \"new-{switch}\"\n\
+             members = [\"server1\", \"disk1\"]\n"
+        )
+    };
+    let more = change(90, "silkworm3800") + &change(100, "silkworm2800");
+    let results = run(&lab_with(&std::fs::read_to_string(path).unwrap(), &more, &[]));
+    let counts: Vec<(u64, u64)> =
+        results.switches.iter().map(|switch| (switch.zone_changes, switch.zone_changes_refused)).collect();
+    assert_eq!(counts, [(0, 1), (1, 0)], "{:?}", results.events);
+    assert!(results.switches.iter().all(|switch| switch.isolated_ports == 1));
+    assert!(changes(&results).iter().any(|(_, what)| what.contains("knows no zoning")), "{:?}", changes(&results));
+}
+
+#[test]
 fn what_is_committed_outlives_a_restart_of_the_switch() {
     let more = "[[fault]]\nat = \"80ms\"\nuntil = \"90ms\"\nkind = \"switch-reset\"\nswitch = \"sw1\"\n\
                 [[change]]\nat = \"60ms\"\naction = \"delete\"\nzone = \"z\"\n\
@@ -109,6 +127,16 @@ fn fabrics_with_one_domain_are_isolated_or_reconfigured_as_their_labs_say() {
     assert!(joined.switches[0].domain != 5 && joined.switches[1].domain == 5, "{:?}", joined.switches);
     assert!(joined.hosts.iter().all(|host| host.io.ios_completed > 2_000), "{:?}", joined.totals);
     assert_eq!(joined.totals.io.ios_failed, 0);
+}
+
+#[test]
+fn a_switch_whose_insistent_domain_is_refused_stays_apart() {
+    let both = example("domain-reconfigure", &["switch.a.fabric.insistent=true"]);
+    let isolated = both.findings.iter().find(|finding| finding.kind == FindingKind::IsolatedLink);
+    assert!(isolated.is_some_and(|finding| finding.title.contains("domain-unavailable")), "{:?}", both.findings);
+    assert_eq!((both.switches[0].domain, both.switches[1].domain), (5, 5));
+    assert!(both.switches.iter().all(|switch| switch.isolated_ports == 1), "{:?}", both.switches);
+    assert!(both.hosts.iter().all(|host| host.io.ios_completed > 2_000), "both go on alone: {:?}", both.totals);
 }
 
 #[test]

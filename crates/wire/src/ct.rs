@@ -135,6 +135,18 @@ pub struct CtReject {
     pub vendor: u8,
 }
 
+impl CtReject {
+    /// A reject without anything vendor specific.
+    pub const fn new(reason: CtReason, explanation: u8) -> CtReject {
+        CtReject { reason, explanation, vendor: 0 }
+    }
+
+    /// The command cannot be done, for the reason that the explanation has.
+    pub const fn unable(explanation: u8) -> CtReject {
+        CtReject::new(CtReason::UNABLE, explanation)
+    }
+}
+
 /// Reason code of a CT reject.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CtReason(pub u8);

@@ -113,6 +113,9 @@ pub struct PortRow {
     /// Why the port is isolated from its neighbour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolated: Option<String>,
+    /// A login with a used port name has blocked it (`duplicate_names = "block"`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub blocked: bool,
     /// Speed, for example `2GFC`.
     pub rate: String,
     /// Link of the lab.

@@ -87,6 +87,11 @@ fn preview(args: &MergeArgs, first: &Lab, second: &Lab) -> Result<MergePreview, 
         isolation: joined.obstacles.iter().map(cause).collect(),
         disagreements: disagreements(first, second),
         duplicate_port_names: duplicates(first, second),
+        made_up_names: joined
+            .renamed
+            .iter()
+            .map(|(a, b)| [(first, a), (second, b)].map(|(lab, n)| lab.switches[usize::from(*n)].name.clone()))
+            .collect(),
         ..MergePreview::default()
     };
     if let Some(after) = &joined.after {
@@ -224,6 +229,13 @@ fn text(answer: &MergePreview) -> String {
     }
     for disagreement in &answer.disagreements {
         text.push_str(&format!("\nwarning: {disagreement}\n"));
+    }
+    if let [[a, b], more @ ..] = &answer.made_up_names[..] {
+        let more = if more.is_empty() { String::new() } else { format!(" (and {} pairs more)", more.len()) };
+        text.push_str(&format!(
+            "\nnote: the labs make up one world-wide name for `{a}` and `{b}`{more}; the preview gave one of the two another: \
+             give both a `wwn` before such fabrics meet\n"
+        ));
     }
     if !answer.duplicate_port_names.is_empty() {
         let names = &answer.duplicate_port_names;

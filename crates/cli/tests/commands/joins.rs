@@ -72,6 +72,48 @@ fn a_fabric_in_enhanced_mode_joins_no_other() {
 }
 
 #[test]
+fn fabrics_in_enhanced_mode_agree_on_merge_control() {
+    let bench = Bench::new("join-control");
+    let zoning = |control: &str| format!("[zoning]\nmerge = \"enhanced\"\nmerge_control = \"{control}\"\n");
+    bench.write("a.toml", &format!("{}{}", zoning("restrict"), part("a", "domain = 1")));
+    for (of_b, joins) in [("allow", false), ("restrict", true)] {
+        bench.write("b.toml", &format!("{}{}", zoning(of_b), part("b", "domain = 2")));
+        let ran = bench.run("fabric merge-preview a.toml b.toml --json");
+        let answer: MergePreview = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+        assert_eq!((answer.joins, answer.isolation.len()), (joins, usize::from(!joins)), "{answer:?}");
+        if let Some(cause) = answer.isolation.first() {
+            assert_eq!(cause.reason, "zone-merge-failure");
+            assert!(cause.text.contains("merge control is `"), "{}", cause.text);
+        }
+    }
+}
+
+#[test]
+fn switches_with_one_name_are_named() {
+    let bench = Bench::new("join-names");
+    let wwn = |last: u8| format!("wwn = \"10:00:00:05:1e:00:00:{last:02x}\"\n");
+    let labs = |of_a: &str, of_b: &str| {
+        bench.write("a.toml", &part("a", &format!("domain = 1\n{of_a}")));
+        bench.write("b.toml", &part("b", &format!("domain = 2\n{of_b}")));
+        let ran = bench.run("fabric merge-preview a.toml b.toml --json");
+        serde_json::from_str::<MergePreview>(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr))
+    };
+    let same = labs(&wwn(7), &wwn(7));
+    assert_eq!((same.joins, same.isolation.len(), same.made_up_names.len()), (false, 1, 0), "{same:?}");
+    let text = "`a` of the first fabric and `b` of the second have one world-wide name, 10:00:00:05:1e:00:00:07";
+    assert_eq!((same.isolation[0].reason.as_str(), same.isolation[0].text.as_str()), ("loopback", text));
+    let more = labs(&format!("{}fabric = {{ flow_control = \"vendor\" }}", wwn(7)), &wwn(7));
+    let reasons: Vec<&str> = more.isolation.iter().map(|cause| cause.reason.as_str()).collect();
+    assert_eq!(reasons, ["loopback", "flow-control"], "what is behind it is found, too");
+    let apart = labs(&wwn(7), &wwn(8));
+    assert!(apart.joins && apart.made_up_names.is_empty(), "{apart:?}");
+    let made_up = labs("", "");
+    assert_eq!((made_up.joins, &made_up.made_up_names[..]), (true, &[["a", "b"].map(str::to_owned)][..]));
+    let half = labs("", "wwn = \"10:00:02:53:4c:00:00:01\"");
+    assert!(half.joins && half.made_up_names.len() == 1, "the first lab's name is made up: {half:?}");
+}
+
+#[test]
 fn every_obstacle_is_named_with_the_values_of_both_sides() {
     let bench = Bench::new("join-all");
     bench.write("a.toml", &format!("[timers]\nr_a_tov = \"8s\"\n{}", part("a", "domain = 3")));

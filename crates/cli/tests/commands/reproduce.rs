@@ -94,4 +94,23 @@ fn reproduces_the_npiv_paper_with_its_figures() {
     {
         assert!(page.contains(text), "{text}");
     }
+    // Where the paper stops: the first login that takes longer than E_D_TOV, its repetition, and what follows.
+    for text in [
+        "the FDISC of virtual port 204 on port 5 is the first that takes longer than E_D_TOV",
+        "a logout and a login, each with all comparisons",
+        "never gets done: after a minute",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    let of = |id: &str, field: &str| {
+        let found = list.as_array().expect("a list").iter().find(|number| number["id"] == id);
+        found.and_then(|number| number[field].as_str()).unwrap_or_else(|| panic!("{id}: {field}")).to_owned()
+    };
+    assert!(of("latency-port3-modified", "note").contains("the other 30 ms are not explained by the paper"));
+    assert!(of("comparisons-port2-255", "note").contains("leaves the storage port out of its counts"));
+    assert!(
+        of("comparisons-port2-255", "what").contains("(256 more with the storage)"),
+        "{}",
+        of("comparisons-port2-255", "what")
+    );
 }

@@ -23,7 +23,7 @@ pub enum Node {
 pub struct Switch {
     /// Name, unique in the lab.
     pub name: String,
-    /// World-wide name, unique in the lab: whoever has the lowest becomes principal switch, and the fabric is called by it.
+    /// World-wide name, which no other switch, node or N_Port of the lab has: whoever has the lowest becomes principal switch, and the fabric is called by it.
     pub wwn: Wwnn,
     /// Domain, 1 to 239, unique in the fabric.
     pub domain: u8,
@@ -58,8 +58,11 @@ impl Switch {
     /// Address of a port as an FCoE forwarder (FCF-MAC): locally administered, the vendor's part and the last byte of the
     /// world-wide name, and the number of the port.
     pub fn fcf_mac(&self, port: u16) -> MacAddr {
-        let ([_, _, vendor, b, c, _, _, last], [high, low]) = (self.wwn.0.to_be_bytes(), port.to_be_bytes());
-        MacAddr([vendor & !1 | 2, b, c, last, high, low])
+        let name = self.wwn.0;
+        // Where the OUI stands depends on the format (FC-FS, Name_Identifier): NAA 5 and 6 have it right behind the NAA.
+        let oui = if matches!(name >> 60, 5 | 6) { name >> 36 } else { name >> 24 };
+        let ([.., vendor, b, c], [high, low]) = (oui.to_be_bytes(), port.to_be_bytes());
+        MacAddr([vendor & !1 | 2, b, c, name as u8, high, low])
     }
 }
 

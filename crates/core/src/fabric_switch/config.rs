@@ -8,7 +8,7 @@ use crate::fabric::ZoneSet;
 use crate::fspf::FspfConfig;
 use crate::fspf::cost::CostRule;
 use crate::names::NamesConfig;
-use crate::switch::{SwitchConfig, port_name};
+use crate::switch::{HardZoning, SwitchConfig, port_name};
 use crate::time::Span;
 use crate::zoning::Zones;
 use crate::zoning::server::ZoneServerConfig;
@@ -92,6 +92,7 @@ impl FabricSwitchConfig {
                 supported: joining.zoning,
                 merge_control: lab.zone_policy.merge_control,
                 rules: lab.zone_policy.merge_rules,
+                hard: config.policy.hard_zoning != HardZoning::Off,
                 limits: lab.zone_policy.limits,
                 ..ZoneServerConfig::default()
             },

@@ -42,6 +42,8 @@ pub struct Joined {
     pub after: Option<ZoneDatabase>,
     /// Indices of the switches that belong to each fabric before.
     pub fabrics: [BTreeSet<u16>; 2],
+    /// Pairs of switches, one of each lab by index, that would have one name because a lab leaves it out; another one was made up.
+    pub renamed: Vec<(u16, u16)>,
 }
 
 /// So many obstacles are lifted: more than there are sorts of them.
@@ -67,6 +69,7 @@ pub fn join(first: JoinEnd<'_>, second: JoinEnd<'_>) -> Joined {
         }
         joined.obstacles.extend(next.obstacles);
     }
+    joined.renamed = bed.renamed;
     joined
 }
 
@@ -76,19 +79,59 @@ struct Bed {
     ends: [u16; 2],
     /// Domains that the switches of both fabrics had when the link came up, with their owners.
     domains: [Vec<(u8, Wwnn)>; 2],
+    renamed: Vec<(u16, u16)>,
 }
 
 impl Bed {
     fn new(first: JoinEnd<'_>, second: JoinEnd<'_>) -> Bed {
-        let mut labs = [first.lab.clone(), second.lab.clone()];
-        let behind = labs[0].switches.len() as u16;
+        let labs = [first.lab.clone(), second.lab.clone()];
+        let mut bed =
+            Bed { labs, ends: [first.switch, second.switch], domains: Default::default(), renamed: Vec::new() };
         // Each lab numbers its switches from the first on.
-        for (index, switch) in (0..).zip(&mut labs[1].switches) {
-            if switch.wwn == Switch::made_up_wwn(index) {
-                switch.wwn = Switch::made_up_wwn(behind + index);
+        let made_up = |index: u16, switch: &Switch| switch.wwn == Switch::made_up_wwn(index);
+        for (first, second) in bed.same_names() {
+            let side = [first, second]
+                .into_iter()
+                .zip(&bed.labs)
+                .rposition(|(n, lab)| made_up(n, &lab.switches[usize::from(n)]));
+            if let Some(side) = side {
+                bed.rename(side, [first, second][side]);
+                bed.renamed.push((first, second));
             }
         }
-        Bed { labs, ends: [first.switch, second.switch], domains: [Vec::new(), Vec::new()] }
+        bed
+    }
+
+    /// Switches of the two labs that have one name.
+    fn same_names(&self) -> Vec<(u16, u16)> {
+        let [first, second] = &self.labs;
+        let firsts: BTreeMap<Wwnn, u16> = first.switches.iter().map(|switch| switch.wwn).zip(0..).collect();
+        let seconds = (0..).zip(&second.switches);
+        seconds.filter_map(|(number, switch)| Some((*firsts.get(&switch.wwn)?, number))).collect()
+    }
+
+    /// Gives a switch a made-up name that no other one has.
+    fn rename(&mut self, side: usize, switch: u16) {
+        let taken: BTreeSet<Wwnn> = self.labs.iter().flat_map(|lab| &lab.switches).map(|switch| switch.wwn).collect();
+        if let Some(free) = (0..=u16::MAX).map(Switch::made_up_wwn).find(|name| !taken.contains(name)) {
+            self.labs[side].switches[usize::from(switch)].wwn = free;
+        }
+    }
+
+    /// Switches of the two fabrics that have one name: before any message says so, because each switch knows others by their names.
+    fn equal_names(&self, fabrics: &[BTreeSet<u16>; 2]) -> Vec<Obstacle> {
+        let same = self.same_names().into_iter();
+        let both = same.filter(|(first, second)| fabrics[0].contains(first) && fabrics[1].contains(second));
+        let text = |(first, second): (u16, u16)| {
+            let [a, b] =
+                [(0, first), (1, second)].map(|(side, n): (usize, u16)| &self.labs[side].switches[usize::from(n)]);
+            format!(
+                "`{}` of the first fabric and `{}` of the second have one world-wide name, {}",
+                a.name, b.name, a.wwn
+            )
+        };
+        let obstacle = |text| Obstacle { isolation: Isolation::Loopback, text, conflict: None };
+        both.map(text).map(obstacle).collect()
     }
 
     fn try_link(&mut self) -> Joined {
@@ -120,12 +163,16 @@ impl Bed {
         let fabrics = [fabric(0, 0..boundary), fabric(1, boundary..boundary + second.switches.len())];
         let before = nodes.map(|node| trial.switch(node).zone_database().clone());
         self.domains = nodes.map(|node| members(trial.switch(node)));
+        let equal_names = self.equal_names(&fabrics);
+        if !equal_names.is_empty() {
+            return Joined { obstacles: equal_names, before, after: None, fabrics, renamed: Vec::new() };
+        }
         trial.raise(link);
         trial.settle();
         let found = trial.isolation(link);
         let after = found.is_none().then(|| trial.switch(nodes[0]).zone_database().clone());
         let obstacles = found.map_or_else(Vec::new, |(end, isolation)| self.obstacles(end, isolation, &before));
-        Joined { obstacles, before, after, fabrics }
+        Joined { obstacles, before, after, fabrics, renamed: Vec::new() }
     }
 
     /// What the machines found, with the values.
@@ -135,8 +182,8 @@ impl Bed {
             Isolation::FlowControl => vec![(self.flow_control(), None)],
             Isolation::DomainOverlap => self.overlaps().into_iter().map(|(_, text)| (text, None)).collect(),
             Isolation::ZoneMerge { conflict } => {
-                let enhanced = |lab: &Lab| lab.zone_policy.merge_rules.enhanced;
-                let modes_differ = enhanced(&self.labs[0]) != enhanced(&self.labs[1]);
+                let mode = |lab: &Lab| lab.zone_policy.merge_rules.enhanced.then_some(lab.zone_policy.merge_control);
+                let modes_differ = mode(&self.labs[0]) != mode(&self.labs[1]);
                 let conflicts = self.conflicts(end, before).into_iter();
                 let mut texts: Vec<_> = conflicts.map(|found| (found.to_string(), Some(found))).collect();
                 if modes_differ || texts.is_empty() {
@@ -205,6 +252,11 @@ impl Bed {
     /// Makes equal on the second side what was in the way. False: nothing comes after it, or nothing can be done.
     fn lift(&mut self, isolation: &Isolation) -> bool {
         let overlaps: BTreeSet<u8> = self.overlaps().into_iter().map(|(domain, _)| domain).collect();
+        let same_names = self.same_names();
+        if *isolation == Isolation::Loopback {
+            same_names.iter().for_each(|(_, second)| self.rename(1, *second));
+            return !same_names.is_empty();
+        }
         let [first, second] = &mut self.labs;
         let ends = self.ends.map(usize::from);
         match isolation {

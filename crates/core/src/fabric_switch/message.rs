@@ -83,7 +83,8 @@ impl FabricSwitch {
                 (command::HLO | command::LSU | command::LSA, Peer::Link(_)) => {
                     self.paths.handle(now, fspf::Input::Message { port, message: *message });
                 }
-                (command::ESS | command::MR | command::MRRA, Peer::Link(_))
+                (command::ESS, _)
+                | (command::MR | command::MRRA, Peer::Link(_))
                 | (command::ACA | command::RCA | command::SFC | command::UFC, Peer::Domain(_)) => {
                     let message = Message::SwIls(message);
                     self.zones.handle(now, server::Input::Request { request, message });

@@ -7,6 +7,11 @@
 //! one. It costs the way there and back, which the registrations that come first mostly hide. Without hard zoning nobody
 //! waits.
 //!
+//! A change of zones is put in force switch by switch. While others may not have it yet (see [`ZoneServer::others_may_differ`]), what
+//! it permits is revealed to nobody: the question waits until they do.
+//!
+//! [`ZoneServer::others_may_differ`]: crate::zoning::server::ZoneServer::others_may_differ
+//!
 //! A domain that does not answer must not keep hosts from the others: after [`PATIENCE`] times E_D_TOV, enough for a
 //! notification that is lost once, the question is answered all the same.
 
@@ -22,8 +27,9 @@ const PATIENCE: u64 = 2;
 /// So many questions wait at most; who asks more gets its answer at once. A host asks one or two when it logs in.
 const MOST: usize = 1 << 16;
 
-/// Where a question stands: behind which login (see [`crate::names::NameExchange::login_to_tell`]), and in which order they came.
-type Place = (u64, u64);
+/// Where a question stands: behind which login (see [`crate::names::NameExchange::login_to_tell`]), if it waits for one, and in which
+/// order they came.
+type Place = (Option<u64>, u64);
 
 /// Questions in the order of the logins that they wait for.
 #[derive(Debug, Default)]
@@ -49,17 +55,19 @@ impl Waiting {
         self.tidy();
     }
 
-    fn push(&mut self, login: u64, until: Instant, port: u16, frame: Frame) {
+    fn push(&mut self, login: Option<u64>, until: Instant, port: u16, frame: Frame) {
         let place = (login, self.next);
         self.next += 1;
         self.questions.insert(place, (port, frame));
         self.deadlines.push_back((until, place));
     }
 
-    /// A question that waits for a login before `known`, or whose time is over.
-    fn pop(&mut self, now: Instant, known: u64) -> Option<(u16, Frame)> {
+    /// A question that waits for no login, or for one before `known`, or whose time is over. `known` is nothing while all others
+    /// have to wait.
+    fn pop(&mut self, now: Instant, known: Option<u64>) -> Option<(u16, Frame)> {
         let over = self.deadlines.front().filter(|(at, _)| *at <= now).map(|(_, place)| *place);
-        let told = self.questions.first_key_value().map(|(place, _)| *place).filter(|(login, _)| *login < known);
+        let is_told = |(login, _): &Place| known.is_some_and(|known| login.is_none_or(|login| login < known));
+        let told = self.questions.first_key_value().map(|(place, _)| *place).filter(is_told);
         let question = self.questions.remove(&over.or(told)?);
         self.tidy();
         question
@@ -78,13 +86,12 @@ impl FabricSwitch {
     pub(super) fn serve(&mut self, now: Instant, port: u16, frame: Frame) {
         let may_wait = self.waiting.len() < MOST;
         let reveals = may_wait && self.services.zones_hard() && is_question(&frame);
-        match self.names.login_to_tell(frame.header.s_id).filter(|_| reveals) {
-            Some(login) => {
-                let until = now + self.config.services.e_d_tov.times(PATIENCE);
-                self.waiting.push(login, until, port, frame);
-            }
-            None => self.services.handle(now, switch::Input::Frame { port, frame }),
+        let login = if reveals { self.names.login_to_tell(frame.header.s_id) } else { None };
+        if login.is_some() || (reveals && self.zones.others_may_differ()) {
+            let until = now + self.config.services.e_d_tov.times(PATIENCE);
+            return self.waiting.push(login, until, port, frame);
         }
+        self.services.handle(now, switch::Input::Frame { port, frame });
     }
 
     /// Answers the questions that need not wait any more. True if there was one.
@@ -92,7 +99,7 @@ impl FabricSwitch {
         if self.waiting.questions.is_empty() {
             return false;
         }
-        let known = self.names.known_everywhere();
+        let known = if self.zones.others_may_differ() { None } else { Some(self.names.known_everywhere()) };
         let question = self.waiting.pop(now, known);
         let moved = question.is_some();
         if let Some((port, frame)) = question {

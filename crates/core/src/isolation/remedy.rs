@@ -11,7 +11,7 @@ impl Isolation {
             }
             Isolation::Timers => "set the same `e_d_tov` and `r_a_tov` at all switches of both fabrics",
             Isolation::FlowControl => "give both switches a common mode with `fabric = { flow_control = ... }`",
-            Isolation::Loopback => "link two different switches",
+            Isolation::Loopback => "link two different switches, and give each a `wwn` of its own",
             Isolation::DomainOverlap => {
                 "give every switch a `domain` of its own, or set `fabric = { reconfigure = true }` at both ends of the link"
             }

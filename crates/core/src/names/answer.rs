@@ -1,10 +1,12 @@
 //! Requests of the others, and answers to ours.
 
 use super::*;
+use crate::config::{Zone, ZoneMember};
 use crate::zoning::member_of;
 use sanloom_wire::ct::{CtReason, CtReject};
 use sanloom_wire::ns::{Entries, Fc4Types};
 use sanloom_wire::sw_ils::ZoneMemberId;
+use std::collections::BTreeSet;
 
 /// More ports than these are asked for with one GE_PT.
 const SINGLE: usize = 8;
@@ -26,7 +28,7 @@ impl NameExchange {
                 self.counters.questions_answered += 1;
                 let reply = match &ct.body {
                     CtBody::Ns(question) => self.answer(now, request.from, question),
-                    _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 }),
+                    _ => Err(CtReject::new(CtReason::NOT_SUPPORTED, 0)),
                 };
                 ct.reply(reply.map_or_else(CtBody::Reject, CtBody::NsAccept)).into()
             }
@@ -38,13 +40,12 @@ impl NameExchange {
     /// GE_*: what of the own objects matches.
     fn answer(&mut self, now: Instant, from: Peer, question: &NsRequest) -> Result<NsAccept, CtReject> {
         let all = |accept: Arc<Snapshot>| Ok(NsAccept::Entries(Entries::new(accept)));
+        let some = |found: Vec<Arc<NsEntry>>, why: u8| match found.is_empty() {
+            true => Err(CtReject::unable(why)),
+            false => all(Arc::new(Snapshot(found))),
+        };
         let chosen = |choose: &dyn Fn(&NsEntry) -> bool, why: u8| {
-            let all = self.own.values().map(|own| &own.entry);
-            let found: Vec<_> = all.filter(|entry| choose(entry)).cloned().collect();
-            match found.is_empty() {
-                true => Err(CtReject { reason: CtReason::UNABLE, explanation: why, vendor: 0 }),
-                false => Ok(NsAccept::Entries(Entries::new(Arc::new(Snapshot(found))))),
-            }
+            some(self.own.entries().filter(|entry| choose(entry)).cloned().collect(), why)
         };
         let any = |types: &Fc4Types, of: &Fc4Types| types.iter().zip(of).any(|(a, b)| a & b != 0);
         match question {
@@ -59,15 +60,16 @@ impl NameExchange {
                     told.upto.get_or_insert(next);
                     self.heard_from(now, domain);
                 }
-                let own = self.own.values().map(|own| own.entry.clone());
-                let snapshot = self.snapshot.get_or_insert_with(|| Arc::new(Snapshot(own.collect())));
+                let own = &self.own;
+                let snapshot =
+                    self.snapshot.get_or_insert_with(|| Arc::new(Snapshot(own.entries().cloned().collect())));
                 all(snapshot.clone())
             }
-            NsRequest::GePt { .. } => Err(rejected(explanation::PORT_TYPE_NOT_REGISTERED)),
-            NsRequest::GeId { port_id } => match self.own.get(port_id) {
-                Some(own) => all(Arc::new(Snapshot(vec![own.entry.clone()]))),
-                None => Err(rejected(explanation::PORT_ID_NOT_REGISTERED)),
-            },
+            NsRequest::GePt { .. } => Err(CtReject::unable(explanation::PORT_TYPE_NOT_REGISTERED)),
+            NsRequest::GeId { port_id } => {
+                let own = self.own.get(*port_id).map(|own| own.entry.clone());
+                some(own.into_iter().collect(), explanation::PORT_ID_NOT_REGISTERED)
+            }
             NsRequest::GePn { port_name } => {
                 chosen(&|entry| entry.port_name == *port_name, explanation::PORT_NAME_NOT_REGISTERED)
             }
@@ -83,21 +85,32 @@ impl NameExchange {
             }
             NsRequest::GeZm { kind, id, .. } => {
                 let member = member_of(&ZoneMemberId::parse(*kind, id));
-                let is = |entry: &NsEntry| member.is_some_and(|member| entry.identity().is(&member));
-                chosen(&is, explanation::NO_OBJECT_IN_SCOPE)
+                let found = self.ports_of(member.iter());
+                some(found, explanation::NO_OBJECT_IN_SCOPE)
             }
             NsRequest::GeZn { name } => {
-                let effective = self.zones.as_ref().and_then(|zones| zones.database().effective.as_ref());
-                let zone = effective.and_then(|all| all.zones.iter().find(|zone| zone.name.as_bytes() == &*name.0));
-                let members = || zone.into_iter().flat_map(|zone| zone.members.iter().chain(&zone.principals));
-                chosen(&|entry| members().any(|member| entry.identity().is(member)), explanation::NO_OBJECT_IN_SCOPE)
+                let zones = self.zones.clone();
+                let zone = zones.as_ref().and_then(|zones| zones.effective_zone(&name.0));
+                let found = self.ports_of(zone.into_iter().flat_map(Zone::all_members));
+                some(found, explanation::NO_OBJECT_IN_SCOPE)
             }
             NsRequest::GeIp { ip } => chosen(&|entry| entry.rare().node_ip == *ip, explanation::NODE_IP_NOT_REGISTERED),
             NsRequest::GeIpp { ip } => {
                 chosen(&|entry| entry.rare().port_ip == *ip, explanation::PORT_IP_NOT_REGISTERED)
             }
-            _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: explanation::NONE, vendor: 0 }),
+            _ => Err(CtReject::new(CtReason::NOT_SUPPORTED, explanation::NONE)),
         }
+    }
+
+    /// The own objects that zone members stand for, each once, sorted by address.
+    fn ports_of<'m>(&mut self, members: impl Iterator<Item = &'m ZoneMember>) -> Vec<Arc<NsEntry>> {
+        let mut found = BTreeSet::new();
+        for member in members {
+            self.own.collect(member, &mut found);
+            self.counters.looked_at_for_zones += 1;
+        }
+        self.counters.looked_at_for_zones += found.len() as u64;
+        found.iter().filter_map(|id| self.own.get(*id)).map(|own| own.entry.clone()).collect()
     }
 
     fn notified(&mut self, now: Instant, domain: u8, notification: &SwRscn) {
@@ -116,9 +129,12 @@ impl NameExchange {
             if id.domain() == domain {
                 self.port_notified(now, port);
             } else if Some(id.domain()) == self.domain {
-                let own = self.own.get(&id).filter(|own| own.entry.port_name == port.port_name);
+                let own = self.own.get(id).filter(|own| own.entry.port_name == port.port_name);
                 // Each took over the name of the other: the lower stays.
-                let stays = self.takeovers.iter().any(|(old, t)| t.by == id && old.domain() == domain && id < *old);
+                let same = |old: &FcId, t: &Takeover| {
+                    t.by == id && t.old.port_name == port.port_name && old.domain() == domain && id < *old
+                };
+                let stays = self.takeovers.iter().any(|(old, takeover)| same(old, takeover));
                 if own.is_some() && port.state == port_event::OFFLINE && !stays {
                     self.outputs.push_back(Output::Superseded { port_id: id });
                 }
@@ -280,7 +296,7 @@ impl NameExchange {
     fn settle_names(&mut self, now: Instant, domain: u8) {
         let Some(remote) = self.remotes.get(&domain) else { return };
         let same = |entry: &&Arc<NsEntry>| {
-            self.own_by_name.contains_key(&entry.port_name) && !remote.wanted.contains(&entry.port_id)
+            self.own.named(entry.port_name).is_some() && !remote.wanted.contains(&entry.port_id)
         };
         let shared: Vec<Arc<NsEntry>> = remote.iter().filter(same).cloned().collect();
         shared.iter().for_each(|entry| self.learned(now, Some(entry), Some(entry), true));
@@ -327,10 +343,6 @@ fn answered(outcome: &Outcome) -> Answer<'_> {
         CtBody::Reject(reject) if reject.reason == CtReason::UNABLE => Answer::Nothing,
         _ => Answer::Unknown,
     }
-}
-
-fn rejected(explanation: u8) -> CtReject {
-    CtReject { reason: CtReason::UNABLE, explanation, vendor: 0 }
 }
 
 /// All that a notification says of a port.

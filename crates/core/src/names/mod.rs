@@ -41,6 +41,7 @@
 //! rest of the fabric, and the lower FC_ID counts.
 
 mod answer;
+mod own;
 mod remote;
 mod snapshot;
 mod tell;
@@ -51,6 +52,7 @@ use crate::ils::{Outcome, Peer, Request, Send};
 use crate::switch::NsEntry;
 use crate::time::{Instant, Span};
 use crate::zoning::Zones;
+use own::OwnPorts;
 use remote::Remote;
 use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::ns::{NsAccept, NsRequest, explanation, port_type};
@@ -176,6 +178,8 @@ pub struct NamesCounters {
     pub domains_asked: u64,
     /// GE_* answered, rejects included.
     pub questions_answered: u64,
+    /// Members of zones and own objects looked at to answer GE_ZM and GE_ZN.
+    pub looked_at_for_zones: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -196,14 +200,6 @@ enum Alarm {
     Heard(u8),
 }
 
-/// An own object.
-#[derive(Debug)]
-struct Own {
-    entry: Arc<NsEntry>,
-    /// Number of its login in the log.
-    login: u64,
-}
-
 /// A port of another domain that is to go, because an own one has its name and stays.
 #[derive(Debug)]
 struct Takeover {
@@ -220,8 +216,7 @@ pub struct NameExchange {
     domain: Option<u8>,
     /// Nothing: the switch knows no zones.
     zones: Option<Zones>,
-    own: BTreeMap<FcId, Own>,
-    own_by_name: BTreeMap<Wwpn, FcId>,
+    own: OwnPorts,
     /// All own objects, once somebody asked and until one changes.
     snapshot: Option<Arc<Snapshot>>,
     log: Log,
@@ -246,8 +241,7 @@ impl NameExchange {
             config,
             domain: None,
             zones: None,
-            own: BTreeMap::new(),
-            own_by_name: BTreeMap::new(),
+            own: OwnPorts::default(),
             snapshot: None,
             log: Log::default(),
             released: 0,
@@ -306,13 +300,13 @@ impl NameExchange {
 
     /// A port that is logged in here.
     pub fn own(&self, port_id: FcId) -> Option<&NsEntry> {
-        self.own.get(&port_id).map(|own| &*own.entry)
+        self.own.get(port_id).map(|own| &*own.entry)
     }
 
     /// The number of the login of an own port, if some reachable domain has not been told of it yet: what the port sends to
     /// it is stopped by its hard zoning.
     pub fn login_to_tell(&mut self, port_id: FcId) -> Option<u64> {
-        let login = self.own.get(&port_id)?.login;
+        let login = self.own.get(port_id)?.login;
         (login >= self.known_everywhere()).then_some(login)
     }
 
@@ -389,11 +383,14 @@ impl NameExchange {
             self.outputs.push_back(Output::Object(new.clone()));
         }
         let id = new.port_id;
-        if self.takeovers.contains_key(&id) {
+        match self.takeovers.get(&id).map(|takeover| takeover.old.port_name == new.port_name) {
             // Its owner has not heard, and will again.
-            return;
+            Some(true) => return,
+            // The one that was to go is gone, and another port has its address.
+            Some(false) => _ = self.takeovers.remove(&id),
+            None => {}
         }
-        let Some(&own) = self.own_by_name.get(&new.port_name).filter(|_| confirmed) else { return };
+        let Some(own) = self.own.named(new.port_name).filter(|_| confirmed) else { return };
         if id < own {
             self.outputs.push_back(Output::Superseded { port_id: own });
             return;

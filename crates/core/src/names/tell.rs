@@ -10,22 +10,16 @@ impl NameExchange {
             return;
         }
         let entry = published(entry);
-        let old = self.own.get(&id).map(|own| own.entry.clone());
+        let old = self.own.get(id).map(|own| (own.entry.clone(), own.login));
         let state = match &old {
-            Some(old) if *old == entry && supersedes.is_none() => return,
-            Some(old) if (old.port_name, old.node_name) == (entry.port_name, entry.node_name) => port_event::NONE,
+            Some((old, _)) if *old == entry && supersedes.is_none() => return,
+            Some((old, _)) if (old.port_name, old.node_name) == (entry.port_name, entry.node_name) => port_event::NONE,
             _ => port_event::ONLINE,
         };
-        let next = self.log.next();
-        let object = self.own.entry(id).or_insert_with(|| Own { entry: entry.clone(), login: next });
-        object.entry = entry.clone();
-        if state == port_event::ONLINE {
-            object.login = next;
-        }
-        if let Some(old) = old {
-            self.forget_name(old.port_name, id);
-        }
-        self.own_by_name.insert(entry.port_name, id);
+        let login = old.filter(|_| state == port_event::NONE).map_or(self.log.next(), |(_, login)| login);
+        self.own.insert(entry.clone(), login);
+        // Under another name it has taken nothing over from those who had the first one.
+        self.takeovers.retain(|_, takeover| takeover.by != id || takeover.old.port_name == entry.port_name);
         if let Some(old) = supersedes.filter(|old| old.domain() != own) {
             let known = self.remotes.get(&old.domain()).and_then(|remote| remote.get(old));
             if let Some(known) = known.filter(|known| known.port_name == entry.port_name) {
@@ -38,16 +32,9 @@ impl NameExchange {
     }
 
     pub(super) fn local_gone(&mut self, now: Instant, id: FcId, port_name: Wwpn, node_name: Wwnn) {
-        if self.own.remove(&id).is_some() {
-            self.forget_name(port_name, id);
+        if self.own.remove(id).is_some() {
             self.takeovers.retain(|_, takeover| takeover.by != id);
             self.changed(now, port_event::OFFLINE, id, port_name, node_name);
-        }
-    }
-
-    fn forget_name(&mut self, name: Wwpn, id: FcId) {
-        if self.own_by_name.get(&name) == Some(&id) {
-            self.own_by_name.remove(&name);
         }
     }
 

@@ -221,7 +221,7 @@ impl NPort {
             return;
         };
         self.counters.rejects_sent += 1;
-        let reject = CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 };
+        let reject = CtReject::new(CtReason::NOT_SUPPORTED, 0);
         let ct = Ct { max_or_residual_words: 0, body: CtBody::Reject(reject), ..*request };
         self.reply(header, Message::from(ct));
     }

@@ -41,11 +41,11 @@ impl Switch {
         use explanation::*;
         let of = |switch: &mut Switch, id: FcId| {
             let known = switch.visible(viewer, id);
-            known.map(|known| known.entry.clone()).ok_or(unable(PORT_ID_NOT_REGISTERED))
+            known.map(|known| known.entry.clone()).ok_or(CtReject::unable(PORT_ID_NOT_REGISTERED))
         };
         match *request {
             NsRequest::GaNxt { port_id } => {
-                let next = self.next_visible(viewer, port_id).ok_or(unable(DATABASE_EMPTY))?;
+                let next = self.next_visible(viewer, port_id).ok_or(CtReject::unable(DATABASE_EMPTY))?;
                 let entry = of(self, next)?;
                 let node = self.of_node(viewer, entry.node_name, symbolic_node_name).unwrap_or_default();
                 let mut object = entry.to_object(&node);
@@ -57,25 +57,25 @@ impl Switch {
             NsRequest::GpnId { port_id } => Ok(NsAccept::PortName(of(self, port_id)?.port_name)),
             NsRequest::GnnId { port_id } => Ok(NsAccept::NodeName(of(self, port_id)?.node_name)),
             NsRequest::GcsId { port_id } => match of(self, port_id)?.classes {
-                0 => Err(unable(CLASS_NOT_REGISTERED)),
+                0 => Err(CtReject::unable(CLASS_NOT_REGISTERED)),
                 classes => Ok(NsAccept::Classes(classes)),
             },
             NsRequest::GftId { port_id } => match of(self, port_id)?.types {
-                [0, 0, 0, 0, 0, 0, 0, 0] => Err(unable(FC4_TYPES_NOT_REGISTERED)),
+                [0, 0, 0, 0, 0, 0, 0, 0] => Err(CtReject::unable(FC4_TYPES_NOT_REGISTERED)),
                 types => Ok(NsAccept::Types(types)),
             },
             NsRequest::GspnId { port_id } => match of(self, port_id)?.symbolic_port_name() {
-                [] => Err(unable(SYMBOLIC_PORT_NAME_NOT_REGISTERED)),
+                [] => Err(CtReject::unable(SYMBOLIC_PORT_NAME_NOT_REGISTERED)),
                 name => Ok(NsAccept::SymbolicName(name.into())),
             },
             NsRequest::GptId { port_id } => match of(self, port_id)?.port_type {
-                port_type::UNKNOWN => Err(unable(PORT_TYPE_NOT_REGISTERED)),
+                port_type::UNKNOWN => Err(CtReject::unable(PORT_TYPE_NOT_REGISTERED)),
                 port_type => Ok(NsAccept::PortType(port_type)),
             },
             NsRequest::GfpnId { port_id } => Ok(NsAccept::FabricPortName(of(self, port_id)?.fabric_port_name)),
             NsRequest::GippId { port_id } => ip(of(self, port_id)?.rare().port_ip, PORT_IP_NOT_REGISTERED),
             NsRequest::GhaId { port_id } => match of(self, port_id)?.rare().hard_address {
-                FcId::ZERO => Err(unable(HARD_ADDRESS_NOT_REGISTERED)),
+                FcId::ZERO => Err(CtReject::unable(HARD_ADDRESS_NOT_REGISTERED)),
                 address => Ok(NsAccept::HardAddress(address)),
             },
             NsRequest::GfdId { port_id, types } => {
@@ -87,14 +87,14 @@ impl Switch {
                     true => Ok(NsAccept::Descriptors(
                         wanted.map(|found| found.map(|(_, text)| text.clone()).unwrap_or_default()).collect(),
                     )),
-                    false => Err(unable(FC4_DESCRIPTORS_NOT_REGISTERED)),
+                    false => Err(CtReject::unable(FC4_DESCRIPTORS_NOT_REGISTERED)),
                 }
             }
             NsRequest::GffId { port_id } => {
                 let features = of(self, port_id)?.feature_map();
                 match features.iter().any(|byte| *byte != 0) {
                     true => Ok(NsAccept::Features(features)),
-                    false => Err(unable(FC4_FEATURES_NOT_REGISTERED)),
+                    false => Err(CtReject::unable(FC4_FEATURES_NOT_REGISTERED)),
                 }
             }
             _ => Err(UNSUPPORTED),
@@ -108,21 +108,21 @@ impl Switch {
             NsRequest::GidPn { port_name } => {
                 let id = self.database.id_of(port_name);
                 let seen = id.filter(|id| self.visible(viewer, *id).is_some());
-                seen.map(NsAccept::PortId).ok_or(unable(PORT_NAME_NOT_REGISTERED))
+                seen.map(NsAccept::PortId).ok_or(CtReject::unable(PORT_NAME_NOT_REGISTERED))
             }
             NsRequest::GidNn { node_name } => {
                 let ids = ids(self.visible_of_node(viewer, node_name));
-                some(ids).map(NsAccept::PortIds).ok_or(unable(NODE_NAME_NOT_REGISTERED))
+                some(ids).map(NsAccept::PortIds).ok_or(CtReject::unable(NODE_NAME_NOT_REGISTERED))
             }
             NsRequest::GippPn { port_name } => {
                 let id = self.database.id_of(port_name);
                 let seen = id.and_then(|id| self.visible(viewer, id));
                 let address = seen.map(|known| known.entry.rare().port_ip);
-                ip(address.ok_or(unable(PORT_NAME_NOT_REGISTERED))?, PORT_IP_NOT_REGISTERED)
+                ip(address.ok_or(CtReject::unable(PORT_NAME_NOT_REGISTERED))?, PORT_IP_NOT_REGISTERED)
             }
             NsRequest::GpnNn { node_name } => {
                 let names = port_names(self.visible_of_node(viewer, node_name));
-                some(names).map(NsAccept::PortNames).ok_or(unable(NODE_NAME_NOT_REGISTERED))
+                some(names).map(NsAccept::PortNames).ok_or(CtReject::unable(NODE_NAME_NOT_REGISTERED))
             }
             NsRequest::GipNn { node_name } => {
                 self.node_exists(viewer, node_name)?;
@@ -131,12 +131,12 @@ impl Switch {
             NsRequest::GipaNn { node_name } => {
                 self.node_exists(viewer, node_name)?;
                 let found = self.of_node(viewer, node_name, process_associator);
-                found.map(NsAccept::ProcessAssociator).ok_or(unable(IPA_NOT_REGISTERED))
+                found.map(NsAccept::ProcessAssociator).ok_or(CtReject::unable(IPA_NOT_REGISTERED))
             }
             NsRequest::GsnnNn { node_name } => {
                 self.node_exists(viewer, node_name)?;
                 let name = self.of_node(viewer, node_name, symbolic_node_name);
-                name.map(NsAccept::SymbolicName).ok_or(unable(SYMBOLIC_NODE_NAME_NOT_REGISTERED))
+                name.map(NsAccept::SymbolicName).ok_or(CtReject::unable(SYMBOLIC_NODE_NAME_NOT_REGISTERED))
             }
             NsRequest::GnnIp { ip } => {
                 let node = self.node_with_ip(viewer, ip)?;
@@ -145,7 +145,7 @@ impl Switch {
             NsRequest::GipaIp { ip } => {
                 let node = self.node_with_ip(viewer, ip)?;
                 let found = self.of_node(viewer, node, process_associator);
-                found.map(NsAccept::ProcessAssociator).ok_or(unable(IPA_NOT_REGISTERED))
+                found.map(NsAccept::ProcessAssociator).ok_or(CtReject::unable(IPA_NOT_REGISTERED))
             }
             NsRequest::GidIpp { ip } => Ok(NsAccept::PortIds(ids(self.with_port_ip(viewer, ip)?))),
             NsRequest::GpnIpp { ip } => Ok(NsAccept::PortNames(port_names(self.with_port_ip(viewer, ip)?))),
@@ -204,14 +204,14 @@ impl Switch {
                 // The name came with the fabric login, and zones hold by it.
                 let own = self.database.get(id).map(|known| known.entry.port_name);
                 if *port_id == id && own != Some(*port_name) {
-                    return Err(unable(ACCESS_DENIED));
+                    return Err(CtReject::unable(ACCESS_DENIED));
                 }
                 self.register(now, id, *port_id, |_| {})
             }
             NsRequest::RnnId { port_id, node_name } => {
                 let own = self.database.get(id).map(|known| known.entry.node_name);
                 if *port_id == id && own != Some(*node_name) && self.config.zoning.uses_node_names() {
-                    return Err(unable(ACCESS_DENIED));
+                    return Err(CtReject::unable(ACCESS_DENIED));
                 }
                 self.register(now, id, *port_id, |entry| entry.node_name = *node_name)
             }
@@ -234,7 +234,7 @@ impl Switch {
             }
             NsRequest::RfdId { port_id, descriptors } => {
                 if descriptors.len() > MAX_DESCRIPTORS {
-                    return Err(unable(DATABASE_FULL));
+                    return Err(CtReject::unable(DATABASE_FULL));
                 }
                 let set = |entry: &mut NsEntry| entry.set_rare(|rare| rare.descriptors = descriptors.clone());
                 self.register(now, id, *port_id, set)
@@ -257,7 +257,7 @@ impl Switch {
     fn register_node(&mut self, now: Instant, id: FcId, node: Wwnn, change: impl FnOnce(&mut NsEntry)) -> Answer {
         let own = self.database.get(id).map(|known| known.entry.node_name);
         if own != Some(node) {
-            return Err(unable(explanation::NODE_NAME_NOT_REGISTERED));
+            return Err(CtReject::unable(explanation::NODE_NAME_NOT_REGISTERED));
         }
         self.register(now, id, id, change)
     }
@@ -267,13 +267,13 @@ impl Switch {
     fn register(&mut self, now: Instant, id: FcId, port_id: FcId, change: impl FnOnce(&mut NsEntry)) -> Answer {
         if port_id != id {
             let known = self.database.get(port_id).is_some();
-            return Err(unable(match known {
+            return Err(CtReject::unable(match known {
                 true => explanation::ACCESS_DENIED,
                 false => explanation::UNACCEPTABLE_PORT_ID,
             }));
         }
         let Some(known) = self.database.get(id) else {
-            return Err(unable(explanation::PORT_ID_NOT_REGISTERED));
+            return Err(CtReject::unable(explanation::PORT_ID_NOT_REGISTERED));
         };
         let Known { entry: old, place } = known.clone();
         let mut new = (*old).clone();
@@ -311,7 +311,7 @@ impl Switch {
 
     fn node_exists(&mut self, viewer: FcId, node: Wwnn) -> Result<(), CtReject> {
         match self.visible_of_node(viewer, node).is_empty() {
-            true => Err(unable(explanation::NODE_NAME_NOT_REGISTERED)),
+            true => Err(CtReject::unable(explanation::NODE_NAME_NOT_REGISTERED)),
             false => Ok(()),
         }
     }
@@ -319,14 +319,17 @@ impl Switch {
     /// The node with an IP address; of several, that of the lowest port identifier.
     fn node_with_ip(&mut self, viewer: FcId, ip: IpAddress) -> Result<Wwnn, CtReject> {
         let found = self.visible_objects(viewer, EVERYWHERE, |known| node_ip(&known.entry) == Some(ip));
-        found.first().map(|(_, known)| known.entry.node_name).ok_or(unable(explanation::NODE_IP_NOT_REGISTERED))
+        found
+            .first()
+            .map(|(_, known)| known.entry.node_name)
+            .ok_or(CtReject::unable(explanation::NODE_IP_NOT_REGISTERED))
     }
 
     /// Ports with an IP address; at least one.
     fn with_port_ip(&mut self, viewer: FcId, ip: IpAddress) -> Result<Vec<(FcId, &Known)>, CtReject> {
         let registered = |known: &Known| ip != NO_IP && known.entry.rare().port_ip == ip;
         let found = self.visible_objects(viewer, EVERYWHERE, registered);
-        some(found).ok_or(unable(explanation::PORT_IP_NOT_REGISTERED))
+        some(found).ok_or(CtReject::unable(explanation::PORT_IP_NOT_REGISTERED))
     }
 }
 
@@ -349,21 +352,17 @@ fn process_associator(entry: &NsEntry) -> Option<ProcessAssociator> {
 
 fn ip(address: IpAddress, not_registered: u8) -> Answer {
     match address {
-        NO_IP => Err(unable(not_registered)),
+        NO_IP => Err(CtReject::unable(not_registered)),
         address => Ok(NsAccept::Ip(address)),
     }
 }
 
 /// A command that the name server does not have.
-const UNSUPPORTED: CtReject = CtReject { reason: CtReason::NOT_SUPPORTED, explanation: explanation::NONE, vendor: 0 };
-
-const fn unable(explanation: u8) -> CtReject {
-    CtReject { reason: CtReason::UNABLE, explanation, vendor: 0 }
-}
+const UNSUPPORTED: CtReject = CtReject::new(CtReason::NOT_SUPPORTED, explanation::NONE);
 
 /// Nothing was found: because nobody registered it, or nobody in the domain that was asked for.
 const fn nobody(domain: u8, not_registered: u8) -> CtReject {
-    unable(if domain == 0 { not_registered } else { explanation::NO_OBJECT_IN_SCOPE })
+    CtReject::unable(if domain == 0 { not_registered } else { explanation::NO_OBJECT_IN_SCOPE })
 }
 
 fn ids(found: Vec<(FcId, &Known)>) -> Vec<FcId> {

@@ -126,8 +126,7 @@ impl Switch {
             _ => 0,
         };
         if kept == 0 {
-            let (reason, explanation) = (CtReason::INVALID_SIZE, explanation::NONE);
-            return Err(CtReject { reason, explanation, vendor: 0 });
+            return Err(CtReject::new(CtReason::INVALID_SIZE, explanation::NONE));
         }
         Ok((accept, u16::try_from(words - kept).unwrap_or(u16::MAX)))
     }

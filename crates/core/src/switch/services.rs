@@ -69,7 +69,7 @@ impl Switch {
         let logged_in = self.has_service(header.s_id, header.d_id);
         let answer = match (header.d_id, ct.service, &ct.body) {
             (FcId::NAME_SERVER, Service::NAME_SERVER, _) if !logged_in => {
-                Err(CtReject { reason: CtReason::UNABLE, explanation: explanation::ACCESS_DENIED, vendor: 0 })
+                Err(CtReject::unable(explanation::ACCESS_DENIED))
             }
             (FcId::NAME_SERVER, Service::NAME_SERVER, CtBody::Ns(request)) => {
                 let answer = self.name_server_request(now, header.s_id, request, ct.max_or_residual_words);
@@ -143,7 +143,7 @@ impl Switch {
                     ParseError::Value { .. } => CtReason::PROTOCOL_ERROR,
                     ParseError::Unsupported { .. } => CtReason::INVALID_VERSION,
                 };
-                let reject = CtReject { reason, explanation: explanation::NONE, vendor: 0 };
+                let reject = CtReject::new(reason, explanation::NONE);
                 let addressed = match header.d_id {
                     FcId::NAME_SERVER => Service::NAME_SERVER,
                     other => Service::new(other.port(), 0),
@@ -293,18 +293,16 @@ const RELATIVE_OFFSETS: u32 = 0x1f;
 
 const NOT_SUPPORTED: LsRjt =
     LsRjt { reason: LsRjtReason::NOT_SUPPORTED, explanation: LsRjtExplanation::NOT_SUPPORTED, vendor: 0 };
-const UNSUPPORTED: CtReject = CtReject { reason: CtReason::NOT_SUPPORTED, explanation: explanation::NONE, vendor: 0 };
+const UNSUPPORTED: CtReject = CtReject::new(CtReason::NOT_SUPPORTED, explanation::NONE);
 
-const LOGIN_REQUIRED: CtReject = CtReject { reason: CtReason::UNABLE, explanation: explanation::NONE, vendor: 0 };
+const LOGIN_REQUIRED: CtReject = CtReject::unable(explanation::NONE);
 
 /// An accept that cannot be shortened, if the requester takes one of its size.
 fn fits(request: &Ct, accept: CtBody) -> Result<CtBody, CtReject> {
     let max = usize::from(request.max_or_residual_words);
     let reply = request.reply(accept);
     match reply.encoded_len().div_ceil(4) - PREAMBLE_BYTES / 4 {
-        words if max != 0 && words > max => {
-            Err(CtReject { reason: CtReason::INVALID_SIZE, explanation: explanation::NONE, vendor: 0 })
-        }
+        words if max != 0 && words > max => Err(CtReject::new(CtReason::INVALID_SIZE, explanation::NONE)),
         _ => Ok(reply.body),
     }
 }

@@ -30,6 +30,8 @@ struct Decoded {
     sound: OnceLock<(ZoneLimits, bool)>,
     /// No list has a member twice, and all are sorted.
     sorted: OnceLock<bool>,
+    /// Numbers of the effective zones, by name.
+    names: OnceLock<Vec<u32>>,
 }
 
 /// Two databases made one, as [`Merged`](super::Merged) says it.
@@ -115,6 +117,20 @@ impl Zones {
         self.decoded.index.get_or_init(|| Arc::new(ZoneSet::new(&self.database().zoning()))).clone()
     }
 
+    /// The zone of a name that is in force.
+    pub fn effective_zone(&self, name: &[u8]) -> Option<&Zone> {
+        let zones = &self.database().effective.as_ref()?.zones;
+        let name_of = |number: &u32| zones[*number as usize].name.as_bytes();
+        let by_name = || {
+            let mut numbers: Vec<u32> = (0..zones.len() as u32).collect();
+            numbers.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+            numbers
+        };
+        let names = self.decoded.names.get_or_init(by_name);
+        let found = names.binary_search_by(|number| name_of(number).cmp(name)).ok()?;
+        zones.get(names[found] as usize)
+    }
+
     /// The database has no [`problem`](ZoneDatabase::problems) under these limits.
     pub fn is_sound(&self, limits: &ZoneLimits) -> bool {
         let check = || self.database().problems(limits).is_empty();
@@ -169,7 +185,13 @@ impl Zones {
 
 impl Decoded {
     fn of(database: ZoneDatabase) -> Decoded {
-        Decoded { database, index: OnceLock::new(), sound: OnceLock::new(), sorted: OnceLock::new() }
+        Decoded {
+            database,
+            index: OnceLock::new(),
+            sound: OnceLock::new(),
+            sorted: OnceLock::new(),
+            names: OnceLock::new(),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub enum Answer {
 pub fn answer(request: &FzsRequest, database: &ZoneDatabase, hard: bool) -> Answer {
     match work_out(request, database, hard) {
         Ok(answer) => answer,
-        Err(explanation) => Answer::Reject(reject(CtReason::UNABLE, explanation)),
+        Err(explanation) => Answer::Reject(CtReject::unable(explanation)),
     }
 }
 
@@ -33,23 +33,19 @@ pub fn answer(request: &FzsRequest, database: &ZoneDatabase, hard: bool) -> Answ
 pub fn reject_of(failures: &[ChangeFailure]) -> CtReject {
     match failures.first() {
         Some(ChangeFailure::Busy { .. } | ChangeFailure::Zones(ZoneProblem::Stale)) => {
-            reject(CtReason::LOGICAL_BUSY, explanation::NONE)
+            CtReject::new(CtReason::LOGICAL_BUSY, explanation::NONE)
         }
         Some(ChangeFailure::Zones(ZoneProblem::TooLarge { .. } | ZoneProblem::TooManyMembers { .. })) => {
-            reject(CtReason::UNABLE, explanation::TOO_LARGE)
+            CtReject::unable(explanation::TOO_LARGE)
         }
         Some(ChangeFailure::Zones(ZoneProblem::NotFound { kind: ObjectKind::Config, .. })) => {
-            reject(CtReason::UNABLE, explanation::UNKNOWN_ZONE_SET)
+            CtReject::unable(explanation::UNKNOWN_ZONE_SET)
         }
-        Some(ChangeFailure::Zones(ZoneProblem::NotFound { .. })) => reject(CtReason::UNABLE, explanation::UNKNOWN_ZONE),
-        Some(ChangeFailure::Zones(_)) => reject(CtReason::UNABLE, explanation::INVALID_ZONE_SET),
-        Some(ChangeFailure::NotSupported) => reject(CtReason::UNABLE, explanation::ZONING_NOT_SUPPORTED),
-        _ => reject(CtReason::UNABLE, explanation::NONE),
+        Some(ChangeFailure::Zones(ZoneProblem::NotFound { .. })) => CtReject::unable(explanation::UNKNOWN_ZONE),
+        Some(ChangeFailure::Zones(_)) => CtReject::unable(explanation::INVALID_ZONE_SET),
+        Some(ChangeFailure::NotSupported) => CtReject::unable(explanation::ZONING_NOT_SUPPORTED),
+        _ => CtReject::unable(explanation::NONE),
     }
-}
-
-const fn reject(reason: CtReason, explanation: u8) -> CtReject {
-    CtReject { reason, explanation, vendor: 0 }
 }
 
 /// The answer, or the explanation of a reject.

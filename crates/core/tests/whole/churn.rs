@@ -13,21 +13,21 @@ use sanloom_wire::{FcId, Wwpn};
 
 /// An N_Port: its switch and port, and its name, always the same.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    node: usize,
-    port: u16,
-    name: u64,
+pub struct Slot {
+    pub node: usize,
+    pub port: u16,
+    pub name: u64,
 }
 
 /// An N_Port that a switch has a login of.
-type Login = (Slot, FcId);
+pub type Login = (Slot, FcId);
 
-fn slots(switches: usize) -> Vec<Slot> {
+pub fn slots(switches: usize) -> Vec<Slot> {
     let of = |node| (0..2).map(move |n| Slot { node, port: 12 + n, name: 0x10 * (node as u64 + 1) + u64::from(n) });
     (0..switches).flat_map(of).collect()
 }
 
-fn logins(bed: &Bed, slots: &[Slot]) -> Vec<Login> {
+pub fn logins(bed: &Bed, slots: &[Slot]) -> Vec<Login> {
     let of = |slot: &Slot| {
         let node = &bed.nodes[slot.node];
         let (id, _) = node.machine.logins().find(|(_, port)| *port == slot.port).filter(|_| node.up)?;
@@ -48,7 +48,7 @@ fn zoned_at(bed: &Bed, node: usize, one: &Login, other: &Login) -> bool {
 }
 
 /// No frame arrives that the zones of the switch where it arrives do not permit.
-fn assert_hard_zoning(bed: &Bed, slots: &[Slot], context: &str) {
+pub fn assert_hard_zoning(bed: &Bed, slots: &[Slot], context: &str) {
     let logins = logins(bed, slots);
     for one @ &(from, id) in &logins {
         for &(_, other) in logins.iter().filter(|(to, _)| to.name != from.name) {
@@ -63,7 +63,7 @@ fn assert_hard_zoning(bed: &Bed, slots: &[Slot], context: &str) {
 }
 
 /// Whoever is joined has the same zones and knows the same ports; a link that joins nobody is isolated at both ends.
-fn assert_joined_or_isolated(bed: &Bed, slots: &[Slot], context: &str) {
+pub fn assert_joined_or_isolated(bed: &Bed, slots: &[Slot], context: &str) {
     for cable in bed.cables.iter().filter(|cable| !bed.carries(cable)) {
         for (node, port) in cable.ends {
             let state = bed.isl_states(node).into_iter().find(|(at, _)| *at == port).map(|(_, state)| state);
@@ -92,7 +92,7 @@ fn assert_joined_or_isolated(bed: &Bed, slots: &[Slot], context: &str) {
 }
 
 /// A few zones of random ports, by any of their names.
-fn random_zones(dice: &mut SplitMix64, slots: &[Slot]) -> ZoneDatabase {
+pub fn random_zones(dice: &mut SplitMix64, slots: &[Slot]) -> ZoneDatabase {
     let zone = |name: &str, dice: &mut SplitMix64| {
         let mut members = vec![ZoneMember::PortName(Wwpn(0x999))];
         for slot in slots {
@@ -157,7 +157,7 @@ fn disturb(bed: &mut Bed, dice: &mut SplitMix64, slots: &[Slot]) {
     }
 }
 
-fn heal(bed: &mut Bed) {
+pub fn heal(bed: &mut Bed) {
     (bed.loss, bed.lag) = (0, 0);
     for node in 0..bed.nodes.len() {
         if !bed.nodes[node].up {
@@ -208,7 +208,7 @@ fn churn(seed: u64) {
 }
 
 /// The operator gives every part of the fabric the same zones, and lets isolated ports try again.
-fn agree_again(bed: &mut Bed, dice: &mut SplitMix64, slots: &[Slot]) {
+pub fn agree_again(bed: &mut Bed, dice: &mut SplitMix64, slots: &[Slot]) {
     let zones = random_zones(dice, slots);
     for group in bed.groups() {
         bed.input(group[0], Input::ChangeZones { tag: 1, change: ZoneChange::Replace(zones.clone()) });
@@ -223,7 +223,7 @@ fn agree_again(bed: &mut Bed, dice: &mut SplitMix64, slots: &[Slot]) {
 }
 
 /// Nobody is logged in, and nothing remembers that somebody was.
-fn assert_nothing_left(bed: &Bed, context: &str) {
+pub fn assert_nothing_left(bed: &Bed, context: &str) {
     for (n, node) in bed.nodes.iter().enumerate() {
         let context = format!("{context}: switch {n}");
         assert_eq!(bed.names_known(n), [], "{context}: names");

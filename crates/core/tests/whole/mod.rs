@@ -1,6 +1,8 @@
 //! Whole switches with their forwarding tables, links that delay, lose and reorder, and N_Ports that log in.
 
 mod churn;
+mod controllers;
+mod hostile;
 mod management;
 mod reveal;
 
@@ -204,9 +206,23 @@ impl Bed {
         self.send(node, port, FcId::ZERO, FcId::F_PORT, Message::Els(Box::new(Els::Flogi(login(name)))));
         let answer = self.received.get_mut(&(node, port)).and_then(Vec::pop);
         let id = answer.filter(is_accept)?.header.d_id;
+        self.register(node, port, id, name);
+        Some(id)
+    }
+
+    fn register(&mut self, node: usize, port: u16, id: FcId, name: u64) {
         self.send(node, port, id, FcId::NAME_SERVER, Message::Els(Box::new(Els::Plogi(login(name)))));
         let types = NsRequest::RftId { port_id: id, types: one_type(FcType::FCP.0) };
         self.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(types))));
+    }
+
+    /// A virtual port logs in behind an N_Port, and registers itself; nothing if the switch does not accept it.
+    pub fn try_fdisc(&mut self, node: usize, port: u16, name: u64) -> Option<FcId> {
+        self.received.remove(&(node, port));
+        self.send(node, port, FcId::ZERO, FcId::F_PORT, Message::Els(Box::new(Els::Fdisc(login(name)))));
+        let answer = self.received.get_mut(&(node, port)).and_then(Vec::pop);
+        let id = answer.filter(is_accept)?.header.d_id;
+        self.register(node, port, id, name);
         Some(id)
     }
 

@@ -2,13 +2,16 @@
 
 use super::{Bed, E_D_TOV, assert_agree, config, line, zoned};
 use sanloom_core::config::{ZoneDefault, Zoning};
+use sanloom_core::fabric_switch::Input;
 use sanloom_core::time::{Instant, Span};
+use sanloom_core::zoning::ZoneDatabase;
+use sanloom_core::zoning::server::ZoneChange;
 use sanloom_wire::ct::{Ct, CtBody};
 use sanloom_wire::ns::{NsAccept, NsRequest};
 use sanloom_wire::{FcId, FcType, Frame, Message, Payload};
 
 /// PLOGI to the storage at another switch would pass hard zoning at each end.
-fn may_meet(bed: &Bed, host: (usize, u16, FcId), storage: (usize, u16, FcId)) -> bool {
+pub fn may_meet(bed: &Bed, host: (usize, u16, FcId), storage: (usize, u16, FcId)) -> bool {
     bed.trace(host.0, host.1, host.2, storage.2) == Some((storage.0, storage.1))
         && bed.trace(storage.0, storage.1, storage.2, host.2) == Some((host.0, host.1))
 }
@@ -24,6 +27,19 @@ fn answers(bed: &mut Bed, node: usize, port: u16) -> Vec<bool> {
     received.into_iter().filter_map(ct).filter(|body| *body != CtBody::NsAccept(NsAccept::Empty)).map(shows).collect()
 }
 
+/// The ports that answers of the name server have shown to a port, itself among them.
+pub fn shown(bed: &mut Bed, node: usize, port: u16) -> Vec<FcId> {
+    let received = bed.received.remove(&(node, port)).unwrap_or_default();
+    let ports = |frame: Frame| match frame.payload {
+        Payload::Typed(Message::Ct(ct)) => match ct.body {
+            CtBody::NsAccept(NsAccept::PortNames(ports)) => ports,
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    received.into_iter().flat_map(ports).map(|(id, _)| id).collect()
+}
+
 /// Two switches with a zone.
 fn zoned_pair() -> Bed {
     let zones = zoned(&[("both", &[0xa, 0xb])]);
@@ -32,7 +48,7 @@ fn zoned_pair() -> Bed {
     bed
 }
 
-fn ask_for_targets(bed: &mut Bed, node: usize, port: u16, id: FcId) {
+pub fn ask_for_targets(bed: &mut Bed, node: usize, port: u16, id: FcId) {
     let question = NsRequest::GpnFt { domain: 0, area: 0, fc4_type: FcType::FCP.0 };
     bed.send(node, port, id, FcId::NAME_SERVER, Message::Ct(Box::new(Ct::ns_request(question))));
 }
@@ -63,6 +79,36 @@ fn a_host_hears_of_a_port_elsewhere_only_when_that_switch_lets_it_in() {
         assert!(waited < Span::from_ms(10), "one delay of the notification and the way there and back: {waited:?}");
         ask_for_targets(&mut bed, 0, 5, host.2);
         assert_eq!(answers(&mut bed, 0, 5), [true], "whom all know is answered at once");
+    }
+}
+
+#[test]
+fn a_host_hears_of_what_new_zones_permit_only_when_they_are_in_force_everywhere() {
+    let new = ZoneDatabase::of_zoning(&zoned(&[("both", &[0xa, 0xb])]), "test");
+    for manager in 0..3 {
+        let old = zoned(&[("others", &[0xc, 0xd])]);
+        let mut bed = Bed::new(1, (0..3).map(|n| config(n, Some(n as u8 + 1), &old)).collect());
+        (1..3).for_each(|n| _ = bed.connect((n - 1, 1), (n, 0)));
+        let storage = (2, 6, bed.log_in(2, 6, 0xb));
+        bed.run(Span::from_secs(3));
+        let host = (0, 5, bed.log_in(0, 5, 0xa));
+        bed.run(Span::from_secs(1));
+        bed.received.clear();
+        bed.input(manager, Input::ChangeZones { tag: 0, change: ZoneChange::Replace(new.clone()) });
+        let mut answered = 0;
+        for _ in 0..1_000 {
+            ask_for_targets(&mut bed, 0, 5, host.2);
+            if shown(&mut bed, 0, 5).contains(&storage.2) {
+                assert!(
+                    may_meet(&bed, host, storage),
+                    "a PLOGI now would be in vain; the change was made at {manager}"
+                );
+                answered += 1;
+            }
+            bed.run(Span::from_us(10));
+        }
+        assert!(answered > 900, "a commit takes less than a millisecond here: {answered} answers");
+        assert_eq!(bed.nodes[0].machine.waiting_questions(), 0);
     }
 }
 

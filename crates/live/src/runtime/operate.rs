@@ -3,7 +3,7 @@
 use super::{Attachment, Runtime};
 use crate::control::{Asked, Control};
 use sanloom_api::control::{Answer, Request, ShowTable};
-use sanloom_api::view::build::{Shown, SwitchSeen, Which, isolated};
+use sanloom_api::view::build::{Shown, SwitchSeen, Which, blocked, isolated};
 use sanloom_api::view::{PortMode, PortRow, PortsView, Table, View};
 use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric::PortMode as Mode;
@@ -118,6 +118,7 @@ impl Runtime {
             },
             light: true,
             isolated: isolated(machine, end.port),
+            blocked: blocked(machine, end.port),
             rate: link.rate.to_string(),
             link: link.name.clone(),
             attached: shown.port(&link.ends[1 - side]),
@@ -134,6 +135,7 @@ impl Runtime {
                 row.light = port.up && !segment.disabled;
                 row.rate = "Ethernet".to_owned();
                 row.logins = segment.fcf.links().map(|link| logins(link.port)).sum();
+                row.blocked = segment.fcf.links().any(|link| blocked(machine, link.port));
                 row.frames_sent = port.ethernet.sent.frames;
                 row.frames_received = port.ethernet.received.frames;
                 row.discards = port.ethernet.drops.iter().map(|(why, frames)| ((*why).to_owned(), *frames)).collect();

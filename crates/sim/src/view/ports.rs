@@ -2,7 +2,7 @@
 
 use crate::net::Place;
 use crate::world::World;
-use sanloom_api::view::build::{Shown, isolated};
+use sanloom_api::view::build::{Shown, blocked, isolated};
 use sanloom_api::view::{PortMode, PortRow, PortsView};
 use sanloom_core::config::{Link, Node};
 use sanloom_core::fabric::PortMode as Mode;
@@ -46,6 +46,7 @@ fn row(world: &World, shown: &Shown<'_>, link: &Link, (number, side): (u32, u32)
         },
         light: lane.up,
         isolated: isolated(&node.machine, end.port),
+        blocked: blocked(&node.machine, end.port),
         rate: link.rate.to_string(),
         link: link.name.clone(),
         attached: shown.port(&link.ends[1 - side as usize]),

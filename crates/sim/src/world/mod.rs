@@ -394,7 +394,8 @@ impl FramePool {
         self.slots.get_mut(slot as usize)?.take()
     }
 
-    /// What is to leave through an N_Port of the frame path from this address will not leave.
+    /// What is to leave through an N_Port of the frame path from this address will not leave. What came in stays, because it holds a
+    /// receive buffer until the bus has moved it: it has the address of another port.
     fn forget_source(&mut self, plane: u16, s_id: FcId) {
         for slot in &mut self.slots {
             slot.take_if(|(through, frame)| *through == plane && frame.s_id() == s_id);

@@ -142,6 +142,11 @@ pub fn isolated(machine: &FabricSwitch, port: u16) -> Option<String> {
     })
 }
 
+/// A login with a used port name has blocked the port.
+pub fn blocked(machine: &FabricSwitch, port: u16) -> bool {
+    machine.services().blocked_ports().any(|blocked| blocked == port)
+}
+
 fn owners(lab: &Lab) -> BTreeMap<Wwpn, String> {
     let mut owners = BTreeMap::new();
     for host in &lab.hosts {

@@ -272,6 +272,7 @@ fn ports(out: &mut String, table: &PortsView, width: usize) {
     for row in &table.ports {
         let mode = match (row.mode, &row.isolated, row.light) {
             (_, Some(reason), _) => format!("isolated: {}", clean(reason)),
+            (PortMode::F, ..) if row.blocked => "F, blocked for a used name".to_owned(),
             (PortMode::F, ..) => "F".to_owned(),
             (PortMode::E, ..) => "E".to_owned(),
             (PortMode::Isolated, ..) => "E, initialising".to_owned(),

@@ -133,6 +133,15 @@ fn world_wide_names(lab: &Lab, problems: &mut Problems) {
 }
 
 fn switch_names(lab: &Lab, problems: &mut Problems) {
+    let hosts = lab.hosts.iter().flat_map(|host| {
+        let ports = host.hbas.iter().map(|hba| hba.wwpn.0);
+        ports.chain([host.wwnn.0]).map(move |name| (name, &host.name))
+    });
+    let storage = lab.storage.iter().flat_map(|system| {
+        let ports = system.ports.iter().map(|port| port.wwpn.0);
+        ports.chain([system.wwnn.0]).map(move |name| (name, &system.name))
+    });
+    let nodes: BTreeMap<u64, &String> = hosts.chain(storage).collect();
     let mut seen: BTreeMap<MacAddr, &Switch> = BTreeMap::new();
     for (index, switch) in lab.switches.iter().enumerate() {
         let (name, wwn) = (&switch.name, switch.wwn);
@@ -142,7 +151,10 @@ fn switch_names(lab: &Lab, problems: &mut Problems) {
                 format!("`{name}` has the world-wide name {wwn}, as has `{}`", first.name)
             }
             Some(first) => format!("the Ethernet addresses of `{name}` would be those of `{}`", first.name),
-            None => continue,
+            None => match nodes.get(&wwn.0) {
+                Some(node) => format!("`{name}` has the world-wide name {wwn}, as has `{node}` or a port of it"),
+                None => continue,
+            },
         };
         let help = "give every switch another last byte, or leave `wwn` out";
         problems.add(ProblemKind::DuplicateWwn, Place::of(Section::Switch, index).key("wwn"), reason, help);

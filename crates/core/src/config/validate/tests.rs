@@ -205,6 +205,28 @@ fn every_host_that_is_cut_off_is_named() {
 }
 
 #[test]
+fn a_switch_has_a_name_that_nobody_else_has() {
+    for name in [lab().hosts[0].wwnn.0, lab().hosts[0].hbas[0].wwpn.0, lab().storage[0].ports[0].wwpn.0] {
+        let mut shared = lab();
+        shared.switches[0].wwn = Wwnn(name);
+        let problems = shared.validate();
+        assert_eq!(problems.iter().map(|p| p.kind).collect::<Vec<_>>(), [ProblemKind::DuplicateWwn], "{name:x}");
+        assert!(problems[0].reason.contains("as has `"), "{}", problems[0].reason);
+    }
+}
+
+#[test]
+fn the_ethernet_address_of_a_switch_has_the_vendor_of_its_name() {
+    let mut switch = lab().switches[0].clone();
+    let mac = |switch: &Switch| switch.fcf_mac(0x0102).to_string();
+    // IEEE formats 1, 2, 5 and 6 with the vendor 00:05:1e, which becomes locally administered.
+    for name in [0x1000_0005_1e00_0007, 0x2abc_0005_1e00_0007, 0x5000_51e0_0000_0007, 0x6000_51e0_0000_0007] {
+        switch.wwn = Wwnn(name);
+        assert_eq!(mac(&switch), "02:05:1e:07:01:02", "{name:x}");
+    }
+}
+
+#[test]
 fn a_run_of_zero_is_one_problem_of_its_duration() {
     let mut zero = lab();
     zero.run.duration = Picos::ZERO;

@@ -2,7 +2,7 @@
 
 use super::super::Switch;
 use super::super::login::port_number;
-use super::{ElementInfo, PortInfo, unable};
+use super::{ElementInfo, PortInfo};
 use crate::fabric::PortMode;
 use sanloom_wire::ct::CtReject;
 use sanloom_wire::els::PortSpeed;
@@ -37,15 +37,15 @@ impl Switch {
             }
             FcsRequest::Gieln { element } => match self.element(element)?.1.map(|info| &info.logical_name) {
                 Some(name) if !name.is_empty() => FcsAccept::LogicalName(text(name)),
-                _ => return Err(unable(LOGICAL_NAME)),
+                _ => return Err(CtReject::unable(LOGICAL_NAME)),
             },
             FcsRequest::Gmal { element } => match self.element(element)?.1.map(|info| &info.management) {
                 Some(list) if !list.is_empty() => FcsAccept::ManagementAddresses(list.iter().map(text).collect()),
-                _ => return Err(unable(MANAGEMENT_ADDRESS)),
+                _ => return Err(CtReject::unable(MANAGEMENT_ADDRESS)),
             },
             FcsRequest::Gieil { element } => {
                 let (_, info) = self.element(element)?;
-                let info = info.filter(|info| !info.vendor.is_empty()).ok_or(unable(ELEMENT_INFORMATION))?;
+                let info = info.filter(|info| !info.vendor.is_empty()).ok_or(CtReject::unable(ELEMENT_INFORMATION))?;
                 FcsAccept::Information([&info.vendor, &info.model, &info.release].map(text).into())
             }
             FcsRequest::Gpl { element } => {
@@ -53,7 +53,9 @@ impl Switch {
                 let ports = if domain == self.own_domain() {
                     (0..self.config.ports).map(|port| self.own_port(port)).collect()
                 } else {
-                    info.map(|info| info.ports.clone()).filter(|ports| !ports.is_empty()).ok_or(unable(PORT_LIST))?
+                    info.map(|info| info.ports.clone())
+                        .filter(|ports| !ports.is_empty())
+                        .ok_or(CtReject::unable(PORT_LIST))?
                 };
                 let entry = |port: PortInfo| PortEntry {
                     name: port.name,
@@ -68,7 +70,7 @@ impl Switch {
             FcsRequest::Gapnl { port } => {
                 let attached = self.port_named(port)?.attached;
                 if attached.is_empty() {
-                    return Err(unable(ATTACHED_PORTS));
+                    return Err(CtReject::unable(ATTACHED_PORTS));
                 }
                 let entry = |(name, port_type)| AttachedPort { name, flags: 0, port_type };
                 FcsAccept::AttachedPorts(attached.into_iter().map(entry).collect())
@@ -103,7 +105,7 @@ impl Switch {
             return Ok((own, self.management.info.elements.get(&own)));
         }
         let other = self.other_elements().find(|(_, element)| element.name == name);
-        other.map(|(domain, element)| (domain, Some(element))).ok_or(unable(explanation::INVALID_NAME))
+        other.map(|(domain, element)| (domain, Some(element))).ok_or(CtReject::unable(explanation::INVALID_NAME))
     }
 
     fn told_of_own_port(&self, port: u16) -> Option<&PortInfo> {
@@ -142,6 +144,6 @@ impl Switch {
             return Ok(self.own_port(port));
         }
         let mut others = self.other_elements().flat_map(|(_, element)| &element.ports);
-        others.find(|port| port.name == name).cloned().ok_or(unable(explanation::INVALID_NAME))
+        others.find(|port| port.name == name).cloned().ok_or(CtReject::unable(explanation::INVALID_NAME))
     }
 }

@@ -5,7 +5,6 @@
 //! adapter has one owner, and nobody changes what another port registered. Adapters of other switches are not known here.
 
 use super::super::Switch;
-use super::unable;
 use sanloom_wire::ct::CtReject;
 use sanloom_wire::fdmi::{Attributes, FdmiAccept, FdmiRequest, explanation};
 use sanloom_wire::{FcId, Wwpn};
@@ -60,8 +59,8 @@ impl Fdmi {
 
     /// The adapter, if it belongs to the port.
     fn own_hba(&mut self, id: FcId, hba: Wwpn) -> Result<&mut Hba, CtReject> {
-        let found = self.hbas.get_mut(&hba).ok_or(unable(explanation::HBA_NOT_REGISTERED))?;
-        if found.owner == id { Ok(found) } else { Err(unable(explanation::AUTHORIZATION)) }
+        let found = self.hbas.get_mut(&hba).ok_or(CtReject::unable(explanation::HBA_NOT_REGISTERED))?;
+        if found.owner == id { Ok(found) } else { Err(CtReject::unable(explanation::AUTHORIZATION)) }
     }
 
     /// The adapter that a port is one of, as far as the port `id` may speak for it: it registered the port, or the adapter.
@@ -73,7 +72,7 @@ impl Fdmi {
         let owned = self.owned.get(&id).into_iter().flat_map(|owned| &owned.hbas);
         let lists = |hba: &&Wwpn| self.hbas.get(*hba).is_some_and(|hba| hba.ports.contains(&port));
         let why = if known.is_some() { explanation::AUTHORIZATION } else { explanation::PORT_NOT_REGISTERED };
-        owned.copied().find(|hba| lists(&hba)).ok_or(unable(why))
+        owned.copied().find(|hba| lists(&hba)).ok_or(CtReject::unable(why))
     }
 
     /// Registers an adapter, or registers it again. `own_name` is the name of the port that registers.
@@ -90,10 +89,10 @@ impl Fdmi {
         match self.hbas.get(&hba) {
             // A port has the last word about its own name.
             Some(known) if known.owner != id && own_name != Some(hba) => {
-                return Err(unable(explanation::AUTHORIZATION));
+                return Err(CtReject::unable(explanation::AUTHORIZATION));
             }
-            None if owned >= MAX_HBAS => return Err(unable(explanation::DATABASE_FULL)),
-            _ if ports.len() > MAX_PORTS => return Err(unable(explanation::DATABASE_FULL)),
+            None if owned >= MAX_HBAS => return Err(CtReject::unable(explanation::DATABASE_FULL)),
+            _ if ports.len() > MAX_PORTS => return Err(CtReject::unable(explanation::DATABASE_FULL)),
             Some(_) => self.remove_hba(hba),
             None => {}
         }
@@ -113,20 +112,20 @@ impl Fdmi {
         attributes: &Attributes,
     ) -> Result<(), CtReject> {
         check(attributes, explanation::DUPLICATE_PORT_ATTRIBUTE)?;
-        let entry = self.hbas.get(&hba).ok_or(unable(explanation::HBA_NOT_REGISTERED))?;
+        let entry = self.hbas.get(&hba).ok_or(CtReject::unable(explanation::HBA_NOT_REGISTERED))?;
         if own_name != Some(port) && entry.owner != id {
-            return Err(unable(explanation::AUTHORIZATION));
+            return Err(CtReject::unable(explanation::AUTHORIZATION));
         }
         if !entry.ports.contains(&port) && entry.ports.len() >= MAX_PORTS {
-            return Err(unable(explanation::DATABASE_FULL));
+            return Err(CtReject::unable(explanation::DATABASE_FULL));
         }
         match self.ports.get(&port) {
             Some(known) if known.owner != id && own_name != Some(port) => {
-                return Err(unable(explanation::AUTHORIZATION));
+                return Err(CtReject::unable(explanation::AUTHORIZATION));
             }
             Some(known) if known.owner == id => _ = self.remove_port(port),
             _ if self.owned.get(&id).is_some_and(|owned| owned.ports.len() >= MAX_OWN_PORTS) => {
-                return Err(unable(explanation::DATABASE_FULL));
+                return Err(CtReject::unable(explanation::DATABASE_FULL));
             }
             Some(_) => _ = self.remove_port(port),
             None => {}
@@ -180,19 +179,19 @@ impl Switch {
         let own_name = self.database.get(id).map(|known| known.entry.port_name);
         let fdmi = &mut self.management.fdmi;
         match request {
-            FdmiRequest::Grhl {} if fdmi.hbas.is_empty() => return Err(unable(HBA_NOT_REGISTERED)),
+            FdmiRequest::Grhl {} if fdmi.hbas.is_empty() => return Err(CtReject::unable(HBA_NOT_REGISTERED)),
             FdmiRequest::Grhl {} => return Ok(FdmiAccept::Names(fdmi.hbas.keys().copied().collect())),
             FdmiRequest::Ghat { hba } => {
-                let found = fdmi.hbas.get(hba).ok_or(unable(HBA_NOT_REGISTERED))?;
+                let found = fdmi.hbas.get(hba).ok_or(CtReject::unable(HBA_NOT_REGISTERED))?;
                 let (ports, attributes) = (found.ports.iter().copied().collect(), found.attributes.clone());
                 return Ok(FdmiAccept::Hba { ports, attributes });
             }
             FdmiRequest::Grpl { hba } => {
-                let found = fdmi.hbas.get(hba).ok_or(unable(HBA_NOT_REGISTERED))?;
+                let found = fdmi.hbas.get(hba).ok_or(CtReject::unable(HBA_NOT_REGISTERED))?;
                 return Ok(FdmiAccept::Names(found.ports.iter().copied().collect()));
             }
             FdmiRequest::Gpat { port } => {
-                let found = fdmi.ports.get(port).ok_or(unable(PORT_NOT_REGISTERED))?;
+                let found = fdmi.ports.get(port).ok_or(CtReject::unable(PORT_NOT_REGISTERED))?;
                 return Ok(FdmiAccept::Port(found.attributes.clone()));
             }
             FdmiRequest::Rhba { hba, ports, attributes } => fdmi.register_hba(id, own_name, *hba, ports, attributes)?,
@@ -204,7 +203,7 @@ impl Switch {
                 let at = |id: &FcId| self.logins.get(id).map(|login| login.port);
                 let owner = fdmi.hbas.get(hba).map(|hba| hba.owner);
                 if owner.is_some_and(|owner| at(&owner) != at(&id)) {
-                    return Err(unable(AUTHORIZATION));
+                    return Err(CtReject::unable(AUTHORIZATION));
                 }
                 fdmi.register_port(id, own_name, *hba, *port, attributes)?;
             }
@@ -238,8 +237,8 @@ impl Switch {
 fn check(attributes: &Attributes, duplicate: u8) -> Result<(), CtReject> {
     let kinds: BTreeSet<u16> = attributes.iter().map(|attribute| attribute.attribute).collect();
     if kinds.len() != attributes.len() {
-        return Err(unable(duplicate));
+        return Err(CtReject::unable(duplicate));
     }
     let bytes: usize = attributes.iter().map(|attribute| 4 + attribute.value.len()).sum();
-    if bytes > MAX_ATTRIBUTE_BYTES { Err(unable(explanation::DATABASE_FULL)) } else { Ok(()) }
+    if bytes > MAX_ATTRIBUTE_BYTES { Err(CtReject::unable(explanation::DATABASE_FULL)) } else { Ok(()) }
 }

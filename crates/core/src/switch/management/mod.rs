@@ -78,7 +78,7 @@ impl Switch {
             CtBody::Fdmi(request) => self.fdmi_request(header.s_id, request).map(CtBody::FdmiAccept),
             CtBody::Fcs(request) => self.configuration_request(request).map(CtBody::FcsAccept),
             CtBody::Fzs(request) => return self.zone_request(port, header, ct, request),
-            _ => Err(CtReject { reason: CtReason::NOT_SUPPORTED, explanation: 0, vendor: 0 }),
+            _ => Err(CtReject::new(CtReason::NOT_SUPPORTED, 0)),
         })
     }
 }
@@ -86,12 +86,8 @@ impl Switch {
 /// Why a request to register attributes does not parse, if it is one.
 pub(super) const fn block_length(service: Service, command: u16) -> Option<CtReject> {
     match (service, command) {
-        (Service::FDMI, command::RHBA | command::RHAT) => Some(unable(explanation::HBA_BLOCK_LENGTH)),
-        (Service::FDMI, command::RPRT | command::RPA) => Some(unable(explanation::PORT_BLOCK_LENGTH)),
+        (Service::FDMI, command::RHBA | command::RHAT) => Some(CtReject::unable(explanation::HBA_BLOCK_LENGTH)),
+        (Service::FDMI, command::RPRT | command::RPA) => Some(CtReject::unable(explanation::PORT_BLOCK_LENGTH)),
         _ => None,
     }
-}
-
-const fn unable(explanation: u8) -> CtReject {
-    CtReject { reason: CtReason::UNABLE, explanation, vendor: 0 }
 }

@@ -76,7 +76,7 @@ impl Switch {
     ) -> Option<super::Answer> {
         let hard = self.zones_hard();
         let Some(database) = &self.management.zones.database else {
-            return Some(Err(super::unable(explanation::ZONING_NOT_SUPPORTED)));
+            return Some(Err(CtReject::unable(explanation::ZONING_NOT_SUPPORTED)));
         };
         match answer(request, database, hard) {
             Answer::Accept(accept) => Some(Ok(CtBody::FzsAccept(accept))),
@@ -88,7 +88,7 @@ impl Switch {
     fn ask_for_change(&mut self, port: u16, header: &Header, ct: &Ct, change: ZoneChange) -> Option<super::Answer> {
         let zones = &mut self.management.zones;
         if zones.pending.len() >= MAX_PENDING {
-            let busy = CtReject { reason: CtReason::LOGICAL_BUSY, explanation: explanation::NONE, vendor: 0 };
+            let busy = CtReject::new(CtReason::LOGICAL_BUSY, explanation::NONE);
             return Some(Err(busy));
         }
         let tag = zones.next_tag;

@@ -20,6 +20,11 @@ pub enum MergeFailure {
         /// It is ours.
         ours_enhanced: bool,
     },
+    /// Both switches are in enhanced mode, and one of them joins fabrics with equal databases only.
+    MergeControl {
+        /// It is ours.
+        ours_restrict: bool,
+    },
     /// The neighbour rejects zone merges altogether.
     NotSupported(SwRjt),
     /// The neighbour has no room for our database.
@@ -54,6 +59,12 @@ impl fmt::Display for MergeFailure {
             }
             MergeFailure::Mode { ours_enhanced: false } => {
                 f.write_str("the other switch is in enhanced zoning mode, this switch is not")
+            }
+            MergeFailure::MergeControl { ours_restrict: true } => {
+                f.write_str("merge control is `restrict` at this switch and `allow` at the other")
+            }
+            MergeFailure::MergeControl { ours_restrict: false } => {
+                f.write_str("merge control is `allow` at this switch and `restrict` at the other")
             }
             MergeFailure::NotSupported(reject) => write!(f, "the other switch rejects zone merges: {reject}"),
             MergeFailure::TooLarge { max_bytes } => {

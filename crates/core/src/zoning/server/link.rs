@@ -41,6 +41,11 @@ impl Link {
         self.failure.is_none()
     }
 
+    /// The link is part of the fabric, and the neighbour may not have our zones.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_open() && self.merged && !self.synced
+    }
+
     /// The neighbour lacks our zones, or does not know that we have the same. When they contradict its own, it shall be
     /// able to say where.
     fn wants_merge(&self) -> bool {

@@ -67,6 +67,8 @@ pub struct ZoneServerConfig {
     pub merge_control: MergeControl,
     /// How they are joined.
     pub rules: MergeRules,
+    /// The switch drops frames that no zone permits, and says so.
+    pub hard: bool,
     /// The largest database.
     pub limits: ZoneLimits,
     /// A busy switch is asked again after this time.
@@ -92,6 +94,7 @@ impl Default for ZoneServerConfig {
             supported: true,
             merge_control: MergeControl::Allow,
             rules: MergeRules::STANDARD,
+            hard: true,
             limits: ZoneLimits::default(),
             retry: Span::from_ms(500),
             change_patience: Span::from_secs(30),
@@ -286,6 +289,13 @@ impl ZoneServer {
         }
     }
 
+    /// Another switch of the fabric may still enforce what we have given up: not all have taken over a change that is decided, or a
+    /// neighbour has not heard what a merge has made of our zones.
+    pub fn others_may_differ(&self) -> bool {
+        let deciding = matches!(self.state(), TransactionState::Updating | TransactionState::Updated);
+        deciding || self.links.values().any(Link::is_behind)
+    }
+
     /// Takes an input.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
@@ -342,8 +352,11 @@ impl ZoneServer {
         let Message::SwIls(ils) = message else {
             return self.reject(request, SwRjtReason::INVALID_COMMAND, SwRjtExplanation::NONE);
         };
-        if let (SwIls::Ess(theirs), Peer::Link(port)) = (&*ils, request.from) {
-            return self.on_support_request(request, port, theirs);
+        if let SwIls::Ess(theirs) = &*ils {
+            return match request.from {
+                Peer::Link(port) => self.on_support_request(request, port, theirs),
+                Peer::Domain(_) => self.on_support_query(request),
+            };
         }
         if !self.config.supported {
             return self.refuse(request, &ils);

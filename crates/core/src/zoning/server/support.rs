@@ -7,7 +7,10 @@
 //! ```
 //!
 //! It goes over the link, from fabric controller to fabric controller: before the merge no other address is reached there. A
-//! switch in basic mode asks nobody, so basic fabrics are as they were without ESS.
+//! switch in basic mode asks nobody, so basic fabrics are as they were without ESS. In enhanced mode merge control is a setting of
+//! the whole fabric (RFC 4936), so switches that say different things of it do not join either. A switch of the fabric may ask at
+//! any time, from domain controller to domain controller, and is told; what it says of itself changes nothing, because its
+//! fabric is ours.
 
 use super::{MergeFailure, ZoneServer, ZoneServerConfig};
 use crate::config::ZoneDefault;
@@ -33,9 +36,13 @@ mod flag {
     pub(super) const DATABASE_ENABLED: u8 = 0x20;
     /// Zones may be put in force that no configuration defines.
     pub(super) const ACTIVATE_DIRECT: u8 = 0x40;
+    /// Frames are dropped that no zone permits.
+    pub(super) const HARD: u8 = 0x80;
 }
 
 const FLAGS_AT: usize = 3;
+/// Flags of a switch that knows no ESS.
+const BASIC: u8 = 0;
 
 /// What a switch says of its zone server; nothing of one that knows no zones.
 fn support(config: &ZoneServerConfig, default_zone: ZoneDefault) -> Ess {
@@ -45,6 +52,7 @@ fn support(config: &ZoneServerConfig, default_zone: ZoneDefault) -> Ess {
         | flag::ACTIVATE_DIRECT
         | has(config.enhanced(), flag::ENHANCED_SUPPORTED | flag::ENHANCED_ENABLED)
         | has(config.merge_control == MergeControl::Restrict, flag::RESTRICT)
+        | has(config.hard, flag::HARD)
         | has(default_zone == ZoneDefault::Open, flag::DEFAULT_OPEN);
     let mut entry = [0; 8];
     entry[FLAGS_AT] = flags;
@@ -54,17 +62,22 @@ fn support(config: &ZoneServerConfig, default_zone: ZoneDefault) -> Ess {
     Ess { revision: REVISION, info, capabilities: if config.supported { vec![zoning] } else { Vec::new() } }
 }
 
-/// The sender is in enhanced mode.
-fn is_enhanced(ess: &Ess) -> bool {
+/// What the sender says of its zone server: all flags that any entry has.
+fn flags_of(ess: &Ess) -> u8 {
     let of_zoning =
         |one: &&EssCapability| Service { gs_type: one.service, gs_subtype: one.subtype } == Service::FABRIC_ZONE_SERVER;
     let entries = ess.capabilities.iter().filter(of_zoning).flat_map(|one| &one.entries);
-    entries.into_iter().any(|entry| entry[FLAGS_AT] & flag::ENHANCED_ENABLED != 0)
+    entries.fold(0, |flags, entry| flags | entry[FLAGS_AT])
 }
 
 impl ZoneServer {
     pub(super) fn support(&self) -> Ess {
         support(&self.config, self.database().default_zone)
+    }
+
+    /// A switch of the fabric wants to know what we can do.
+    pub(super) fn on_support_query(&mut self, request: Request) {
+        self.answer(request, SwIls::SwAcc(SwAcc::Ess(self.support())));
     }
 
     /// The neighbour tells what it can do, and wants to know it of us.
@@ -73,8 +86,8 @@ impl ZoneServer {
             // Our end is not ready: it is to wait, or it would not hear of what we find.
             return self.reject(request, SwRjtReason::LOGICAL_BUSY, SwRjtExplanation::NONE);
         }
-        self.answer(request, SwIls::SwAcc(SwAcc::Ess(self.support())));
-        self.on_mode(port, is_enhanced(theirs));
+        self.on_support_query(request);
+        self.on_mode(port, flags_of(theirs));
     }
 
     /// How our ESS ended.
@@ -87,7 +100,7 @@ impl ZoneServer {
         match answer {
             Some(SwIls::SwAcc(SwAcc::Ess(theirs))) => {
                 self.link_answered(port, None);
-                self.on_mode(port, is_enhanced(&theirs));
+                self.on_mode(port, flags_of(&theirs));
             }
             None => self.link_answered(port, Some(retry_at)),
             Some(SwIls::SwRjt(reject)) if asks_for_patience(reject) => self.link_answered(port, Some(retry_at)),
@@ -96,17 +109,23 @@ impl ZoneServer {
                 match other {
                     // Its own ESS may have said enough before.
                     _ if self.has_agreed(port) => {}
-                    SwIls::SwRjt(_) => self.on_mode(port, false),
+                    SwIls::SwRjt(_) => self.on_mode(port, BASIC),
                     _ => self.isolate(port, MergeFailure::NoAnswer),
                 }
             }
         }
     }
 
-    fn on_mode(&mut self, port: u16, enhanced: bool) {
-        match enhanced == self.config.enhanced() {
-            true => self.link_agreed(port),
-            false => self.isolate(port, MergeFailure::Mode { ours_enhanced: !enhanced }),
+    fn on_mode(&mut self, port: u16, theirs: u8) {
+        let ours_enhanced = self.config.enhanced();
+        let ours_restrict = self.config.merge_control == MergeControl::Restrict;
+        let has = |flag| theirs & flag != 0;
+        if has(flag::ENHANCED_ENABLED) != ours_enhanced {
+            self.isolate(port, MergeFailure::Mode { ours_enhanced });
+        } else if ours_enhanced && has(flag::RESTRICT) != ours_restrict {
+            self.isolate(port, MergeFailure::MergeControl { ours_restrict });
+        } else {
+            self.link_agreed(port);
         }
     }
 }

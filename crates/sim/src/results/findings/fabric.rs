@@ -40,7 +40,7 @@ pub(super) fn isolated(view: &View<'_>) -> Vec<Finding> {
 }
 
 /// Switches that rejected logins.
-pub(super) fn rejected(view: &View<'_>) -> Vec<Finding> {
+pub(super) fn rejected_logins(view: &View<'_>) -> Vec<Finding> {
     let switches = view.world.switches.iter().zip(&view.world.lab.switches);
     let counted = switches.map(|(node, config)| (node.counted().rejects, &config.name));
     let finding = |(rejects, name): (LoginRejects, &String)| {

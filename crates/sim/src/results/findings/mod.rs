@@ -21,7 +21,7 @@ pub(super) fn findings(view: &View<'_>, results: &Results) -> Vec<Finding> {
     found.extend(credits::lost(view));
     found.extend(stalls::failures(results));
     found.extend(fabric::isolated(view));
-    found.extend(fabric::rejected(view));
+    found.extend(fabric::rejected_logins(view));
     found.extend(fabric::unchanged(view));
     found.extend(fabric::pathless(view, results));
     found.extend(stalls::find(view, results));
