@@ -207,10 +207,12 @@ pub struct Compared {
     pub name: &'static str,
     /// Where it is.
     pub portal: SocketAddr,
-    /// iSCSI name; LUN 0 is used.
+    /// iSCSI name.
     pub target: String,
-    /// The process in between.
-    pub pid: Option<u32>,
+    /// Logical unit.
+    pub lun: u16,
+    /// The processes in between.
+    pub pids: Vec<u32>,
 }
 
 /// What is measured on all paths, one session on each, at random places.
@@ -236,9 +238,11 @@ impl Comparison {
     /// When a target is not there or fails, or Ctrl-C came.
     pub fn run(self) -> Result<Report, Failure> {
         let Comparison { paths, size, depth, op, seconds, rounds } = self;
-        let pids = paths.iter().filter_map(|path| Some((path.name.to_owned(), path.pid?))).collect();
-        let place =
-            |path: Compared| Place { name: path.name.to_owned(), portal: path.portal, target: path.target, lun: 0 };
+        let pids = paths.iter().flat_map(|path| path.pids.iter().map(|&pid| (path.name.to_owned(), pid))).collect();
+        let place = |path: Compared| {
+            let Compared { name, portal, target, lun, .. } = path;
+            Place { name: name.to_owned(), portal, target, lun }
+        };
         let args = Args {
             paths: paths.into_iter().map(place).collect(),
             size,

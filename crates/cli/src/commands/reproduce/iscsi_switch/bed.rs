@@ -1,5 +1,6 @@
-//! Storage, two switches and a forwarder that does nothing else, in processes of their own.
+//! Storage, two switches, a forwarder that does nothing else and, where it can be, the stock chain, in processes of their own.
 
+use super::chain::{self, Chain};
 use crate::exit::Failure;
 use sanloom_api::view::{Table, View};
 use sanloom_api::volume::VolumeRow;
@@ -13,10 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// What everything has to begin in.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A process that ends with the bed.
-struct Process(Child);
+pub(super) struct Process(pub(super) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -29,13 +30,17 @@ impl Drop for Process {
 pub(super) struct Place {
     pub(super) portal: SocketAddr,
     pub(super) target: String,
-    pub(super) pid: Option<u32>,
+    pub(super) lun: u16,
+    /// The processes in between.
+    pub(super) pids: Vec<u32>,
 }
 
 /// All of it.
 pub(super) struct Bed {
     folder: PathBuf,
     processes: Vec<Process>,
+    /// The chain of Debian packages, or why there is none.
+    pub(super) chain: Result<Chain, String>,
     /// The storage itself.
     pub(super) direct: Place,
     /// The same storage, behind the forwarder.
@@ -48,11 +53,12 @@ pub(super) struct Bed {
 impl Drop for Bed {
     fn drop(&mut self) {
         self.processes.clear();
+        self.chain = Err(String::new());
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-fn failed(what: &str, error: impl Display) -> Failure {
+pub(super) fn failed(what: &str, error: impl Display) -> Failure {
     Failure::environment(format_args!("{what}: {error}"))
 }
 
@@ -94,17 +100,21 @@ impl Bed {
         let folder = std::env::temp_dir().join(format!("sanloom-iscsi-switch-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| failed("cannot make a folder", error))?;
         // All open at once, so that no two are the same.
-        let listeners = (0..6).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listeners = (0..8).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listeners: Result<Vec<TcpListener>, _> = listeners.collect();
         let ports = listeners.and_then(|all| all.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>());
         let ports: Vec<SocketAddr> = ports.map_err(|error| failed("no port is free", error))?;
-        let [first, second, third, copy, slow, fast] = ports[..] else {
-            return Err(Failure::bug("six ports were asked for"));
+        let [first, second, third, copy, slow, fast, front, back] = ports[..] else {
+            return Err(Failure::bug("eight ports were asked for"));
         };
-        let place = |portal, storage: &str| Place { portal, target: iscsi_name(storage), pid: None };
+        let place = |portal, storage: &str| Place { portal, target: iscsi_name(storage), lun: 0, pids: Vec::new() };
         let mut bed = Bed {
             folder: folder.clone(),
             processes: Vec::new(),
+            chain: match chain::missing() {
+                Some(why) => Err(why),
+                None => Ok(Chain::start(&folder, front, back)?),
+            },
             direct: place(first, "disk1"),
             ceiling: place(copy, "disk1"),
             conventional: place(slow, "conventional"),
@@ -112,10 +122,10 @@ impl Bed {
         };
         bed.up("storage", &storage_lab(&folder, &[first, second, third]))?;
         let lab = switch_lab(&folder, "conventional", slow, (2, second), false);
-        bed.conventional.pid = Some(bed.up("conventional", &lab)?);
+        bed.conventional.pids = vec![bed.up("conventional", &lab)?];
         let lab = switch_lab(&folder, "forwarding", fast, (3, third), true);
-        bed.forwarding.pid = Some(bed.up("forwarding", &lab)?);
-        bed.ceiling.pid = Some(bed.copy(copy, first)?);
+        bed.forwarding.pids = vec![bed.up("forwarding", &lab)?];
+        bed.ceiling.pids = vec![bed.copy(copy, first)?];
         for name in ["conventional", "forwarding"] {
             bed.until(|bed| Ok(bed.volume(name)?.is_some_and(|volume| volume.served.is_some())))?;
         }
