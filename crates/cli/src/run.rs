@@ -117,14 +117,19 @@ impl Bar {
         let rate = (progress.frame_hops - hops) as f64 / real_s.max(1e-3);
         let duration_ps = progress.duration_ps.max(1);
         self.bar.set_position((u128::from(progress.run_ps) * 1000 / u128::from(duration_ps)) as u64);
-        self.bar.set_message(format!(
-            "{} of {} simulated, {real_s:.1} s real, {:.1} M frame-hops/s{}",
-            format::seconds(progress.run_ps as f64 / 1e12),
-            format::seconds(duration_ps as f64 / 1e12),
-            rate / 1e6,
-            to_go(progress, real_s)
-        ));
+        self.bar.set_message(message(progress, real_s, rate));
     }
+}
+
+/// What stands behind the bar: simulated and real time, and `rate` in frame-hops per second of real time.
+fn message(progress: &Progress, real_s: f64, rate: f64) -> String {
+    format!(
+        "{} of {} simulated, {real_s:.1} s real, {:.1} M frame-hops/s{}",
+        format::seconds(progress.run_ps as f64 / 1e12),
+        format::seconds(progress.duration_ps.max(1) as f64 / 1e12),
+        rate / 1e6,
+        to_go(progress, real_s)
+    )
 }
 
 /// How long the rest takes if it goes on like this; nothing before anybody can know.
@@ -140,4 +145,17 @@ fn to_go(progress: &Progress, real_s: f64) -> String {
 /// The style of a bar; a template that does not parse gives the plain one.
 pub fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("#>-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_says_simulated_and_real_time_and_what_is_left() {
+        let at = |run_ps| Progress { run_ps, duration_ps: 2_000_000_000_000, frame_hops: 0, logging_in: false };
+        let text = message(&at(500_000_000_000), 10.0, 7_250_000.0);
+        assert_eq!(text, "500 ms of 2 s simulated, 10.0 s real, 7.2 M frame-hops/s, 30s to go");
+        assert_eq!(message(&at(0), 0.0, 0.0), "0 s of 2 s simulated, 0.0 s real, 0.0 M frame-hops/s");
+    }
 }

@@ -61,3 +61,28 @@ fn bounds_are_printed_and_judged_when_asked() {
     assert!(missed || judged.stdout.contains("wanted at least 8 M: holds"), "{}", judged.stdout);
     assert_eq!((judged.code, judged.stderr.contains("missed")), (i32::from(missed), missed), "{}", judged.stderr);
 }
+
+#[test]
+fn ns3_does_the_same_work_and_is_compared() {
+    let ran = Bench::new("bench-ns3").run("bench ns3 --runs 1 --json");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    if ran.stdout.starts_with("skipped:") {
+        let required = std::env::var("SANLOOM_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+        assert!(!required, "{}, but SANLOOM_REQUIRE_PEERS=1", ran.stdout.trim_end());
+        print!("{}", ran.stdout);
+        return;
+    }
+    let compared: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let (ns3, ours) = (&compared["ns3"], &compared["sanloom"]);
+    let rates = ["ios", "frame_hops", "events", "cpu_s", "frame_hops_per_cpu_s"];
+    positive(ns3, &rates);
+    positive(ours, &rates);
+    // A read is 18 frames over four links in both, but for those under way at the ends of the run.
+    for engine in [ns3, ours] {
+        let hops = engine["frame_hops"].as_f64().zip(engine["ios"].as_f64()).map(|(hops, ios)| hops / ios);
+        assert!(hops.is_some_and(|hops| (71.0..=73.5).contains(&hops)), "{hops:?} frame-hops a read in {compared}");
+    }
+    let rate = |engine: &Value| engine["frame_hops_per_cpu_s"].as_f64().expect("a rate");
+    let ratio = compared["ratio"].as_f64().expect("a ratio");
+    assert!((ratio - rate(ours) / rate(ns3)).abs() < 1e-9, "{compared}");
+}

@@ -122,3 +122,59 @@ fn replications_show_the_totals_before_the_hosts() {
         ]
     );
 }
+
+/// Names of the interfaces of a capture, and how many packets each has.
+fn interfaces(pcapng: &[u8]) -> Vec<(String, usize)> {
+    let word = |at: usize| u32::from_le_bytes(pcapng[at..at + 4].try_into().expect("four bytes")) as usize;
+    let (mut at, mut found) = (0, Vec::new());
+    while at < pcapng.len() {
+        let (kind, length) = (word(at), word(at + 4));
+        match kind {
+            // Interface Description: link type and snap length, then options; if_name is 2.
+            1 => {
+                let mut option = at + 16;
+                while word(option) & 0xffff != 2 {
+                    option += 4 + (word(option) >> 16).next_multiple_of(4);
+                }
+                let name = &pcapng[option + 4..][..word(option) >> 16];
+                found.push((String::from_utf8(name.to_vec()).expect("a name"), 0));
+            }
+            6 => found[word(at + 8)].1 += 1,
+            _ => {}
+        }
+        at += length;
+    }
+    found
+}
+
+#[test]
+fn a_capture_has_the_links_that_were_named_and_no_others() {
+    let bench = Bench::new("sim-capture");
+    let ran = bench.run("sim tiny.toml --no-report --quiet --pcap two.pcapng --capture d2-hub,h1-hub");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let found = interfaces(&std::fs::read(bench.path("two.pcapng")).expect("a capture"));
+    let mut names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["d2-hub", "h1-hub"]);
+    assert!(found.iter().all(|(_, packets)| *packets > 100), "{found:?}");
+}
+
+#[test]
+fn the_topology_of_a_report_says_how_busy_each_link_was() {
+    let bench = Bench::new("sim-topology");
+    assert_eq!(bench.run("sim tiny.toml --quiet --json results.json --set workload.reads.hosts=h1").code, 0);
+    let drawing = bench.read("tiny.sanloom-report/topology.svg");
+    let results = without_engine(&bench.read("results.json"));
+    let links = results["links"].as_array().expect("links");
+    let mut colours = std::collections::BTreeSet::new();
+    for link in links {
+        let busy = |direction: &str| link[direction]["utilisation"].as_f64().expect("a utilisation");
+        let busy = format!(", {:.0} % busy</title>", busy("forward").max(busy("backward")) * 100.0);
+        let name = format!("<title>{}, ", link["name"].as_str().expect("a name"));
+        let line = drawing.lines().find(|line| line.contains(&name)).unwrap_or_else(|| panic!("{name} {drawing}"));
+        assert!(line.ends_with(&format!("{busy}</path>")) && line.contains("style=\"stroke: "), "{busy} in {line}");
+        colours.extend(line.split("stroke: ").nth(1).and_then(|style| style.split(';').next()));
+    }
+    assert!(colours.len() > 1, "one host works and the other does not: {colours:?}");
+    assert!(bench.read("tiny.sanloom-report/report.html").contains(drawing.trim_end()));
+}
