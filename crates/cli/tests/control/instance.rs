@@ -103,8 +103,14 @@ impl Instance {
 
     /// Starts a host of the lab in user space, and waits until it has its disks.
     pub fn start_initiator(&mut self, host: &str) {
+        self.start_initiator_with(host, &[]);
+    }
+
+    /// The same with further arguments.
+    pub fn start_initiator_with(&mut self, host: &str, more: &[&str]) {
         let (lab, nbd) = (self.path("lab.toml"), self.path("nbd.sock"));
-        self.initiator = Some(self.folder.sanloom(["initiator", &lab, "--host", host, "--nbd", &nbd]));
+        let arguments = ["initiator", &lab, "--host", host, "--nbd", &nbd];
+        self.initiator = Some(self.folder.sanloom([&arguments, more].concat()));
     }
 
     /// Starts the lab; its files cannot become larger than this.

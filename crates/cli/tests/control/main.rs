@@ -17,5 +17,6 @@ mod raw_port;
 mod replay;
 #[path = "../../../../tests/started.rs"]
 mod started;
+mod stalls;
 mod store;
 mod zones;

@@ -78,6 +78,15 @@ impl RawPort {
         panic!("no answer to {packet:?}");
     }
 
+    /// Says that the host `number` is still there.
+    pub fn keep_alive(&self, number: u8) {
+        let own = MacAddr([0x52, 0x54, 0, 0, 0, number]);
+        let packet = Fip { operation: Operation::KEEP_ALIVE, flags: flag::FPMA, descriptors: vec![Descriptor::Mac(own)] };
+        let mut bytes = Vec::new();
+        FipFrame { to: self.fcf, from: own, padded_bytes: 0, packet }.emit(None, &mut bytes);
+        self.socket.send(&bytes).unwrap();
+    }
+
     /// A frame of data to another port, with its number inside; `bytes` is the length of its data field.
     pub fn frame(&self, to: FcId, number: u32, bytes: usize) -> Vec<u8> {
         let header = Header {

@@ -2,6 +2,8 @@
 
 mod bed;
 mod descriptor;
+#[path = "../../../../tests/descriptors.rs"]
+mod descriptors;
 mod namespace;
 #[path = "../../../../tests/peer.rs"]
 mod peer;

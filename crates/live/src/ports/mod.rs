@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -193,8 +193,11 @@ impl EthernetPort {
         }
     }
 
-    /// Finds out whether the peer has come or gone. To be called now and then, and when the listener is readable.
-    pub fn look_for_peer(&mut self) {
+    /// Finds out whether the peer has come or gone. To be called now and then, and when the listener is readable. True if frames come
+    /// in through another socket from now on.
+    pub fn look_for_peer(&mut self) -> bool {
+        let descriptor = |port: &EthernetPort| port.socket().map(|socket| socket.as_raw_fd());
+        let before = descriptor(self);
         match &mut self.driver {
             Driver::Datagram(driver) => driver.look_for_peer(),
             Driver::Stream(driver) => {
@@ -208,6 +211,7 @@ impl EthernetPort {
                 }
             }
         }
+        descriptor(self) != before
     }
 
     /// Takes frames into `buffers`, at most [`BATCH`](crate::sys::batch::BATCH), and says how many, and by bit which of them
