@@ -4,9 +4,10 @@ use crate::instance::Instance;
 use crate::raw_port::{RawPort, number_of};
 use sanloom_api::fcoe;
 use sanloom_api::view::{Table, View};
-use sanloom_wire::ether::{ETHER_BYTES, MacAddr};
+use sanloom_wire::ether::{ETHER_BYTES, EtherHeader, EtherType, MacAddr};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 const LAB: &str = r#"
@@ -41,12 +42,15 @@ fn start(name: &str, hold_time: &str) -> Instance {
 
 /// What a port has dropped, by reason.
 fn drops(instance: &Instance, port: &str) -> BTreeMap<String, u64> {
+    let dropped = counters(instance, port).into_iter();
+    let dropped = dropped.filter_map(|(name, count)| Some((name.strip_prefix("dropped: ")?.into(), count)));
+    dropped.filter(|(_, count)| *count > 0).collect()
+}
+
+fn counters(instance: &Instance, port: &str) -> BTreeMap<String, u64> {
     let view: View = serde_json::from_str(&instance.run("show counters LAB --live --json").good()).unwrap();
     let Table::Counters(table) = view.table else { panic!("{view:?}") };
-    let row = table.counters.into_iter().find(|row| row.of == port).unwrap_or_else(|| panic!("no {port}"));
-    let dropped =
-        row.counters.into_iter().filter_map(|(name, count)| Some((name.strip_prefix("dropped: ")?.into(), count)));
-    dropped.filter(|(_, count)| *count > 0).collect()
+    table.counters.into_iter().find(|row| row.of == port).unwrap_or_else(|| panic!("no {port}")).counters
 }
 
 /// CRC and data of a forwarded frame are those that came, right or wrong: a wrong CRC is the receiver's to count.
@@ -178,5 +182,42 @@ fn behind_a_peer_that_takes_nothing_frames_go_only_when_the_hold_time_is_over() 
     let lost = u64::from(sent) - numbers.len() as u64;
     // What the switch itself has to say to the silent one may be lost, too.
     assert!(lost > 0 && (lost..lost + 20).contains(&dropped["hold time over"]), "{lost} of {sent} lost, {dropped:?}");
+    instance.stop();
+}
+
+/// Whatever comes is counted with its reason: at a station without a switch, at an LLDP agent, and at a forwarder.
+#[test]
+fn what_stations_and_agents_do_not_take_is_counted_by_reason() {
+    let lab = LAB.replace("{hold_time}", "500ms").replacen("\"dgram\" }", "\"dgram\", dcbx = true }", 1);
+    let station = "\n[storage.station]\nlun_size = \"1MiB\"\nvn2vn = { carrier = \"dgram\" }\n";
+    let mut instance = Instance::start("counted", &(lab + station));
+    let socket = |link: &str| {
+        let socket = UnixDatagram::bind(instance.folder.join(format!("{link}.peer.sock"))).unwrap();
+        socket.connect(instance.folder.join(format!("{link}.sock"))).unwrap();
+        socket
+    };
+    let frame = |to: MacAddr, ether_type| {
+        let mut bytes = Vec::new();
+        EtherHeader { to, from: MacAddr([0x52, 0x54, 0, 0, 0, 9]), ether_type, tag: None }.emit(&mut bytes);
+        bytes.extend([0xff; 60]);
+        bytes
+    };
+    let [station, host] = ["station", "server1-sw1"].map(socket);
+    let stranger = MacAddr([0x52, 0x54, 0, 0, 0, 8]);
+    let expected = [
+        ("station", &station, frame(stranger, EtherType::FIP), "discarded FIP: not_for_us"),
+        ("station", &station, frame(MacAddr::ALL_VN2VN_ENODES, EtherType::FIP), "discarded FIP: malformed"),
+        ("sw1:0", &host, frame(stranger, EtherType::FIP), "dropped: not for us"),
+        ("sw1:0", &host, frame(MacAddr::NEAREST_BRIDGE, EtherType::LLDP), "discarded LLDP"),
+    ];
+    for (port, socket, bytes, counter) in expected {
+        let begun = Instant::now();
+        // What is sent before the port is looked at for its peer is lost.
+        while counters(&instance, port).get(counter).is_none_or(|count| *count == 0) {
+            assert!(begun.elapsed() < SOON, "{port}: {counter} in {:?}", counters(&instance, port));
+            socket.send(&bytes).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
     instance.stop();
 }

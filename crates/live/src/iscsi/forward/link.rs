@@ -5,14 +5,14 @@
 
 use crate::iscsi::buffers::Spare;
 use crate::iscsi::initiator::link::{Buffers, Event, Link};
-use crate::iscsi::initiator::{CONNECT_TIME, LOGIN_TIME, RemoteConfig, open, portal_of, random};
+use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random, random_isid};
 use crate::iscsi::output::Egress;
 use crate::poll::Interest;
 use crate::volumes::Way;
 use rustix::net::sockopt;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::back_wishes;
-use sanloom_core::iscsi::initiator::{Established, LoginConfig, LoginError};
+use sanloom_core::iscsi::initiator::{Established, LoginError};
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::map::LunId;
 use sanloom_core::time::{Instant, Span};
@@ -87,12 +87,9 @@ impl BackLink {
     /// # Errors
     /// When the system gives no random numbers.
     pub(super) fn new() -> io::Result<BackLink> {
-        // Type "random" (RFC 7143, section 11.12.5).
-        let mut isid = random::<6>()?;
-        isid[0] = 0x80;
         Ok(BackLink {
             state: State::Off(Instant::ZERO),
-            isid,
+            isid: random_isid()?,
             moved: None,
             output: Egress::default(),
             rest: Vec::new(),
@@ -178,21 +175,8 @@ impl BackLink {
     /// The connection is open, or failed.
     fn log_in(&mut self, now: Instant, way: &Way<'_>, wishes: Wishes) {
         let State::Connecting(stream, _) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return };
-        let opened = sockopt::socket_error(&stream).map_err(io::Error::from).and_then(|outcome| Ok(outcome?));
-        // Without a peer it was not open in time.
-        let opened = opened.and_then(|()| stream.peer_addr()).and_then(|_| stream.set_nodelay(true));
-        let Ok(challenge) = opened.and_then(|()| random::<16>()) else { return };
-        let config = way.config;
-        let login = LoginConfig {
-            initiator: config.initiator.clone(),
-            target: Some(config.target.clone()),
-            isid: self.isid,
-            wishes,
-            own: config.own.clone(),
-            target_proof: config.target_proof.clone(),
-            challenge,
-            timeout: LOGIN_TIME,
-        };
+        let Ok(challenge) = opened(&stream).and_then(|()| random::<16>()) else { return };
+        let login = way.config.login(self.isid, wishes, challenge);
         let mut link = Link::for_login(now, stream, login);
         link.drain(now, &mut NoBuffers);
         self.state = State::Login(Box::new(link));
@@ -216,7 +200,8 @@ impl BackLink {
                 Event::Up => up = true,
                 Event::Refused(LoginError::Moved { address, .. }) => {
                     self.moved = portal_of(&address);
-                    self.off(now);
+                    // Two that send us to each other keep nobody busy.
+                    self.off(now + RETRY);
                     return None;
                 }
                 Event::Refused(error) => {

@@ -3,7 +3,7 @@
 
 use super::TARGET;
 use super::link::{Buffers, Event, Link};
-use super::socket::random;
+use super::socket::{random, random_isid};
 use crate::clock::Clock;
 use crate::poll::{Interest, Poller};
 use sanloom_core::fcp::DataDirection;
@@ -145,12 +145,10 @@ impl Load {
         let stream = TcpStream::connect_timeout(&config.portal, PATIENCE)?;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        let mut isid = random::<6>()?;
-        isid[0] = 0x80;
         let login = LoginConfig {
             initiator: config.initiator.clone(),
             target: Some(config.target.clone()),
-            isid,
+            isid: random_isid()?,
             wishes: config.wishes,
             own: None,
             target_proof: None,

@@ -12,10 +12,10 @@ pub mod load;
 mod remote;
 mod socket;
 
-pub(super) use remote::{CONNECT_TIME, LOGIN_TIME};
+pub(super) use remote::CONNECT_TIME;
 pub(crate) use remote::{Event, Memory, Remote};
 pub use remote::{RemoteConfig, RemoteCounters};
-pub(super) use socket::{open, portal_of, random};
+pub(super) use socket::{open, opened, portal_of, random, random_isid};
 
 use crate::clock::{Clock, until};
 use crate::exports::{Asked, DiskWork, disk_work, export_of};

@@ -9,9 +9,8 @@
 
 use super::disks::{Disks, Want, Who};
 use super::link::{Buffers, Event as LinkEvent, Link};
-use super::socket::{open, portal_of, random};
+use super::socket::{open, opened, portal_of, random, random_isid};
 use crate::poll::{Interest, Poller};
-use rustix::net::sockopt;
 use sanloom_core::disk::{
     self, Command as DiskCommand, Data, DiskConfig, Done, End, Error, Properties, Reply, Request,
 };
@@ -33,7 +32,7 @@ const RETRY: Span = Span::from_ms(500);
 /// A connection that is not open after this time is given up.
 pub(in crate::iscsi) const CONNECT_TIME: Span = Span::from_secs(3);
 /// A login that takes longer is given up.
-pub(in crate::iscsi) const LOGIN_TIME: Span = Span::from_secs(10);
+const LOGIN_TIME: Span = Span::from_secs(10);
 /// Reads in one turn.
 const READS_IN_TURN: usize = 8;
 /// No more requests should be given while so much has to leave.
@@ -58,6 +57,22 @@ pub struct RemoteConfig {
     pub disk: DiskConfig,
     /// How sessions behave.
     pub session: SessionConfig,
+}
+
+impl RemoteConfig {
+    /// A login as an initiator port of this identifier.
+    pub(in crate::iscsi) fn login(&self, isid: [u8; 6], wishes: Wishes, challenge: [u8; 16]) -> LoginConfig {
+        LoginConfig {
+            initiator: self.initiator.clone(),
+            target: Some(self.target.clone()),
+            isid,
+            wishes,
+            own: self.own.clone(),
+            target_proof: self.target_proof.clone(),
+            challenge,
+            timeout: LOGIN_TIME,
+        }
+    }
 }
 
 /// The buffers of requests, by their tags.
@@ -180,9 +195,6 @@ impl Remote {
     /// # Errors
     /// When the system gives no random numbers.
     pub(crate) fn new(config: RemoteConfig, token: u64) -> io::Result<Remote> {
-        // Type "random" (RFC 7143, section 11.12.5), so that two of us are two initiator ports.
-        let mut isid = random::<6>()?;
-        isid[0] = 0x80;
         Ok(Remote {
             state: State::Idle(Instant::ZERO),
             disks: Disks::new(config.disk),
@@ -195,7 +207,7 @@ impl Remote {
             moved: None,
             refused: None,
             why: "not tried yet".to_owned(),
-            isid,
+            isid: random_isid()?,
             doubted: None,
             ask: false,
             renew: false,
@@ -386,18 +398,15 @@ impl Remote {
                     return;
                 };
                 poller.remove(self.token, stream.as_fd());
-                let opened = sockopt::socket_error(&stream).map_err(io::Error::from).and_then(|outcome| Ok(outcome?));
-                let prepared = opened.and_then(|()| stream.set_nodelay(true)).and_then(|()| random::<16>());
-                match prepared {
-                    Ok(challenge) if writable => {
-                        let login = self.login(challenge);
+                match opened(&stream).and_then(|()| random::<16>()) {
+                    Ok(challenge) => {
+                        let login = self.config.login(self.isid, self.config.wishes, challenge);
                         let mut link = Link::new(now, stream, login, self.config.session);
                         link.drain(now, &mut Both { commands: &mut self.commands, memory });
                         self.state = State::Linked(Box::new(link));
                         // What comes at once is not waited for.
                         self.readable = true;
                     }
-                    Ok(_) => self.try_next(now, "no connection in time"),
                     Err(error) => self.try_next(now, &error.to_string()),
                 }
             }
@@ -413,19 +422,6 @@ impl Remote {
         self.tried += 1;
         let again = !self.tried.is_multiple_of(self.config.portals.len());
         self.state = State::Idle(if again { now } else { now + RETRY });
-    }
-
-    fn login(&self, challenge: [u8; 16]) -> LoginConfig {
-        LoginConfig {
-            initiator: self.config.initiator.clone(),
-            target: Some(self.config.target.clone()),
-            isid: self.isid,
-            wishes: self.config.wishes,
-            own: self.config.own.clone(),
-            target_proof: self.config.target_proof.clone(),
-            challenge,
-            timeout: LOGIN_TIME,
-        }
     }
 
     /// Takes what the target has sent. True if there may be more.

@@ -1,6 +1,6 @@
 //! What initiators ask of the system: connections to portals, and random numbers for logins.
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
@@ -21,6 +21,20 @@ pub(in crate::iscsi) fn open(portal: SocketAddr) -> io::Result<TcpStream> {
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(TcpStream::from(socket)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// An initiator session identifier of type "random" (RFC 7143, section 11.12.5): each is an initiator port of its own.
+pub(in crate::iscsi) fn random_isid() -> io::Result<[u8; 6]> {
+    let mut isid = random()?;
+    isid[0] = 0x80;
+    Ok(isid)
+}
+
+/// A connection that was to be opened is open, and sends at once.
+pub(in crate::iscsi) fn opened(stream: &TcpStream) -> io::Result<()> {
+    sockopt::socket_error(stream)??;
+    stream.peer_addr().map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time"))?;
+    stream.set_nodelay(true)
 }
 
 /// For session identifiers and challenges.
