@@ -289,7 +289,11 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::environment)?;
     let still = getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent);
-    if still { Ok(()) } else { Err(Failure::environment(format_args!("process {parent}, which has started us, is gone"))) }
+    if still {
+        Ok(())
+    } else {
+        Err(Failure::environment(format_args!("process {parent}, which has started us, is gone")))
+    }
 }
 
 /// What a lab says about a host.

@@ -91,7 +91,7 @@ fn requests_over_fcoe_and_nbd_are_counted_and_a_path_that_waits_stays_logged_in(
         assert_eq!(row["process_cpu_ms_per_gb"].is_f64(), row["name"] == "near", "{row}");
     }
     let (near, far) = (&report["paths"][0], &report["paths"][1]);
-    assert_eq!((&near["transport"], &near["receive_bytes"]), (&"fcoe".into(), &2112.into()), "{near}");
+    assert_eq!((&near["transport"], &near["receive_bytes"]), (&"fcoe".into(), &2048.into()), "{near}");
     assert_eq!((&far["transport"], &far["export_bytes"]), (&"nbd".into(), &(64 << 20).into()), "{far}");
     let plot = std::fs::read_to_string(instance.path("plot.html")).unwrap();
     assert_eq!(plot.matches("<svg").count(), 10);

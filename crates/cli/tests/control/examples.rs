@@ -72,7 +72,8 @@ fn examples_run_and_their_free_ports_are_named_for_qemu() {
 
 #[test]
 fn the_iscsi_target_of_the_examples_has_its_disks() {
-    let (mut instance, _ports) = start_iscsi("example-iscsi-target", include_str!("../../../../examples/iscsi-target.toml"));
+    let (mut instance, _ports) =
+        start_iscsi("example-iscsi-target", include_str!("../../../../examples/iscsi-target.toml"));
     let lab = std::fs::read_to_string(instance.path("lab.toml")).unwrap();
     let portal = lab.split('"').find(|word| word.starts_with("127.0.0.1:")).unwrap();
     for (target, lun) in [("ram", 0), ("ram", 1), ("file", 0)] {
@@ -85,7 +86,8 @@ fn the_iscsi_target_of_the_examples_has_its_disks() {
 
 #[test]
 fn the_iscsi_switch_of_the_examples_has_its_volumes() {
-    let (mut instance, _ports) = start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+    let (mut instance, _ports) =
+        start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
     instance.wait("both volumes", |instance| {
         let view: View = serde_json::from_str(&instance.run("volume show LAB --json").good()).unwrap();
         let Table::Volumes(table) = view.table else { panic!("{view:?}") };

@@ -5,6 +5,7 @@ use sanloom_api::control::{Answer, Request, ZoneAction};
 use sanloom_api::zoning::ZoneStatus;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,14 @@ impl Instance {
     pub fn start(name: &str, lab: &str) -> Instance {
         let mut instance = Instance::folder(name, lab);
         instance.up(&[]);
+        instance
+    }
+
+    /// Starts a lab with another command, which is made of the path of the lab and the folder and ends in sanloom.
+    pub fn start_under(name: &str, lab: &str, command: impl Fn(&str, &Path) -> Command) -> Instance {
+        let mut instance = Instance::folder(name, lab);
+        let command = command(&instance.path("lab.toml"), &instance.folder);
+        instance.up = Some(instance.folder.start(command));
         instance
     }
 

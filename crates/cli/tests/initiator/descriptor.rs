@@ -57,7 +57,8 @@ fn a_descriptor_that_is_not_open_is_refused() {
 /// A stream has no frames: what one sends as two frames comes as one.
 #[test]
 fn a_stream_is_no_port() {
-    let bed = Bed::not_started("no-datagrams", "dgram", &[("carrier = \"dgram\"", "carrier = \"fd\", address = \"7\"")]);
+    let bed =
+        Bed::not_started("no-datagrams", "dgram", &[("carrier = \"dgram\"", "carrier = \"fd\", address = \"7\"")]);
     let (lab, nbd) = (bed.path("lab.toml"), bed.path("nbd.sock"));
     let host = ["initiator", "--port", "fd:7", "--mac", "52:54:00:00:00:01", "--nbd", &nbd];
     for arguments in [&["up", &lab][..], &host] {

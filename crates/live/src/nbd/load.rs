@@ -91,7 +91,9 @@ impl NbdLoad {
                 OptionReplyBody::Info(Info::Export { size_bytes, .. }) => self.size_bytes = size_bytes,
                 OptionReplyBody::Info(Info::BlockSize(sizes)) => self.sizes = sizes,
                 OptionReplyBody::Error { code, message } => {
-                    return Err(LoadError::Session(format!("the server refuses the export `{export}`: {code} {message}")));
+                    return Err(LoadError::Session(format!(
+                        "the server refuses the export `{export}`: {code} {message}"
+                    )));
                 }
                 _ => {}
             }

@@ -110,6 +110,8 @@ pub enum Driver {
     Stream(Stream),
     Tap(Tap),
     Packet(Packet),
+    /// Nothing any more.
+    Closed,
 }
 
 /// Frames and bytes in one direction.
@@ -172,6 +174,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.socket(),
             Driver::Tap(driver) => Some(driver.socket()),
             Driver::Packet(driver) => Some(driver.socket()),
+            Driver::Closed => None,
         }
     }
 
@@ -190,6 +193,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.has_peer(),
             Driver::Tap(driver) => driver.has_peer(),
             Driver::Packet(driver) => driver.has_peer(),
+            Driver::Closed => false,
         }
     }
 
@@ -204,6 +208,7 @@ impl EthernetPort {
                 driver.look_for_peer();
             }
             Driver::Tap(driver) => driver.look_for_peer(),
+            Driver::Closed => {}
             Driver::Packet(driver) => {
                 driver.look_for_peer();
                 if driver.kernel_drops() > 0 {
@@ -225,6 +230,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.receive(buffers),
             Driver::Tap(driver) => driver.receive(buffers),
             Driver::Packet(driver) => driver.receive(buffers),
+            Driver::Closed => Err(io::ErrorKind::WouldBlock.into()),
         }?;
         self.received.frames += got as u64;
         self.received.bytes += buffers[..got].iter().map(|buffer| buffer.bytes().len() as u64).sum::<u64>();
@@ -249,6 +255,7 @@ impl EthernetPort {
                 Driver::Stream(driver) => driver.send(queue),
                 Driver::Tap(driver) => driver.send(queue),
                 Driver::Packet(driver) => driver.send(queue),
+                Driver::Closed => Sending::NoPeer,
             };
             self.egress.blocked = sending == Sending::Blocked;
             match sending {

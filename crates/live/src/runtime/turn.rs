@@ -276,7 +276,7 @@ impl Runtime {
     }
 
     /// Something happened to the LLDP agent of a port, if it has one.
-    fn tell_agent(&mut self, now: Instant, number: usize, input: dcbx::Input) {
+    pub(super) fn tell_agent(&mut self, now: Instant, number: usize, input: dcbx::Input) {
         let Some(agent) = &mut self.ports[number].agent else { return };
         if let Some(recorder) = &mut self.recorder {
             recorder.agent_input(now, number, &input);

@@ -22,14 +22,12 @@ use std::time::Duration;
 
 /// Options of `sanloom bench io`.
 #[derive(clap::Args, Debug)]
-#[command(
-    after_help = "A disk is written as\n  127.0.0.1:3260/iqn.2026-11.net.example:disk/0        over iSCSI\n  \
+#[command(after_help = "A disk is written as\n  127.0.0.1:3260/iqn.2026-11.net.example:disk/0        over iSCSI\n  \
                   fcoe:50:00:00:00:00:00:00:01/0@eth1                  over FCoE: target port, LUN, and our port as --port of\n  \
                   \x20                                                    `sanloom initiator` has it; in front of @ may stand\n  \
                   \x20                                                    ,vlan=N|auto ,wwpn=WWPN ,mac=MAC\n  \
                   nbd+unix:///EXPORT?socket=PATH                       an export of an NBD server\n\
-                  with a name and = in front, if you like"
-)]
+                  with a name and = in front, if you like")]
 pub struct Args {
     /// Where the requests go; ratios are to the first one
     #[arg(value_name = FORMS, required = true, value_parser = parse_path)]
