@@ -80,6 +80,20 @@ fn what_is_kept_is_there_when_the_store_is_opened_again() {
 }
 
 #[test]
+fn the_initiator_ports_of_an_instance_are_kept_until_it_has_none_any_more() {
+    let path = folder("initiator-ports").join("state.sqlite");
+    let store = StateStore::open(&path).unwrap();
+    assert_eq!(store.initiator_ports().unwrap(), 0);
+    store.keep_initiator_ports(16).unwrap();
+    store.keep_initiator_ports(32).unwrap();
+    drop(store);
+    let store = StateStore::open(&path).unwrap();
+    assert_eq!(store.initiator_ports().unwrap(), 32);
+    store.keep_initiator_ports(0).unwrap();
+    assert_eq!(store.initiator_ports().unwrap(), 0);
+}
+
+#[test]
 fn an_address_is_that_of_one_name() {
     let folder = folder("address");
     let store = StateStore::open(&folder.join("state.sqlite")).unwrap();

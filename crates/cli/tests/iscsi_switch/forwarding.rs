@@ -16,7 +16,7 @@ const VOLUMES: &str = "[volume.striped]\npool = \"disks\"\nsize = \"24MiB\"\nwid
     [volume.across]\npool = \"disks\"\nsize = \"50MiB\"\nstorage = \"switch\"\nlun = 1\n";
 
 /// Runs commands when the switch has had time for its own sessions with the back ends.
-fn qemu(qemu_io: &str, commands: &[String], url: &str) -> String {
+pub fn qemu(qemu_io: &str, commands: &[String], url: &str) -> String {
     let mut arguments = vec!["-f", "raw", "-c", "sleep 300"];
     arguments.extend(commands.iter().flat_map(|command| ["-c", command.as_str()]));
     arguments.push(url);
@@ -88,7 +88,7 @@ fn qemu_verifies_what_passed_to_tgt() {
 }
 
 /// A switch whose back ends are reached through gates, with one striped volume of 48 MiB.
-fn through_gates<'b>(bed: &'b Bed, portals: &[String; 2]) -> (Switch<'b>, [Gate; 2]) {
+pub fn through_gates<'b>(bed: &'b Bed, portals: &[String; 2], forward: bool) -> (Switch<'b>, [Gate; 2]) {
     let gates = portals.each_ref().map(|portal| Gate::to(portal));
     let lab = format!(
         "[pool.disks]\nextent = \"1MiB\"\n{}{}{}",
@@ -96,7 +96,7 @@ fn through_gates<'b>(bed: &'b Bed, portals: &[String; 2]) -> (Switch<'b>, [Gate;
         bed::back_end("second", "disks", &[&gates[1].address]),
         "[volume.v]\npool = \"disks\"\nsize = \"48MiB\"\nwidth = 2\nstripe = \"256KiB\"\nstorage = \"switch\"\n",
     );
-    let switch = Switch::start(bed, &lab);
+    let switch = Switch::start_on(bed, forward, &lab);
     switch.wait_for(&["v"]);
     (switch, gates)
 }
@@ -107,7 +107,7 @@ fn a_back_end_that_dies_in_the_middle_of_data_costs_the_host_its_connection_and_
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
     let _second = bed::storage(&bed, "second", &portals[1]);
-    let (mut switch, gates) = through_gates(&bed, &portals);
+    let (mut switch, gates) = through_gates(&bed, &portals, true);
     let url = switch.url(0);
     let Some(qemu_io) = find_qemu(&url) else { return };
     qemu(qemu_io, &["write -P 0x5a 0 48M".to_owned()], &url);
@@ -146,7 +146,7 @@ fn a_host_that_dies_in_the_middle_of_data_leaves_nothing_that_writes_later() {
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
     let _second = bed::storage(&bed, "second", &portals[1]);
-    let (mut switch, gates) = through_gates(&bed, &portals);
+    let (mut switch, gates) = through_gates(&bed, &portals, true);
     let url = switch.url(0);
     let Some(qemu_io) = find_qemu(&url) else { return };
     for round in 0..6_u64 {

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 #[derive(Default)]
@@ -11,6 +11,9 @@ struct State {
     streams: Vec<TcpStream>,
     /// Bytes of the portal that still pass.
     left: Option<usize>,
+    /// Connections so far, and how many of them wait with what they have for the portal.
+    connections: usize,
+    held: usize,
 }
 
 impl State {
@@ -26,6 +29,7 @@ pub struct Gate {
     /// Where it listens.
     pub address: String,
     state: Arc<Mutex<State>>,
+    changed: Arc<Condvar>,
 }
 
 impl Gate {
@@ -33,7 +37,8 @@ impl Gate {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state = Arc::new(Mutex::new(State::default()));
-        let (portal, shared) = (portal.to_owned(), state.clone());
+        let changed = Arc::new(Condvar::new());
+        let (portal, shared, bell) = (portal.to_owned(), state.clone(), changed.clone());
         thread::spawn(move || {
             for from in listener.incoming().flatten() {
                 let Ok(to) = TcpStream::connect(&portal) else { continue };
@@ -41,14 +46,22 @@ impl Gate {
                 if state.closed {
                     continue;
                 }
+                let number = state.connections;
+                state.connections += 1;
                 for (from, to, answers) in [(&from, &to, false), (&to, &from, true)] {
                     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     state.streams.push(from.try_clone().unwrap());
-                    let shared = shared.clone();
+                    let (shared, bell) = (shared.clone(), bell.clone());
+                    let wait = move || {
+                        let free = |state: &mut State| answers || number >= state.held;
+                        drop(bell.wait_while(shared.lock().unwrap(), |state| !free(state)).unwrap());
+                        shared.clone()
+                    };
                     thread::spawn(move || {
                         // Small pieces, so that a cut goes through PDUs.
                         let mut piece = [0; 1000];
                         while let Ok(got @ 1..) = from.read(&mut piece) {
+                            let shared = wait();
                             let passes =
                                 shared.lock().unwrap().left.filter(|_| answers).map_or(got, |left| left.min(got));
                             if to.write_all(&piece[..passes]).is_err() {
@@ -63,12 +76,13 @@ impl Gate {
                                 }
                             }
                         }
+                        wait();
                         let _ = to.shutdown(Shutdown::Both);
                     });
                 }
             }
         });
-        Gate { address, state }
+        Gate { address, state, changed }
     }
 
     /// Cuts every connection. New ones are let through again at once, unless the gate is closed.
@@ -79,6 +93,18 @@ impl Gate {
     /// Cuts every connection when so many more bytes of the portal have passed.
     pub fn cut_after(&self, bytes: usize) {
         self.state.lock().unwrap().left = Some(bytes);
+    }
+
+    /// Keeps back what connections that are there have for the portal, even their end; those that come later pass.
+    pub fn hold(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.held = state.connections;
+    }
+
+    /// Lets go on what was kept back.
+    pub fn release(&self) {
+        self.state.lock().unwrap().held = 0;
+        self.changed.notify_all();
     }
 
     /// Lets nobody through any more, or everybody again.

@@ -9,6 +9,7 @@ mod gate;
 mod operators;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
+mod ports;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
 #[path = "../iscsi/relay.rs"]

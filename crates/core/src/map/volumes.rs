@@ -221,6 +221,12 @@ impl Map {
         self.pools.get(usize::from(id.0))
     }
 
+    /// Size of a block of a volume in bytes.
+    pub fn block_bytes(&self, id: VolumeId) -> Option<u32> {
+        let volume = self.volume(id)?;
+        Some(self.pool(volume.pool)?.block_bytes)
+    }
+
     /// A pool, by its name.
     pub fn find_pool(&self, name: &str) -> Option<PoolId> {
         self.pools.iter().position(|pool| &*pool.name == name).map(|at| PoolId(at as u16))

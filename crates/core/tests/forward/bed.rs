@@ -237,6 +237,13 @@ impl Bed {
         self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
     }
 
+    /// A back end lists these LUNs now.
+    pub fn units(&mut self, back: u8, luns: &[(LunId, [u8; 8])]) {
+        let mut actions = Vec::new();
+        self.forward.units(back, luns, &mut actions);
+        self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
+    }
+
     pub fn counters(&self) -> Counters {
         *self.forward.counters()
     }

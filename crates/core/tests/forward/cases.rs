@@ -36,8 +36,12 @@ pub fn shapes() -> Shapes {
 /// The first block of the second LUN.
 const EDGE: u64 = 48;
 
-fn bed() -> Bed {
-    let mut bed = Bed::new(Way::Forwarding, &shapes(), 7);
+pub fn bed() -> Bed {
+    bed_of(shapes())
+}
+
+pub fn bed_of(shapes: Shapes) -> Bed {
+    let mut bed = Bed::new(Way::Forwarding, &shapes, 7);
     bed.submit(1000, Cdb::TestUnitReady, DataDirection::None, Vec::new());
     bed.settle();
     bed.submit(1001, Cdb::TestUnitReady, DataDirection::None, Vec::new());
@@ -69,7 +73,7 @@ pub fn ended(bed: &mut Bed, id: u64) -> (u8, u8, u16) {
     }
 }
 
-const GOOD: (u8, u8, u16) = (0, 0, 0);
+pub const GOOD: (u8, u8, u16) = (0, 0, 0);
 /// Hosts send it again.
 pub const BUSY: (u8, u8, u16) = (8, 0, 0);
 
@@ -205,7 +209,7 @@ fn compare_and_write_after(bed: &mut Bed, id: u64, lba: u64, there: &[u8]) {
 }
 
 /// The tag of the command that a back end would get next.
-fn intercepted(bed: &mut Bed, back: u8) -> u32 {
+pub fn intercepted(bed: &mut Bed, back: u8) -> u32 {
     bed.host_alone();
     match bed.intercept(back).expect("a command").header {
         Header::ScsiCommand(command) => command.initiator_tag,
@@ -213,7 +217,7 @@ fn intercepted(bed: &mut Bed, back: u8) -> u32 {
     }
 }
 
-fn data_in(initiator_tag: u32, flags: u8, offset: u32) -> Head {
+pub fn data_in(initiator_tag: u32, flags: u8, offset: u32) -> Head {
     Head::new(DataIn {
         flags,
         status: 0,
@@ -229,7 +233,7 @@ fn data_in(initiator_tag: u32, flags: u8, offset: u32) -> Head {
     })
 }
 
-fn response(initiator_tag: u32, status: u8) -> Head {
+pub fn response(initiator_tag: u32, status: u8) -> Head {
     Head::new(ScsiResponse {
         flags: 0,
         response: 0,
@@ -264,7 +268,7 @@ fn sense_data_speak_of_the_virtual_disk() {
     assert_eq!(Sense::parse(&sense).unwrap().information, Some(EDGE + 3));
 }
 
-fn check(initiator_tag: u32, sense: Sense) -> (Head, Vec<u8>) {
+pub fn check(initiator_tag: u32, sense: Sense) -> (Head, Vec<u8>) {
     let mut segment = Vec::new();
     emit_sense(&sense.to_bytes(), &mut segment);
     (response(initiator_tag, 2), segment)

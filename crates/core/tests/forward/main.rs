@@ -7,6 +7,7 @@ mod check;
 mod cut_through;
 mod disk;
 mod noise;
+mod resets;
 mod script;
 mod served;
 mod streams;

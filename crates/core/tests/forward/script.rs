@@ -141,7 +141,7 @@ fn with_digests(chance: &mut SplitMix64, front: Parameters, back: Parameters) ->
 /// Time passes only for hosts that give up.
 fn patient() -> Settings {
     let long = Span::from_secs(1 << 20);
-    Settings { ping: long, abort_timeout: long }
+    Settings { ping: long, abort_timeout: long, stall: long }
 }
 
 fn script(chance: &mut SplitMix64, blocks: u64) -> Vec<Batch> {

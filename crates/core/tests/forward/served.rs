@@ -111,7 +111,7 @@ impl Served {
                     cancels.push((tag, given.map(|at| self.ios.swap_remove(at))));
                 }
                 Output::Recall(tag) => recalls.push(tag),
-                Output::Ends(_) => {}
+                Output::Ends(_) => self.session.handle(now, Input::OthersEnded, Some(&mut self.device)),
                 other => panic!("{other:?}"),
             }
         }

@@ -99,6 +99,10 @@ impl Bed {
                             outputs.push(output);
                         }
                     }
+                    Output::Ends(_) => {
+                        outputs.push(output);
+                        self.session.handle(self.now, Input::OthersEnded, Some(&mut self.device));
+                    }
                     other => outputs.push(other),
                 }
             }

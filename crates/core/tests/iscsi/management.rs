@@ -203,6 +203,38 @@ fn after_every_function_the_session_goes_on() {
 }
 
 #[test]
+fn a_reset_is_answered_when_what_it_has_ended_for_others_is_over_and_an_abort_of_own_tasks_at_once() {
+    for (function, waits) in
+        [(function::LUN_RESET, true), (function::CLEAR_TASK_SET, true), (function::ABORT_TASK_SET, false)]
+    {
+        let mut bed = bed();
+        let answered = |bed: &mut Bed| {
+            let outputs = std::iter::from_fn(|| bed.session.poll_output());
+            let answers = |output: &Output| {
+                matches!(output, Output::Send { head: Head { header: Header::TaskResponse(_), .. }, .. })
+            };
+            outputs.filter(answers).count()
+        };
+        let request = request(&bed, function, TASK);
+        bed.session.handle(bed.now, Input::Header(request), Some(&mut bed.device));
+        assert_eq!(answered(&mut bed), usize::from(!waits), "{function}");
+        bed.session.handle(bed.now, Input::OthersEnded, Some(&mut bed.device));
+        assert_eq!(answered(&mut bed), usize::from(waits), "{function}");
+    }
+}
+
+#[test]
+fn a_session_that_is_over_says_what_is_still_written_for_it() {
+    for (state, enter, _) in STATES {
+        let mut bed = bed();
+        enter(&mut bed);
+        let writes: Vec<_> = bed.ios.iter().filter(|io| io.op.changes_medium()).map(|io| io.tag).collect();
+        assert_eq!(bed.session.close(Some(&mut bed.device)), writes, "{state}");
+        assert_eq!(writes.len(), usize::from(state == "its write is under way"), "{state}");
+    }
+}
+
+#[test]
 fn a_task_that_never_came_is_aborted_before_it_comes() {
     let mut bed = bed();
     bed.cmd_sn += 1;

@@ -66,6 +66,8 @@ pub(super) struct Connection {
     pub(super) readable: bool,
     /// What passes by the session.
     pub(super) forwarding: Option<Box<Forwarding>>,
+    /// The session took the place of one that is still writing: its login is answered when that is over.
+    pub(super) waits: bool,
 }
 
 impl Connection {
@@ -94,6 +96,7 @@ impl Connection {
             broken: false,
             readable: true,
             forwarding: None,
+            waits: false,
         }
     }
 
@@ -113,7 +116,7 @@ impl Connection {
         let room = self.forwarding.as_ref().is_none_or(|forwarding| forwarding.has_room());
         // In the middle of a PDU of a back end what the session says waits, and nobody counts it.
         let waits = self.is_open() && self.session().is_some_and(Session::has_output);
-        !self.is_leaving() && room && !waits && self.output.bytes < MAX_OUTPUT_BYTES
+        !self.is_leaving() && !self.waits && room && !waits && self.output.bytes < MAX_OUTPUT_BYTES
     }
 
     /// Nothing more is heard of it.
@@ -174,9 +177,13 @@ impl Connection {
             }
         }
         more &= self.wants_input();
-        if self.forwarding.is_some() && !self.is_leaving() {
-            more |= self.serve_links(now, shared, stores);
-            self.flush(now, shared, stores);
+        match &mut self.forwarding {
+            Some(forwarding) if self.broken || self.closing => _ = forwarding.leave(now, &mut shared.buffers),
+            Some(_) => {
+                more |= self.serve_links(now, shared, stores);
+                self.flush(now, shared, stores);
+            }
+            None => {}
         }
         more
     }
@@ -347,6 +354,10 @@ impl Connection {
         if let Some(replaced) = established.replaces {
             shared.replaced.push(replaced);
         }
+        if established.replaces.is_some() || shared.is_writing_for(&established.key) {
+            self.waits = true;
+            shared.waiting.push(self.id);
+        }
         let target = established.key.target.map(usize::from);
         self.behind = target.and_then(|target| shared.behind.get(target)).copied();
         let name = target.map_or("discovery", |target| &shared.node.targets[target].name);
@@ -360,10 +371,7 @@ impl Connection {
         self.machine = Machine::Full(Box::new(session));
         let forwards = self.behind.is_some_and(|behind| behind.forward);
         if let Some(engine) = stores.volumes.as_deref().filter(|_| forwards) {
-            match Forwarding::new(self.id, parameters, engine) {
-                Ok(forwarding) => self.forwarding = Some(Box::new(forwarding)),
-                Err(error) => tracing::warn!(connection = self.id, %error, "nothing is forwarded"),
-            }
+            self.forwarding = Some(Box::new(Forwarding::new(self.id, parameters, engine)));
         }
     }
 
@@ -458,6 +466,11 @@ impl Connection {
         self.flush(now, shared, stores);
     }
 
+    pub(super) fn others_ended(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+        self.tell(now, Input::OthersEnded, shared, stores);
+        self.flush(now, shared, stores);
+    }
+
     pub(super) fn timeout(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
         match &self.machine {
             Machine::Login(_) => self.login(now, login::Input::Timeout, shared, stores),
@@ -482,6 +495,9 @@ impl Connection {
 
     /// Sends what the socket takes, and lets reads go on that waited for it.
     pub(super) fn flush(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) {
+        if self.waits {
+            return;
+        }
         self.emit(now, &[], shared, stores);
         loop {
             if let Err(error) = self.output.flush(&mut self.stream, &mut shared.buffers) {
@@ -502,10 +518,13 @@ impl Connection {
     /// The last call. What it has left with back ends.
     pub(super) fn end(mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> Option<Box<Forwarding>> {
         if let Some(forwarding) = &mut self.forwarding {
-            forwarding.close(now, stores);
+            forwarding.close(now, stores, &mut shared.buffers);
         }
         if let Machine::Full(session) = &mut self.machine {
-            session.close(device(self.behind, stores));
+            let writes = session.close(device(self.behind, stores));
+            if !writes.is_empty() {
+                shared.writing.insert(self.id, (session.key().clone(), writes));
+            }
             shared.directory.leave(session.key(), ConnectionId(self.id));
             tracing::info!(connection = self.id, peer = %self.peer, counters = ?session.counters(), "session ended");
         }

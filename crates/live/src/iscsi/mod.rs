@@ -19,6 +19,7 @@ mod connection;
 mod forward;
 pub mod initiator;
 mod output;
+mod settle;
 
 use crate::poll::{Interest, Poller};
 use crate::storage::StorageSystem;
@@ -29,8 +30,8 @@ use forward::Forwarding;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::front_wishes;
 use sanloom_core::iscsi::parameters::Wishes;
-use sanloom_core::iscsi::target::{ConnectionId, Counters, Directory, Node, Session, login};
-use sanloom_core::scsi::{Ends, Notice};
+use sanloom_core::iscsi::target::{ConnectionId, Counters, Directory, Node, Session, SessionKey, login};
+use sanloom_core::scsi::{Ends, IoTag};
 use sanloom_core::time::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -106,6 +107,12 @@ struct Shared {
     replaced: Vec<ConnectionId>,
     /// Targets that were reset.
     resets: Vec<Behind>,
+    /// Task management of a session that waits for the ends of others' tasks.
+    ending: Vec<(Behind, u64)>,
+    /// Writes of sessions that are over, by the number of their connection.
+    writing: BTreeMap<u64, (SessionKey, Vec<IoTag>)>,
+    /// Connections whose login waits for such writes.
+    waiting: Vec<u64>,
 }
 
 /// All portals and sessions of a running lab.
@@ -129,6 +136,21 @@ pub struct IscsiServer {
 }
 
 impl Shared {
+    /// A session of this initiator port is over, and something is still written for it.
+    fn is_writing_for(&self, key: &SessionKey) -> bool {
+        self.writing.values().any(|(of, _)| of == key)
+    }
+
+    /// I/O of a session that is over is done.
+    fn written(&mut self, id: u64, tag: IoTag) {
+        if let Some((_, tags)) = self.writing.get_mut(&id) {
+            tags.retain(|of| *of != tag);
+            if tags.is_empty() {
+                self.writing.remove(&id);
+            }
+        }
+    }
+
     /// What is wished for at logins is what can be forwarded as it is.
     fn match_back_ends(&mut self, stores: &Stores<'_>) {
         let backs: Vec<Parameters> = stores.volumes.iter().flat_map(|engine| engine.parameters()).collect();
@@ -174,6 +196,9 @@ impl IscsiServer {
             ends: Vec::new(),
             replaced: Vec::new(),
             resets: Vec::new(),
+            ending: Vec::new(),
+            writing: BTreeMap::new(),
+            waiting: Vec::new(),
         };
         Ok(IscsiServer {
             portals: listeners,
@@ -260,7 +285,10 @@ impl IscsiServer {
                     connection.io_done(now, tag, status, data, &mut self.shared, stores);
                     touched.insert(id);
                 }
-                None => self.shared.buffers.keep(data),
+                None => {
+                    self.shared.buffers.keep(data);
+                    self.shared.written(id, tag);
+                }
             }
         }
         // What several answers have in common leaves with one call.
@@ -273,82 +301,6 @@ impl IscsiServer {
         self.settle(now, poller, stores);
     }
 
-    /// Carries what devices and sessions say to sessions, until all are silent.
-    pub fn settle(&mut self, now: Instant, poller: &mut Poller, stores: &mut Stores<'_>) {
-        loop {
-            let mut silent = true;
-            for id in std::mem::take(&mut self.shared.replaced) {
-                silent = false;
-                self.drop_connection(now, id.0, poller, stores);
-            }
-            for (behind, from, ends) in std::mem::take(&mut self.shared.ends) {
-                silent = false;
-                self.tell_all(now, behind, Some(from), &Notice::End(ends), poller, stores);
-            }
-            for behind in std::mem::take(&mut self.shared.resets) {
-                silent = false;
-                for id in self.sessions_of(behind) {
-                    if let Some(connection) = self.connections.get_mut(&id) {
-                        connection.close_when_sent();
-                        self.after(now, id, poller, stores);
-                    }
-                }
-            }
-            for system in 0..stores.systems.len() {
-                for (port, notice) in std::mem::take(&mut stores.systems[system].notices) {
-                    silent = false;
-                    let behind = self.shared.behind.iter().find(|one| (one.system, one.port) == (system, port));
-                    if let Some(behind) = behind.copied() {
-                        self.notice(now, behind, notice, poller, stores);
-                    }
-                }
-            }
-            if silent {
-                return;
-            }
-        }
-    }
-
-    fn notice(&mut self, now: Instant, behind: Behind, notice: Notice, poller: &mut Poller, stores: &mut Stores<'_>) {
-        let Notice::Step { task, .. } = &notice else {
-            return self.tell_all(now, behind, None, &notice, poller, stores);
-        };
-        let of = |connection: &Connection| {
-            connection.behind == Some(behind) && connection.session().and_then(Session::nexus) == Some(task.nexus)
-        };
-        let Some(id) = self.connections.iter().find(|(_, connection)| of(connection)).map(|(id, _)| *id) else {
-            return;
-        };
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.notice(now, notice, &mut self.shared, stores);
-            self.after(now, id, poller, stores);
-        }
-    }
-
-    fn tell_all(
-        &mut self,
-        now: Instant,
-        behind: Behind,
-        except: Option<ConnectionId>,
-        notice: &Notice,
-        poller: &mut Poller,
-        stores: &mut Stores<'_>,
-    ) {
-        for id in self.sessions_of(behind) {
-            if except != Some(ConnectionId(id))
-                && let Some(connection) = self.connections.get_mut(&id)
-            {
-                connection.notice(now, notice.clone(), &mut self.shared, stores);
-                self.after(now, id, poller, stores);
-            }
-        }
-    }
-
-    fn sessions_of(&self, behind: Behind) -> Vec<u64> {
-        let of = self.connections.iter().filter(|(_, connection)| connection.behind == Some(behind));
-        of.map(|(id, _)| *id).collect()
-    }
-
     /// What a connection needs after it was served: to be waited for, or to be closed.
     fn after(&mut self, now: Instant, id: u64, poller: &mut Poller, stores: &mut Stores<'_>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -358,7 +310,7 @@ impl IscsiServer {
         if connection.is_leaving()
             && let Some(forwarding) = &mut connection.forwarding
         {
-            forwarding.close(now, stores);
+            forwarding.close(now, stores, &mut self.shared.buffers);
         }
         let interest = connection.interest();
         let token = CONNECTIONS + id;
@@ -373,10 +325,16 @@ impl IscsiServer {
     /// Connections to back ends whose host is gone.
     fn serve_left_behind(&mut self, now: Instant, id: u64, poller: &mut Poller, stores: &mut Stores<'_>) {
         let (Some(left), Some(engine)) = (self.left_behind.get_mut(&id), stores.volumes.as_deref_mut()) else { return };
-        if left.tend_left_behind(now, engine) {
+        let spare = &mut self.shared.buffers;
+        let writes = left.leaves_behind();
+        let still = writes && left.tend_left_behind(now, engine, spare);
+        if writes && !still {
+            tracing::info!(connection = id, "nothing is written any more for a host that is gone");
+        }
+        if left.leave(now, spare) || still {
             return left.watch(poller, 0);
         }
-        tracing::info!(connection = id, "nothing is written any more for a host that is gone");
+        left.give_back_port(engine);
         left.forget(poller);
         self.left_behind.remove(&id);
     }
@@ -391,11 +349,11 @@ impl IscsiServer {
         }
         let Some(forwarding) = connection.end(now, &mut self.shared, stores) else { return };
         self.forwarded.add(&forwarding.counters());
-        forwarding.forget(poller);
         if forwarding.leaves_behind() {
             tracing::info!(connection = id, "the host is gone, and back ends may still be writing for it");
-            self.left_behind.insert(id, forwarding);
         }
+        self.left_behind.insert(id, forwarding);
+        self.serve_left_behind(now, id, poller, stores);
     }
 
     /// Takes connections of a portal.
@@ -466,6 +424,13 @@ impl IscsiServer {
                 self.ready.push(CONNECTIONS + id);
             }
         }
+        if let Some(engine) = stores.volumes.as_deref_mut() {
+            for (id, connection) in &mut self.connections {
+                if connection.forwarding.as_deref_mut().is_some_and(|forwarding| forwarding.look(now, engine)) {
+                    self.ready.push(CONNECTIONS + id);
+                }
+            }
+        }
         let all: Vec<u64> =
             self.connections.iter_mut().filter_map(|(id, connection)| due(connection).then_some(*id)).collect();
         for id in all {
@@ -486,6 +451,18 @@ impl IscsiServer {
         for connection in self.connections.values_mut() {
             connection.shut_down(now, &mut self.shared, stores);
         }
+    }
+
+    /// Ends all sessions and logins.
+    pub fn drop_all(&mut self, now: Instant, poller: &mut Poller, stores: &mut Stores<'_>) {
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.drop_connection(now, id, poller, stores);
+        }
+    }
+
+    /// Connections to back ends of sessions that are over have not all been left.
+    pub fn has_left_behind(&self) -> bool {
+        !self.left_behind.is_empty()
     }
 
     /// Sessions and logins.

@@ -240,6 +240,7 @@ impl Runtime {
                 }
             }
             self.keep_again(now);
+            self.keep_initiator_ports();
         }
     }
 
@@ -333,21 +334,31 @@ impl Runtime {
         }
     }
 
-    /// Asks initiators to log out, and waits a moment for those that do.
+    /// Asks initiators to log out, and waits a moment for those that do. Then the sessions with back ends that were theirs log out.
     fn end_sessions(&mut self) {
-        const PATIENCE: Duration = Duration::from_millis(500);
         let Some(server) = &mut self.iscsi else { return };
         let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
         server.shut_down(self.clock.now(), stores);
+        self.act_until(|server| server.connections() == 0);
+        let Some(server) = &mut self.iscsi else { return };
+        let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
+        server.drop_all(self.clock.now(), &mut self.poller, stores);
+        if self.act_until(|server| !server.has_left_behind()) && self.volumes.is_some() {
+            self.forget_initiator_ports();
+        }
+    }
+
+    /// Goes on until this is so, or for too long: then false.
+    fn act_until(&mut self, so: impl Fn(&iscsi::IscsiServer) -> bool) -> bool {
+        const PATIENCE: Duration = Duration::from_millis(500);
         let began = self.clock.now();
-        while self.iscsi.as_ref().is_some_and(|server| server.connections() > 0)
-            && until(began, self.clock.now()) < PATIENCE
-        {
+        while !self.iscsi.as_ref().is_none_or(&so) {
             let more = self.act();
-            if self.wait(more).is_err() {
-                return;
+            if self.wait(more).is_err() || until(began, self.clock.now()) >= PATIENCE {
+                return false;
             }
         }
+        true
     }
 
     pub(super) fn watch_workers(&mut self) -> Result<(), UpError> {

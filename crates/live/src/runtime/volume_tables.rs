@@ -43,7 +43,7 @@ impl Runtime {
     fn volume_row(&self, id: VolumeId, volume: &Volume, with_runs: bool) -> VolumeRow {
         let map = self.volumes.as_ref().map(|engine| engine.map());
         let pool = map.and_then(|map| map.pool(volume.pool));
-        let block_bytes = pool.map_or(512, |pool| u64::from(pool.block_bytes));
+        let block_bytes = map.and_then(|map| map.block_bytes(id)).map_or(0, u64::from);
         let (width, stripe_blocks) = match volume.shape {
             Shape::Linear => (1, 0),
             Shape::Striped { width, stripe_blocks } => (width, stripe_blocks),

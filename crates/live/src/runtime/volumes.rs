@@ -56,6 +56,25 @@ impl Runtime {
         more
     }
 
+    /// More sessions that forward may have initiator ports of their own, once these are kept.
+    pub(super) fn keep_initiator_ports(&mut self) {
+        let Some(engine) = &mut self.volumes else { return };
+        let Some(count) = engine.ports_mut().wanted() else { return };
+        match self.state.keep_initiator_ports(count) {
+            Ok(()) => engine.ports_mut().keep(count),
+            Err(error) => {
+                tracing::error!(count, %error, "no more initiator ports: nothing is forwarded for more hosts")
+            }
+        }
+    }
+
+    /// Sessions that forwarded have all logged out: whoever comes back has none of them to end.
+    pub(super) fn forget_initiator_ports(&mut self) {
+        if let Err(error) = self.state.keep_initiator_ports(0) {
+            tracing::warn!(%error, "the next start looks for sessions that are over");
+        }
+    }
+
     /// Back ends were reached: what they call themselves is kept, and volumes that waited for them are created.
     pub(super) fn back_ends_found(&mut self, found: &[LunId]) {
         let Some(engine) = &self.volumes else { return };
@@ -133,7 +152,7 @@ impl Runtime {
             let names: Vec<&str> = self.lab.live.pools.iter().map(|pool| pool.name.as_str()).collect();
             format!("there is no pool `{pool}`; there are {}", names.join(", "))
         })?;
-        let block_bytes = map.pool(id).map_or(512, |pool| pool.block_bytes);
+        let block_bytes = map.pool(id).ok_or_else(|| refused(&Refusal::UnknownPool))?.block_bytes;
         let shape = match width {
             1 => Shape::Linear,
             _ => {
@@ -155,7 +174,7 @@ impl Runtime {
         declared: bool,
     ) -> Result<(), String> {
         let map = self.engine()?.map();
-        let block_bytes = map.pool(pool).map_or(512, |pool| pool.block_bytes);
+        let block_bytes = map.pool(pool).ok_or_else(|| refused(&Refusal::UnknownPool))?.block_bytes;
         let blocks = blocks_of(size_bytes, block_bytes, "the size")?;
         let change = map.plan_create(name, pool, shape, blocks).map_err(|refusal| refused(&refusal))?;
         let place = served.map(|served| self.place(served)).transpose()?;
@@ -250,8 +269,8 @@ impl Runtime {
     fn extend(&mut self, name: &str, size_bytes: u64) -> Result<(), String> {
         let map = self.engine()?.map();
         let id = map.find(name).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
-        let pool = map.volume(id).and_then(|volume| map.pool(volume.pool));
-        let blocks = blocks_of(size_bytes, pool.map_or(512, |pool| pool.block_bytes), "the size")?;
+        let block_bytes = map.block_bytes(id).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
+        let blocks = blocks_of(size_bytes, block_bytes, "the size")?;
         let change = map.plan_extend(id, blocks).map_err(|refusal| refused(&refusal))?;
         let before = self.kept_before(name)?;
         let Change::Put(_, volume) = &change else { return Err("nothing is to be extended".to_owned()) };
@@ -299,8 +318,7 @@ impl Runtime {
     fn map_volume(&mut self, name: &str, served: Option<&Served>) -> Result<(), String> {
         let map = self.engine()?.map();
         let id = map.find(name).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
-        let pool = map.volume(id).and_then(|volume| map.pool(volume.pool));
-        let block_bytes = pool.map_or(512, |pool| pool.block_bytes);
+        let block_bytes = map.block_bytes(id).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
         let before = self.kept_before(name)?;
         if let (Some((storage, lun)), Some(_)) = (&before.served, served) {
             return Err(format!("it is LUN {lun} of `{storage}`; `sanloom volume unmap` it first"));

@@ -38,6 +38,11 @@ pub(super) const TABLES: &str = "
         only INTEGER PRIMARY KEY CHECK (only = 1),
         next INTEGER NOT NULL
     ) STRICT;
+    -- Initiator ports that sessions with back ends may have: see `InitiatorPorts`.
+    CREATE TABLE IF NOT EXISTS initiator_ports (
+        only  INTEGER PRIMARY KEY CHECK (only = 1),
+        count INTEGER NOT NULL
+    ) STRICT;
     -- Volumes of lab files that were created once: they are not created again when an operator has deleted them.
     CREATE TABLE IF NOT EXISTS declared_volume (name TEXT PRIMARY KEY) STRICT;
 ";
@@ -112,6 +117,27 @@ impl StateStore {
         let select = "SELECT next FROM volume_number";
         let next = self.connection.query_row(select, [], |row| row.get(0)).optional();
         Ok(VolumeId(next.map_err(|error| self.failed(error))?.unwrap_or(0)))
+    }
+
+    /// How many initiator ports sessions with back ends may have had since the last end that left none.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn initiator_ports(&self) -> Result<u16, StateError> {
+        let select = "SELECT count FROM initiator_ports";
+        let count = self.connection.query_row(select, [], |row| row.get(0)).optional();
+        Ok(count.map_err(|error| self.failed(error))?.unwrap_or(0))
+    }
+
+    /// Sessions with back ends may have so many initiator ports from now on.
+    ///
+    /// # Errors
+    /// It is not kept: more must not be used.
+    pub fn keep_initiator_ports(&self, count: u16) -> Result<(), StateError> {
+        self.write(|transaction| {
+            let insert = "INSERT OR REPLACE INTO initiator_ports (only, count) VALUES (1, ?1)";
+            transaction.execute(insert, [count]).map(drop)
+        })
     }
 
     /// A volume is so from now on; `declared`: because a lab file says so.

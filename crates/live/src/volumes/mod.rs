@@ -9,6 +9,7 @@
 //! of a write leave from it. Nobody copies them in between.
 
 mod buffers;
+mod ports;
 
 use crate::iscsi::initiator::{Event, Remote, RemoteConfig};
 use crate::poll::Poller;
@@ -16,10 +17,11 @@ use crate::storage::VolumeJob;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::{Done, Owner};
 use buffers::Buffers;
+pub use ports::InitiatorPorts;
 use sanloom_core::disk::{self, Error, ErrorKind, Properties};
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::map::{LunId, Map};
-use sanloom_core::scsi::{IoStatus, IoTag};
+use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
 use sanloom_core::time::Instant;
 use sanloom_core::volume::{self, VolumeIo, Volumes};
 use sanloom_wire::lun::{self, LunBytes};
@@ -81,6 +83,8 @@ pub struct Way<'e> {
     pub portal: SocketAddr,
     /// LUNs of the map, and their units there.
     pub luns: Vec<(LunId, LunBytes)>,
+    /// The initiator session identifier to log in with.
+    pub isid: [u8; 6],
 }
 
 /// A job of a host.
@@ -95,6 +99,9 @@ struct Asked {
 pub struct VolumeEngine {
     volumes: Volumes,
     remotes: Vec<Remote>,
+    /// Of each target, how many before it are the same one in another way.
+    twins: Vec<usize>,
+    ports: InitiatorPorts,
     back_ends: Vec<BackEnd>,
     buffers: Buffers,
     asked: BTreeMap<u64, Asked>,
@@ -102,17 +109,28 @@ pub struct VolumeEngine {
     done: Vec<Done>,
     /// Back ends of which something new is known.
     found: Vec<LunId>,
+    /// How often something new was known.
+    changes: u64,
 }
 
 impl VolumeEngine {
     /// Virtual disks of a map. `luns` are those of the map, in its order.
-    ///
-    /// # Errors
-    /// When the system gives no random numbers.
-    pub fn new(now: Instant, map: Map, targets: Vec<RemoteConfig>, luns: Vec<LunPlan>) -> io::Result<VolumeEngine> {
-        let with_token = targets.into_iter().zip(BACK_ENDS..);
-        let mut remotes =
-            with_token.map(|(target, token)| Remote::new(target, token)).collect::<io::Result<Vec<Remote>>>()?;
+    pub fn new(
+        now: Instant,
+        map: Map,
+        targets: Vec<RemoteConfig>,
+        luns: Vec<LunPlan>,
+        ports: InitiatorPorts,
+    ) -> VolumeEngine {
+        let same = |a: &RemoteConfig, b: &RemoteConfig| (&a.target, &a.initiator) == (&b.target, &b.initiator);
+        let twins: Vec<usize> = (0..targets.len())
+            .map(|at| targets[..at].iter().filter(|other| same(other, &targets[at])).count())
+            .collect();
+        let mut remotes = Vec::new();
+        for ((target, token), twin) in targets.into_iter().zip(BACK_ENDS..).zip(&twins) {
+            let before = ports.before().map(|port| ports.isid(*twin, port)).collect();
+            remotes.push(Remote::at_port(target, token, ports.isid(*twin, 0), before));
+        }
         let back_ends = luns.into_iter().zip(0..).map(|(plan, number)| {
             let at = lun::to_bytes(plan.lun).unwrap_or_default();
             // Nothing is written to a disk that took the place of the one with our extents.
@@ -122,16 +140,29 @@ impl VolumeEngine {
             BackEnd { plan, disk, found: None, refused: None }
         });
         let back_ends = back_ends.collect();
-        Ok(VolumeEngine {
+        VolumeEngine {
             volumes: Volumes::new(map),
             remotes,
+            twins,
+            ports,
             back_ends,
             buffers: Buffers::default(),
             asked: BTreeMap::new(),
             next_job: 0,
             done: Vec::new(),
             found: Vec::new(),
-        })
+            changes: 1,
+        }
+    }
+
+    /// Increases whenever something about back ends changes; never 0.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The initiator ports of the instance.
+    pub fn ports_mut(&mut self) -> &mut InitiatorPorts {
+        &mut self.ports
     }
 
     /// Where everything is.
@@ -175,8 +206,9 @@ impl VolumeEngine {
     }
 
     /// A target of back ends, for a session beside our own: where it is now, and those of its LUNs that can be used. None while there is no
-    /// session, or something is wrong with a LUN that volumes have extents of: only ours finds out what it is.
-    pub fn way_to(&self, target: usize) -> Option<Way<'_>> {
+    /// session, or something is wrong with a LUN that volumes have extents of: only ours finds out what it is. `port`: the initiator port of
+    /// that session.
+    pub fn way_to(&self, target: usize, port: u16) -> Option<Way<'_>> {
         let remote = self.remotes.get(target).filter(|remote| remote.is_certain())?;
         let portal = remote.path().ok()?;
         let ready: Vec<u64> = remote.disks().filter(|(.., ready)| *ready).map(|(disk, ..)| disk).collect();
@@ -189,7 +221,7 @@ impl VolumeEngine {
                 return None;
             }
         }
-        Some(Way { config: remote.config(), portal, luns })
+        Some(Way { config: remote.config(), portal, luns, isid: self.ports.isid(self.twins[target], port) })
     }
 
     /// A session beside our own was lost, or, with `changed`, was told that a LUN may be another disk than it was.
@@ -248,7 +280,8 @@ impl VolumeEngine {
         self.next_job += 1;
         self.asked.insert(id, Asked { owner, tag });
         // A read brings its data; of a write so many bytes count as have come.
-        let brought = bytes.min(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        let has_come = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let brought = if op == IoOp::Read { bytes } else { bytes.min(has_come) };
         self.buffers.begin(id, data);
         self.volumes.submit(id, VolumeIo { volume, op, lba, blocks, bytes: brought, fua });
     }
@@ -353,6 +386,7 @@ impl VolumeEngine {
 
     /// Something about the disks of a target is new.
     fn look(&mut self, remote: usize) {
+        self.changes += 1;
         let disks: BTreeMap<u64, (&Properties, bool)> = self.remotes[remote]
             .disks()
             .filter_map(|(number, _, found, ready)| Some((number, (found?, ready))))

@@ -259,7 +259,8 @@ impl Crossbar {
         let input = self.choose(now, output)?;
         let (queueing, is_processor) = (self.queueing, input == self.processor());
         let buffer = &mut self.inputs[usize::from(input)];
-        let (slot, another) = buffer.take(output)?;
+        let (place, another) = buffer.take(output)?;
+        let slot = *buffer.taken(place);
         let sent = send(&slot);
         buffer.count(&slot, sent.start_ps, sent.end_ps);
         let mut more_at_input = false;

@@ -59,6 +59,8 @@ struct Behind {
     outputs: VecDeque<u16>,
     slots: VecDeque<Slot>,
     holes: usize,
+    /// The frame that was taken last.
+    taken: Slot,
 }
 
 /// No output: a frame was here.
@@ -130,6 +132,9 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Stands where there is no frame.
+    const EMPTY: Slot = Slot { frame: FrameRef::NONE, at_ps: 0, tail_after_ps: 0, lane: super::NO_LANE };
+
     #[inline]
     pub(super) fn new(on_line: InFlight, lane: u32) -> Slot {
         let InFlight { frame, at_ps, tail_after_ps } = on_line;
@@ -149,9 +154,14 @@ impl Slot {
     }
 }
 
+impl Default for Slot {
+    fn default() -> Slot {
+        Slot::EMPTY
+    }
+}
+
 impl Default for Input {
     fn default() -> Input {
-        let empty = Slot { frame: FrameRef::NONE, at_ps: 0, tail_after_ps: 0, lane: super::NO_LANE };
         Input {
             outputs: ONES * NONE,
             places: IN_ORDER,
@@ -164,7 +174,7 @@ impl Default for Input {
             wait_max_ps: 0,
             behind: None,
             busy_until_ps: 0,
-            near: [empty; NEAR],
+            near: [Slot::EMPTY; NEAR],
             wait_buckets: [0; WAIT_BUCKETS],
         }
     }
@@ -208,52 +218,69 @@ impl Input {
             self.put(number, output, slot);
             self.used += 1;
         } else {
-            self.push_behind(output, slot);
+            let Slot { frame, at_ps, tail_after_ps, lane } = slot;
+            self.push_behind(output, frame, at_ps, tail_after_ps, lane);
         }
         self.max_frames = self.max_frames.max(self.frames());
     }
 
+    /// A slot that is handed on in parts stays in registers where it is not: that path is the frequent one.
     #[cold]
-    fn push_behind(&mut self, output: u16, slot: Slot) {
-        self.behind.get_or_insert_default().push(output, slot);
+    fn push_behind(&mut self, output: u16, frame: FrameRef, at_ps: u64, tail_after_ps: u32, lane: u32) {
+        self.behind.get_or_insert_default().push(output, Slot { frame, at_ps, tail_after_ps, lane });
         self.overflows = true;
     }
 
-    /// Takes the oldest frame for an output; also tells whether there is another one for it.
+    /// Takes the oldest frame for an output: where it was, to be read with [`Input::taken`] before anything else happens, and
+    /// whether there is another one for the output.
     #[inline]
-    pub(super) fn take(&mut self, output: u16) -> Option<(Slot, bool)> {
+    pub(super) fn take(&mut self, output: u16) -> Option<(usize, bool)> {
         let Some(number) = self.find(output) else { return self.take_behind(output) };
         let place = self.place(number);
-        let slot = self.near[place];
         let before = (1 << (BITS * number)) - 1;
         self.outputs = self.outputs & before | self.outputs >> BITS & !before | NONE << (BITS * (NEAR - 1));
         let before = (1 << (PLACE_BITS * number)) - 1;
         let last = (place as u8) << (PLACE_BITS * (NEAR - 1));
         self.places = self.places & before | self.places >> PLACE_BITS & !before | last;
         self.used -= 1;
-        if self.overflows {
-            self.advance();
+        let place = if self.overflows { self.advance(place) } else { place };
+        Some((place, self.has(output)))
+    }
+
+    /// The frame that was taken.
+    #[inline]
+    pub(super) fn taken(&self, place: usize) -> &Slot {
+        match self.near.get(place) {
+            Some(slot) => slot,
+            None => self.taken_behind(),
         }
-        Some((slot, self.has(output)))
     }
 
     #[cold]
-    fn take_behind(&mut self, output: u16) -> Option<(Slot, bool)> {
+    fn taken_behind(&self) -> &Slot {
+        self.behind.as_ref().map_or(&Slot::EMPTY, |behind| &behind.taken)
+    }
+
+    #[cold]
+    fn take_behind(&mut self, output: u16) -> Option<(usize, bool)> {
         let behind = self.behind.as_mut()?;
-        let slot = behind.take(output)?;
+        behind.taken = behind.take(output)?;
         self.overflows = !behind.is_empty();
-        Some((slot, self.has(output)))
+        Some((NEAR, self.has(output)))
     }
 
+    /// A frame of this place was taken: the first one behind takes the place. Tells where the taken one is now.
     #[cold]
-    fn advance(&mut self) {
-        let Some(behind) = &mut self.behind else { return };
+    fn advance(&mut self, place: usize) -> usize {
+        let Some(behind) = &mut self.behind else { return place };
+        behind.taken = self.near[place];
         let next = behind.pop();
         self.overflows = !behind.is_empty();
         if let Some((output, slot)) = next {
             self.put(NEAR - 1, output, slot);
             self.used += 1;
         }
+        NEAR
     }
 
     #[inline]
@@ -346,7 +373,7 @@ mod tests {
                     let at = model.iter().position(|&(other, _)| other == output);
                     let expected = at.map(|at| model.remove(at).1);
                     let more = model.iter().any(|&(other, _)| other == output);
-                    let taken = input.take(output).map(|(slot, again)| (slot.at_ps, again));
+                    let taken = input.take(output).map(|(place, again)| (input.taken(place).at_ps, again));
                     prop_assert_eq!(taken, expected.map(|at_ps| (at_ps, more)));
                 }
                 let here: Vec<_> = input.iter().map(|(output, slot)| (output, slot.at_ps)).collect();

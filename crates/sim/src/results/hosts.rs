@@ -151,8 +151,8 @@ pub(super) fn totals(view: &View<'_>) -> Totals {
     }
     // Workloads keep three digits in every lab, hosts do not.
     for workload in &world.workloads {
-        response.merge(&workload.latency);
         for (all, one) in by_direction.iter_mut().zip(&workload.by_direction) {
+            response.merge(one);
             all.merge(one);
         }
         command.merge(&workload.command_latency);
@@ -194,12 +194,13 @@ fn stream(view: &View<'_>, measure: &WorkloadMeasure, name: &str) -> StreamResul
             latency_mean_us: mean_us(entry.latency.sum(), entry.latency.count()),
         });
     }
+    let response = measure.latency();
     StreamResult {
         name: name.to_owned(),
-        io: sums.io(view.measured_ps, &measure.latency, &measure.command_latency),
+        io: sums.io(view.measured_ps, &response, &measure.command_latency),
         read_latency: latency(&measure.by_direction[0]),
         write_latency: latency(&measure.by_direction[1]),
-        latency_histogram: buckets(&measure.latency),
+        latency_histogram: buckets(&response),
         hosts,
     }
 }

@@ -21,9 +21,7 @@ pub struct Books {
 /// What a workload has measured since the end of the warm-up.
 #[derive(Clone, Debug)]
 pub struct WorkloadMeasure {
-    /// Response times of its requests.
-    pub latency: LatencyHistogram,
-    /// Response times of reads and of writes.
+    /// Response times of its reads and of its writes.
     pub by_direction: [LatencyHistogram; 2],
     /// From the departure of a request's command to its end.
     pub command_latency: LatencyHistogram,
@@ -59,12 +57,18 @@ impl WorkloadMeasure {
         }
         let hosts = hosts.iter().map(|&host| WorkloadHost { host, ..WorkloadHost::default() }).collect();
         WorkloadMeasure {
-            latency: LatencyHistogram::with_digits(digits),
             by_direction: [(); 2].map(|()| LatencyHistogram::with_digits(digits)),
             command_latency: LatencyHistogram::with_digits(digits),
             hosts,
             place,
         }
+    }
+
+    /// Response times of its requests.
+    pub fn latency(&self) -> LatencyHistogram {
+        let [mut all, writes] = self.by_direction.clone();
+        all.merge(&writes);
+        all
     }
 
     pub(super) fn offer(&mut self, host: u16, bytes: u32) {
@@ -76,7 +80,6 @@ impl WorkloadMeasure {
     /// A request has ended; its times are those of the request and of its command.
     pub(super) fn complete(&mut self, host: u16, bytes: u64, (latency_ps, command_ps): (u64, u64), write: bool) {
         self.command_latency.record_ps(command_ps);
-        self.latency.record_ps(latency_ps);
         self.by_direction[usize::from(write)].record_ps(latency_ps);
         let entry = self.entry(host);
         entry.ios[usize::from(write)] += 1;
@@ -89,7 +92,6 @@ impl WorkloadMeasure {
     }
 
     pub(super) fn restart(&mut self) {
-        self.latency.clear();
         self.by_direction.iter_mut().for_each(LatencyHistogram::clear);
         self.command_latency.clear();
         for entry in &mut self.hosts {

@@ -1,11 +1,13 @@
 //! The Header Adaptor: headers as the other side wants them. Which fields change is a table in the facts of RFC 7143, section 11: tags, unit,
 //! offsets and numbers belong to one side each.
 
-use super::machine::{BackEnd, PROBE_TAG};
+use super::machine::{BackEnd, LOGOUT_TAG};
 use super::table::{BackR2t, BackTag, Entry, Part};
 use sanloom_wire::cdb::Cdb;
-use sanloom_wire::iscsi::code::{attribute, flag, function};
-use sanloom_wire::iscsi::{BHS_BYTES, Bhs, DataOut, Head, NO_TAG, NopIn, NopOut, ScsiCommand, TaskRequest, at};
+use sanloom_wire::iscsi::code::{attribute, flag, function, logout};
+use sanloom_wire::iscsi::{
+    BHS_BYTES, Bhs, DataOut, Head, LogoutRequest, NO_TAG, NopIn, NopOut, ScsiCommand, TaskRequest, at,
+};
 use sanloom_wire::lun::LunBytes;
 
 impl Entry {
@@ -72,17 +74,19 @@ impl Entry {
 }
 
 impl BackEnd {
-    /// TEST UNIT READY.
-    pub(super) fn test_unit_ready(&self, lun: LunBytes) -> [u8; BHS_BYTES] {
+    /// TEST UNIT READY, the next command.
+    pub(super) fn test_unit_ready(&mut self, lun: LunBytes, initiator_tag: u32) -> [u8; BHS_BYTES] {
         let command = ScsiCommand {
             flags: flag::FINAL | attribute::SIMPLE,
             lun,
-            initiator_tag: PROBE_TAG,
+            initiator_tag,
             expected_bytes: 0,
             cmd_sn: self.cmd_sn,
             exp_stat_sn: self.exp_stat_sn,
             cdb: Cdb::TestUnitReady.to_bytes(),
         };
+        self.cmd_sn = self.cmd_sn.wrapping_add(1);
+        self.active += 1;
         Head::new(command).to_bytes()
     }
 
@@ -101,6 +105,14 @@ impl BackEnd {
     fn nop(&self, nop: NopOut) -> [u8; BHS_BYTES] {
         Head { immediate: true, ..Head::new(nop) }.to_bytes()
     }
+}
+
+/// Ends a session with a back end, and with it whatever it still has to do (RFC 7143, section 11.14). `cmd_sn`: of the next command;
+/// `exp_stat_sn`: of the next status.
+pub fn logout(cmd_sn: u32, exp_stat_sn: u32) -> Head {
+    let request =
+        LogoutRequest { reason: logout::CLOSE_SESSION, initiator_tag: LOGOUT_TAG, cid: 0, cmd_sn, exp_stat_sn };
+    Head { immediate: true, ..Head::new(request) }
 }
 
 /// What a Data-In is to the host.

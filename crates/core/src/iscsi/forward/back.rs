@@ -2,7 +2,7 @@
 
 use super::action::{Action, CloseReason, Conn};
 use super::adaptor::{DataInOf, data_in};
-use super::machine::{BackEnd, Forward, PROBE_TAG, Switch};
+use super::machine::{BackEnd, CHECK_TAG, Forward, PATH_GONE, PROBE_TAG, Switch};
 use super::table::{BackR2t, Stage};
 use crate::iscsi::sequence::before;
 use crate::scsi::{IoTag, Response};
@@ -26,6 +26,12 @@ fn is_change(sense: &Sense) -> bool {
         SenseCode::REPORTED_LUNS_CHANGED,
     ];
     sense.key == SenseKey::UNIT_ATTENTION && changes.contains(&sense.code)
+}
+
+/// A unit attention that says that commands were ended: a reset of any kind, or another initiator's CLEAR TASK SET.
+fn is_reset(sense: &Sense) -> bool {
+    let reset = sense.code.0 >> 8 == SenseCode::POWER_ON_OR_RESET.0 >> 8;
+    sense.key == SenseKey::UNIT_ATTENTION && (reset || sense.code == SenseCode::COMMANDS_CLEARED)
 }
 
 /// How a part ended, by a Data-In with status or a SCSI Response.
@@ -82,7 +88,9 @@ impl Forward {
         match head.header {
             Header::DataIn(data) => self.on_data_in(number, &head, &data, bhs, switch, actions),
             Header::R2t(r2t) => self.on_r2t(number, &r2t, switch, actions),
-            Header::ScsiResponse(answer) if bytes == 0 => self.on_response(number, &answer, &[], switch, actions),
+            Header::ScsiResponse(answer) if bytes == 0 => {
+                self.on_response(number, &answer, &[], switch, actions);
+            }
             Header::ScsiResponse(_) | Header::Reject(_) if bytes > 0 => actions.push(Action::Collect),
             Header::TaskResponse(answer) => self.on_task_response(number, &answer, switch, actions),
             Header::NopIn(nop) => {
@@ -131,6 +139,11 @@ impl Forward {
             _ => {}
         }
         self.pump(actions);
+    }
+
+    /// When a back end was heard last: now, if this is about what it has said.
+    pub(super) fn heard(&self, number: u8) -> Instant {
+        self.backs.get(usize::from(number)).and_then(Option::as_ref).map_or(Instant::ZERO, |back| back.heard)
     }
 
     pub(super) fn broken(&mut self, number: u8, actions: &mut Vec<Action>) {
@@ -291,6 +304,13 @@ impl Forward {
             }
             return self.probed(number, answer.status == status::GOOD, actions);
         }
+        if answer.initiator_tag == CHECK_TAG {
+            let sense = Sense::parse(sense).ok().filter(|_| answer.status == status::CHECK_CONDITION);
+            if sense.is_some_and(|sense| is_change(&sense)) {
+                return actions.push(Action::Close { conn: Conn::Back(number), reason: CloseReason::Changed });
+            }
+            return self.checked(number, sense.is_some_and(|sense| is_reset(&sense)), switch, actions);
+        }
         let Some((tag, of)) = self.find(number, answer.initiator_tag).filter(|(_, of)| !of.abort) else {
             self.counters.unexpected += 1;
             return;
@@ -339,11 +359,17 @@ impl Forward {
                     return self.part_failed(tag, number, answer, switch, actions);
                 }
                 if sense.key == SenseKey::UNIT_ATTENTION {
-                    return self.again(tag, number, switch, actions);
+                    self.again(tag, number, switch, actions);
+                    if is_reset(&sense) {
+                        self.cleared(part.back, part.lun, part.cmd_sn, switch, actions);
+                    }
+                    return;
                 }
                 let sense = self.translated(tag, number, sense);
                 self.part_failed(tag, number, Response::check(sense), switch, actions);
             }
+            // Nobody has ended it on the virtual disk.
+            status::TASK_ABORTED => self.part_failed(tag, number, PATH_GONE, switch, actions),
             other => {
                 let answer = self.unsplit(tag, Response::status(other));
                 self.part_failed(tag, number, answer, switch, actions);

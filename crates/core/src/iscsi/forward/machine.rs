@@ -1,6 +1,7 @@
 //! The forwarding path of one host session: [`Forward`]. Its two sides are [`super::host`] and [`super::back`].
 
 use super::action::{Action, CloseReason, Conn};
+use super::adaptor::logout;
 use super::fit::{self, Unfit};
 use super::rule::Kept;
 use super::table::{BackTag, Entry, Part, Stage};
@@ -13,7 +14,7 @@ use crate::scsi::{Device, IoTag, Response};
 use crate::time::{Instant, Span};
 use crate::volume::{Claim, Volumes};
 use sanloom_wire::cdb::status;
-use sanloom_wire::iscsi::{BHS_BYTES, Bhs};
+use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head};
 use sanloom_wire::lun::LunBytes;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,11 +38,13 @@ pub struct Settings {
     pub ping: Span,
     /// An abort that is not answered after this time ends the session.
     pub abort_timeout: Span,
+    /// A command of which nothing moves for so long may have been ended by somebody else's reset: its unit is asked.
+    pub stall: Span,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { ping: Span::from_secs(10), abort_timeout: Span::from_secs(10) }
+        Settings { ping: Span::from_secs(10), abort_timeout: Span::from_secs(10), stall: Span::from_secs(5) }
     }
 }
 
@@ -100,8 +103,12 @@ pub(super) struct BackEnd {
     /// Units that have not said GOOD to TEST UNIT READY, and how often they may still say something else: what they have to tell
     /// a new initiator port is told before the first command.
     pub(super) probes: Vec<(LunBytes, u8)>,
-    /// The first of them is asked.
-    pub(super) probing: bool,
+    /// One of them is asked.
+    pub(super) probing: Option<LunBytes>,
+    /// The unit of a command that does not go on is asked, with this command number.
+    pub(super) checking: Option<(LunBytes, u32)>,
+    /// It has taken nothing for a while: what comes for it would stop the host.
+    pub(super) stuck: bool,
     pub(super) heard: Instant,
     pub(super) asked: Option<Instant>,
     /// The oldest ABORT TASK that may be unanswered, and how many are.
@@ -120,8 +127,8 @@ impl BackEnd {
         if self.queue.is_empty() { self.window().saturating_sub(self.reserved) } else { 0 }
     }
 
-    pub(super) fn takes_commands(&self) -> bool {
-        !self.leaving && self.probes.is_empty()
+    pub(super) fn takes_commands(&self, lun: LunBytes) -> bool {
+        !self.leaving && !self.probes.iter().any(|(of, _)| *of == lun)
     }
 }
 
@@ -130,7 +137,11 @@ impl BackEnd {
 pub(super) const PATH_GONE: Response = Response::status(status::BUSY);
 /// Initiator task tag of TEST UNIT READY, which is none of [`BackTag`].
 pub(super) const PROBE_TAG: u32 = 1 << 30;
-/// How often a unit is asked. It may have several unit attentions to tell.
+/// Initiator task tag of a logout, which is none of [`BackTag`].
+pub(super) const LOGOUT_TAG: u32 = PROBE_TAG + 1;
+/// And of the question why a command does not go on.
+pub(super) const CHECK_TAG: u32 = PROBE_TAG + 2;
+/// How often a unit is asked at once. It may have several unit attentions to tell.
 const PROBES: u8 = 16;
 /// Initiator task tag of pings, which is none of [`BackTag`].
 const PING_TAG: u32 = 1 << 31;
@@ -152,6 +163,8 @@ pub struct Forward {
     pub(super) counters: Counters,
     /// Writes that were lost, and the back ends that may still be at work for each.
     behind: Vec<(Claim, Vec<u8>)>,
+    /// When to look for commands that do not go on.
+    look: Instant,
 }
 
 impl Forward {
@@ -160,7 +173,19 @@ impl Forward {
         let luns = BTreeMap::new();
         let counters = Counters::default();
         let (backs, entries, spare, kept_parts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Forward { settings, front, luns, backs, entries, live: 0, spare, kept_parts, counters, behind: Vec::new() }
+        Forward {
+            settings,
+            front,
+            luns,
+            backs,
+            entries,
+            live: 0,
+            spare,
+            kept_parts,
+            counters,
+            behind: Vec::new(),
+            look: Instant::ZERO,
+        }
     }
 
     /// A login at a back end is complete, with the initiator session identifier of the session before, if there was one. Commands are
@@ -196,7 +221,9 @@ impl Forward {
             active: 0,
             leaving: false,
             probes: luns.iter().map(|(_, lun)| (*lun, PROBES)).collect(),
-            probing: false,
+            probing: None,
+            checking: None,
+            stuck: false,
             heard: now,
             asked: None,
             aborting: None,
@@ -227,27 +254,108 @@ impl Forward {
     /// Asks the next unit of a back end whether it is ready.
     pub(super) fn probe(&mut self, number: u8, actions: &mut Vec<Action>) {
         let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
-        let Some((lun, _)) = back.probes.first().copied().filter(|(_, left)| *left > 0) else { return };
-        actions.push(Action::Send { to: Conn::Back(number), header: back.test_unit_ready(lun) });
-        back.cmd_sn = back.cmd_sn.wrapping_add(1);
-        back.active += 1;
-        back.probing = true;
+        let next = back.probes.iter().find(|(_, left)| *left > 0).filter(|_| back.probing.is_none());
+        let Some((lun, _)) = next.copied().filter(|_| back.room() > 0) else { return };
+        actions.push(Action::Send { to: Conn::Back(number), header: back.test_unit_ready(lun, PROBE_TAG) });
+        back.probing = Some(lun);
+    }
+
+    /// The LUNs of the map that a back end has now. Those that are new, and those that were not ready, are asked whether they are.
+    pub fn units(&mut self, number: u8, luns: &[(LunId, LunBytes)], actions: &mut Vec<Action>) {
+        let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
+        let known = |lun: &LunBytes| self.luns.values().any(|(of, one)| (of, one) == (&number, lun));
+        let fresh = luns.iter().map(|(_, lun)| *lun).filter(|lun| !known(lun));
+        let before = back.probes.iter().map(|(lun, _)| *lun).filter(|lun| luns.iter().any(|(_, one)| one == lun));
+        let probes: Vec<(LunBytes, u8)> = before.chain(fresh).map(|lun| (lun, PROBES)).collect();
+        back.probes = probes;
+        self.luns.retain(|_, (of, _)| *of != number);
+        self.luns.extend(luns.iter().map(|(id, lun)| (*id, (number, *lun))));
+        self.probe(number, actions);
+    }
+
+    /// A unit of a back end is not ready yet, or not known to be.
+    pub fn awaits_unit(&self, number: u8) -> bool {
+        self.backs.get(usize::from(number)).and_then(Option::as_ref).is_some_and(|back| !back.probes.is_empty())
+    }
+
+    /// A back end has taken nothing for a while, or takes something again: commands for it go the conventional way meanwhile.
+    pub fn stuck(&mut self, number: u8, stuck: bool) {
+        if let Some(Some(back)) = self.backs.get_mut(usize::from(number)) {
+            back.stuck = stuck;
+        }
     }
 
     /// A unit has answered.
     pub(super) fn probed(&mut self, number: u8, ready: bool, actions: &mut Vec<Action>) {
         let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
-        if !std::mem::replace(&mut back.probing, false) {
+        let Some(lun) = back.probing.take() else {
             self.counters.unexpected += 1;
             return;
-        }
+        };
         back.active = back.active.saturating_sub(1);
-        match back.probes.first_mut() {
-            Some(_) if ready => drop(back.probes.remove(0)),
-            Some((_, left)) => *left -= 1,
-            None => {}
+        if ready {
+            back.probes.retain(|(of, _)| *of != lun);
+        }
+        for (_, left) in back.probes.iter_mut().filter(|(of, _)| *of == lun) {
+            *left = left.saturating_sub(1);
         }
         self.probe(number, actions);
+    }
+
+    /// The unit of a command that does not go on has said something else, or that it was reset.
+    pub(super) fn checked(&mut self, number: u8, reset: bool, switch: &mut Switch<'_>, actions: &mut Vec<Action>) {
+        let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
+        let Some((lun, cmd_sn)) = back.checking.take() else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        back.active = back.active.saturating_sub(1);
+        if reset {
+            self.cleared(number, lun, cmd_sn, switch, actions);
+        }
+    }
+
+    /// Somebody else has ended all commands of a unit before this one, and its target says no more of them (SAM-5, section 5.14: only
+    /// by a unit attention). For the host nothing was reset: it sends them again.
+    pub(super) fn cleared(
+        &mut self,
+        number: u8,
+        lun: LunBytes,
+        cmd_sn: u32,
+        switch: &mut Switch<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let now = self.heard(number);
+        for tag in self.tags() {
+            let Some(entry) = self.entry(tag) else { continue };
+            let gone = |part: &Part| {
+                let of_unit = (part.back, part.lun) == (number, lun);
+                of_unit && part.stage == Stage::Sent && before(part.cmd_sn, cmd_sn)
+            };
+            let Some(part) = entry.parts.iter().position(gone) else { continue };
+            entry.fail(part as u8, PATH_GONE);
+            entry.r2ts.clear();
+            // Whether it was there or not: nothing is at work for it afterwards.
+            self.stop_parts(now, tag, actions);
+            self.settle(tag, switch);
+        }
+    }
+
+    /// Asks units of which a command has not gone on since the last look.
+    fn look_at_parts(&mut self, actions: &mut Vec<Action>) {
+        for entry in self.entries.iter_mut().flatten() {
+            for part in entry.parts.iter_mut().filter(|part| part.stage == Stage::Sent) {
+                if part.looked.replace(part.moved) != Some(part.moved) {
+                    continue;
+                }
+                let Some(Some(back)) = self.backs.get_mut(usize::from(part.back)) else { continue };
+                if back.checking.is_none() && back.room() > 0 {
+                    back.checking = Some((part.lun, back.cmd_sn));
+                    let header = back.test_unit_ready(part.lun, CHECK_TAG);
+                    actions.push(Action::Send { to: Conn::Back(part.back), header });
+                }
+            }
+        }
     }
 
     /// [`Output::Recall`](crate::iscsi::target::Output::Recall): the host, or another one, ends a task.
@@ -304,6 +412,12 @@ impl Forward {
         self.live = 0;
     }
 
+    /// The PDU that ends the session with a back end, if there is one.
+    pub fn log_out(&self, back: u8) -> Option<Head> {
+        let back = self.backs.get(usize::from(back))?.as_ref()?;
+        Some(logout(back.cmd_sn, back.exp_stat_sn))
+    }
+
     /// The blocks of a task are free, unless a back end may still be writing.
     pub(super) fn give_back(&mut self, claim: Claim, behind: Vec<u8>, volumes: &mut Volumes) {
         if behind.is_empty() {
@@ -339,7 +453,8 @@ impl Forward {
             let abort = back.aborting.map(|(at, _)| at + self.settings.abort_timeout);
             [ping, abort].into_iter().flatten().min()
         };
-        self.backs.iter().flatten().filter_map(of).min()
+        let look = (self.live > 0).then_some(self.look);
+        self.backs.iter().flatten().filter_map(of).chain(look).min()
     }
 
     /// The host has no room for what a back end has to say, so it is not heard for another reason than that it is silent.
@@ -351,7 +466,11 @@ impl Forward {
 
     /// Time has passed.
     pub fn timeout(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        let Settings { ping, abort_timeout } = self.settings;
+        let Settings { ping, abort_timeout, stall } = self.settings;
+        if self.live > 0 && self.look <= now {
+            self.look = now + stall;
+            self.look_at_parts(actions);
+        }
         for (number, back) in (0..).zip(&mut self.backs) {
             let Some(back) = back else { continue };
             let conn = Conn::Back(number);

@@ -50,6 +50,7 @@ impl Forward {
         of.stage = Stage::Sent;
         of.moved = immediate_bytes;
         of.data_sn = 0;
+        of.looked = None;
         back.cmd_sn = back.cmd_sn.wrapping_add(1);
         back.active += 1;
         Some(entry.command(part, immediate_bytes, more, back))
@@ -124,17 +125,11 @@ impl Forward {
         entry.fail(part as u8, answer);
         entry.parts[part].stage = Stage::Over;
         entry.r2ts.clear();
-        let (number, now) = (entry.parts[part].back, self.heard_of(tag, part));
+        let number = entry.parts[part].back;
+        let now = self.heard(number);
         self.forget_active(number);
         self.stop_parts(now, tag, actions);
         self.settle(tag, switch);
-    }
-
-    /// When the back end of a part was heard last: now, if this is about what it has said.
-    fn heard_of(&mut self, tag: IoTag, part: usize) -> Instant {
-        let number = self.entry(tag).map_or(0, |entry| entry.parts[part].back);
-        let back = self.backs.get(usize::from(number)).and_then(Option::as_ref);
-        back.map_or(Instant::ZERO, |back| back.heard)
     }
 
     /// Ends all parts of a task that have not: those that were sent by ABORT TASK.

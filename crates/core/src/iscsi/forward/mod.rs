@@ -30,7 +30,7 @@
 //! | into blocks in which a conventional command is alone, or a write was lost | they would pass each other |
 //! | to a back end that is not connected, or whose parameters do not fit | there is nothing to forward to |
 //! | over more than [`MAX_PARTS`] pieces; over two or more with data digests | a digest covers a whole segment |
-//! | with unasked data that a back end would not take, or has no room for | they would stop the connection |
+//! | with unasked data that a back end would not take, or has no room for; to a back end that takes nothing any more | they would stop the connection |
 //!
 //! # Order of the two paths
 //!
@@ -45,6 +45,12 @@
 //! may still be writing, though, and what comes later must not be overwritten by that. So a lost write keeps its blocks, alone,
 //! until a login with the same initiator session identifier has ended the old session (RFC 7143, session reinstatement).
 //!
+//! # Resets of back ends
+//!
+//! Another initiator of a back end may reset a unit there, and its target then says nothing more of our commands but by a unit attention of the
+//! next one. Then those before it are aborted, to be certain, and answered BUSY: the virtual disk was not reset, so hosts hear of no
+//! reset. Where no command follows, the unit of one that does not go on is asked ([`Settings::stall`]).
+//!
 //! # Split commands
 //!
 //! A command over several pieces becomes one command for each. Reads ask for a piece when the header of the last data of the piece
@@ -57,7 +63,8 @@
 //!    session are carried while no PDU is half sent to the host, with numbers of [`Mover::statuses`].
 //! 2. A connection to a back end is lost: [`Mover::lost`], then [`Forward::lost`]. If a PDU from there was half sent, the host's connection is
 //!    closed: what has left cannot be taken back. If the host is lost, so are its connections to back ends: [`Forward::close`]. Then a
-//!    login with the same identifier: [`Forward::back_up`], or [`Forward::ended_at`] where nobody wants to go on.
+//!    login with the same identifier: [`Forward::back_up`], or [`Forward::ended_at`] where nobody wants to go on. Where nothing is left
+//!    behind, a session is ended by [`Forward::log_out`].
 //! 3. [`Output::Recall`](super::target::Output::Recall) of the session: [`Forward::recall`].
 //! 4. Block I/O of the conventional path are jobs of the same [`Volumes`](crate::volume::Volumes).
 
@@ -73,6 +80,7 @@ mod rule;
 mod table;
 
 pub use action::{Action, CloseReason, Conn};
+pub use adaptor::logout;
 pub use fit::{Unfit, back_wishes, fits, front_wishes};
 pub use machine::{Counters, Forward, Settings, Switch};
 pub use mover::Mover;

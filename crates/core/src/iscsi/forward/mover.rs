@@ -188,6 +188,11 @@ impl Mover {
         self.lane_of(to).and_then(|lane| lane.open).map(|(from, _)| from)
     }
 
+    /// Header digests were agreed with a back end.
+    pub fn has_header_digest(&self, back: u8) -> bool {
+        self.lane_of(Conn::Back(back)).is_some_and(|lane| lane.header_digest)
+    }
+
     /// A PDU of this connection is half here.
     pub fn is_half(&self, from: Conn) -> bool {
         self.lane_of(from).is_some_and(|lane| lane.stage != Stage::Header)

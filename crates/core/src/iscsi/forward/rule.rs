@@ -27,7 +27,7 @@ pub enum Kept {
     Pieces,
     /// A back end would not take unasked data.
     Unasked,
-    /// A back end has no room for unasked data.
+    /// A back end has no room for unasked data, or has taken nothing for a while.
     Window,
 }
 
@@ -85,8 +85,11 @@ impl Forward {
         for piece in pieces {
             let (back, lun) = *self.luns.get(&piece.place.lun).ok_or(Kept::Path)?;
             let target = self.backs.get(usize::from(back)).and_then(Option::as_ref).ok_or(Kept::Path)?;
-            if !target.takes_commands() {
+            if !target.takes_commands(lun) {
                 return Err(Kept::Path);
+            }
+            if target.stuck {
+                return Err(Kept::Window);
             }
             target.fit.map_err(|_| Kept::Unfit)?;
             if self.spare.len() == MAX_PARTS || (self.front.data_digest && !self.spare.is_empty()) {
@@ -104,6 +107,7 @@ impl Forward {
                 moved: 0,
                 data_sn: 0,
                 again: 0,
+                looked: None,
             });
         }
         if self.spare.is_empty() { Err(Kept::NoVolume) } else { Ok(()) }

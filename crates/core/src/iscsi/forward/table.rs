@@ -42,6 +42,8 @@ pub(super) struct Part {
     pub(super) data_sn: u32,
     /// How often it was sent again.
     pub(super) again: u8,
+    /// What had moved at the last look.
+    pub(super) looked: Option<u32>,
 }
 
 /// An R2T of a back end of which the host has not sent everything.

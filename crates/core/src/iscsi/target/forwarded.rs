@@ -69,6 +69,7 @@ impl Session {
         let task = self.tasks.at(slot);
         (task.begun, task.io, task.wanted, task.received) = (true, io, io.bytes, head.data_bytes);
         task.state = State::Forwarded;
+        task.forwarded = true;
         self.counters.written_bytes += u64::from(head.data_bytes);
         Some(tag)
     }

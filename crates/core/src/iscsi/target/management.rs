@@ -32,6 +32,9 @@ impl Session {
                 if let Some(ends) = ends {
                     self.end_tasks(&ends, device);
                     self.outputs.push_back(Output::Ends(ends));
+                    // Whoever resets a unit wants to write there next: nothing of others may come behind that.
+                    let waits = ends.nexus.is_none() && request.function != function::COLD_RESET;
+                    self.ending_others += u32::from(waits);
                 }
                 self.answer(request, task_response::COMPLETE);
                 if request.function == function::COLD_RESET {
@@ -66,9 +69,9 @@ impl Session {
         task_response::NO_TASK
     }
 
-    /// Answers, but not before everything of this session that was aborted has left the medium alone.
+    /// Answers, but not before everything that was aborted has left the medium alone.
     fn answer(&mut self, request: &TaskRequest, response: u8) {
-        if self.tasks.dying() > 0 || !self.held_back.is_empty() {
+        if self.tasks.dying() > 0 || self.ending_others > 0 || !self.held_back.is_empty() {
             return self.held_back.push_back((request.initiator_tag, response));
         }
         self.send_answer(request.initiator_tag, response);
@@ -76,7 +79,7 @@ impl Session {
 
     /// Answers what waited for the medium.
     pub(super) fn answer_held_back(&mut self) {
-        if self.tasks.dying() == 0 {
+        if self.tasks.dying() == 0 && self.ending_others == 0 {
             for (initiator_tag, response) in std::mem::take(&mut self.held_back) {
                 self.send_answer(initiator_tag, response);
             }

@@ -18,7 +18,7 @@
 //! 4. [`Output::Io`] is done in the buffer of its tag, as for FCP. [`Output::Data`] sends a piece of that buffer;
 //!    [`Output::Release`] says that the buffer is free once everything before has left. [`Output::Cancel`]: nobody wants it.
 //! 5. The device talks to all sessions of a port: its notices go to the session of their nexus, and what
-//!    [`Output::Ends`] says to every other session of the port.
+//!    [`Output::Ends`] says to every other session of the port; [`Input::OthersEnded`] says when they are done with that.
 
 mod command;
 mod config;

@@ -89,6 +89,8 @@ pub enum Input {
     },
     /// What the device has for a task of this session, or what ended tasks ([`Output::Ends`] of another session too).
     Notice(Notice),
+    /// Tasks of other sessions that [`Output::Ends`] has ended are over, and their writes have left the medium alone.
+    OthersEnded,
     /// The target goes away: ask for a logout.
     Shutdown,
     /// Time has passed.
@@ -129,7 +131,7 @@ pub enum Output {
     Cancel(IoTag),
     /// A task of the forwarding path is aborted: [`Forward::recall`](crate::iscsi::forward::Forward::recall).
     Recall(IoTag),
-    /// Tasks of other sessions end: tell them with [`Notice::End`].
+    /// Tasks of other sessions end: tell them with [`Notice::End`], and come back with [`Input::OthersEnded`] when they are over.
     Ends(Ends),
     /// The target is reset: close all its sessions once everything has been sent.
     Reset,
@@ -241,6 +243,8 @@ pub struct Session {
     pub(super) next_transfer: u16,
     /// Answers to task management that wait for the medium: initiator task tag and response.
     pub(super) held_back: VecDeque<(u32, u8)>,
+    /// Task management that waits for tasks of other sessions.
+    pub(super) ending_others: u32,
     /// Text that did not fit the last response, by its target transfer tag.
     pub(super) rest_of_text: Option<(u32, Vec<u8>)>,
     pub(super) over: bool,
@@ -285,6 +289,7 @@ impl Session {
             reserved_bytes: 0,
             next_transfer: 0,
             held_back: VecDeque::new(),
+            ending_others: 0,
             rest_of_text: None,
             over: false,
             heard: now,
@@ -329,6 +334,10 @@ impl Session {
                     self.end_tasks(&ends, device);
                 }
             }
+            Input::OthersEnded => {
+                self.ending_others = self.ending_others.saturating_sub(1);
+                self.answer_held_back();
+            }
             Input::Shutdown => self.ask_for_logout(now),
             Input::Timeout => self.on_timeout(now),
         }
@@ -364,16 +373,23 @@ impl Session {
         }
     }
 
-    /// The connection is gone: all tasks end without a word, and the nexus is lost. The last call.
-    pub fn close(&mut self, device: Option<&mut Device>) {
+    /// The connection is gone: all tasks end without a word, and the nexus is lost. The last call. Block I/O that the medium is still
+    /// writing for.
+    pub fn close(&mut self, device: Option<&mut Device>) -> Vec<IoTag> {
         self.over = true;
-        let Some(device) = device else { return };
+        let Some(device) = device else { return Vec::new() };
         for slot in self.tasks.live() {
             self.drop_task(slot, device);
         }
         if let Some(nexus) = self.nexus.take() {
             device.disconnect(nexus);
         }
+        self.tasks.writing()
+    }
+
+    /// Tasks that were aborted are not over: the medium is writing, or back ends are.
+    pub fn is_ending_tasks(&self) -> bool {
+        self.tasks.dying() > 0
     }
 
     /// What makes the session one.

@@ -73,6 +73,8 @@ pub(super) struct Task {
     pub(super) data_sn: u32,
     /// Its data cannot be used, and why.
     pub(super) fault: Option<Sense>,
+    /// The forwarding path has it, or had it.
+    pub(super) forwarded: bool,
 }
 
 const NO_IO: BlockIo = BlockIo { unit: 0, op: IoOp::Verify, lba: 0, blocks: 0, bytes: 0, fua: false };
@@ -99,6 +101,7 @@ impl Task {
             solicited: 0,
             data_sn: 0,
             fault: None,
+            forwarded: false,
         }
     }
 
@@ -223,6 +226,15 @@ impl TaskTable {
             self.by_tag.remove(&task.command.initiator_tag);
             self.immediate -= u16::from(task.immediate);
         }
+    }
+
+    /// Tasks that were aborted while the medium wrote, and still does.
+    pub(super) fn writing(&self) -> Vec<IoTag> {
+        let dying = |slot: &u16| {
+            let task = &self.slots[usize::from(*slot)];
+            task.state == State::Dying && !task.forwarded
+        };
+        self.live().into_iter().filter(dying).map(|slot| self.slots[usize::from(slot)].tag(slot)).collect()
     }
 
     /// Tasks that are [`State::Dying`].

@@ -335,7 +335,8 @@ impl Connection {
             if link.is_up() || !(link.is_due(now) || link.readable) {
                 continue;
             }
-            let way = engine.way_to(back);
+            let Some(port) = forwarding.port(engine) else { return };
+            let way = engine.way_to(back, port);
             let Some(Up { established, luns }) = forwarding.links[back].tend(now, &forwarding.front, way) else {
                 forwarding.give_up(now, engine);
                 continue;

@@ -1,11 +1,11 @@
 //! A connection to a target of back ends that belongs to one session of a host: [`BackLink`].
 //!
 //! It logs in with the initiator's code. After that its bytes are the Data Mover's. When it is lost, it comes back with the same
-//! initiator session identifier, so that the new session ends what the target still does for the old one.
+//! initiator session identifier, so that the new session ends what the target still does for the old one. At its end it logs out.
 
 use crate::iscsi::buffers::Spare;
 use crate::iscsi::initiator::link::{Buffers, Event, Link};
-use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random, random_isid};
+use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random};
 use crate::iscsi::output::Egress;
 use crate::poll::Interest;
 use crate::volumes::Way;
@@ -16,9 +16,10 @@ use sanloom_core::iscsi::initiator::{Established, LoginError};
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::map::LunId;
 use sanloom_core::time::{Instant, Span};
+use sanloom_wire::iscsi::Head;
 use sanloom_wire::lun::LunBytes;
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -26,6 +27,10 @@ use std::sync::Arc;
 const RETRY: Span = Span::from_ms(100);
 /// From a refused login to the next one.
 const REFUSED_RETRY: Span = Span::from_secs(2);
+/// A target that takes nothing for so long keeps its host from nobody else any more.
+const STUCK: Span = Span::from_ms(200);
+/// A target has so long to close the connection of a session that has logged out.
+const FAREWELL: Span = Span::from_secs(2);
 
 #[derive(Debug)]
 enum State {
@@ -34,6 +39,8 @@ enum State {
     Connecting(TcpStream, Instant),
     Login(Box<Link>),
     Up(TcpStream),
+    /// Logged out, or about to be; closed then.
+    Leaving(TcpStream, Instant),
 }
 
 /// A login that is complete, and the units behind it.
@@ -46,7 +53,6 @@ pub(super) struct Up {
 #[derive(Debug)]
 pub(in crate::iscsi) struct BackLink {
     state: State,
-    isid: [u8; 6],
     /// Where the target sent the last login, for this time.
     moved: Option<SocketAddr>,
     /// What leaves.
@@ -58,6 +64,10 @@ pub(in crate::iscsi) struct BackLink {
     pub(super) readable: bool,
     /// Since when it is lost.
     pub(super) lost: Option<Instant>,
+    /// Since when it has taken nothing, with much on its way.
+    full: Option<Instant>,
+    /// For so long that it may stay so.
+    pub(super) stuck: bool,
     refused: Option<LoginError>,
 }
 
@@ -83,21 +93,19 @@ fn wishes(config: &RemoteConfig, front: &Parameters) -> Option<Wishes> {
 
 impl BackLink {
     /// A connection that is to be opened.
-    ///
-    /// # Errors
-    /// When the system gives no random numbers.
-    pub(super) fn new() -> io::Result<BackLink> {
-        Ok(BackLink {
+    pub(super) fn new() -> BackLink {
+        BackLink {
             state: State::Off(Instant::ZERO),
-            isid: random_isid()?,
             moved: None,
             output: Egress::default(),
             rest: Vec::new(),
             stalled: false,
             readable: false,
             lost: None,
+            full: None,
+            stuck: false,
             refused: None,
-        })
+        }
     }
 
     /// The full feature phase.
@@ -111,6 +119,7 @@ impl BackLink {
             State::Off(at) | State::Connecting(_, at) => *at <= now,
             State::Login(link) => link.poll_timeout().is_some_and(|at| at <= now),
             State::Up(_) => false,
+            State::Leaving(_, until) => *until <= now,
         }
     }
 
@@ -127,13 +136,18 @@ impl BackLink {
                 let write = self.output.blocked && !self.output.is_empty();
                 (Some(stream.as_fd()), Interest { read: reads, write })
             }
+            State::Leaving(stream, _) => {
+                let write = self.output.blocked && !self.output.is_empty();
+                (Some(stream.as_fd()), Interest { read: true, write })
+            }
         }
     }
 
     pub(super) fn happened(&mut self, readable: bool, writable: bool) {
         self.readable |= readable;
+        self.full.take_if(|_| writable);
         match &mut self.state {
-            State::Off(_) | State::Up(_) => self.output.blocked &= !writable,
+            State::Off(_) | State::Up(_) | State::Leaving(..) => self.output.blocked &= !writable,
             State::Login(link) => link.output.blocked &= !writable,
             // Open, or not: looked at in the next turn.
             State::Connecting(_, until) if readable || writable => *until = Instant::ZERO,
@@ -153,6 +167,53 @@ impl BackLink {
         self.state = State::Off(at);
         (self.output, self.rest) = (Egress::default(), Vec::new());
         (self.stalled, self.readable) = (false, false);
+        (self.full, self.stuck) = (None, false);
+    }
+
+    /// Looks whether the target takes anything. True if that is not as it was.
+    pub(super) fn look_whether_stuck(&mut self, now: Instant, much_bytes: usize) -> bool {
+        match self.output.bytes >= much_bytes {
+            true => _ = self.full.get_or_insert(now),
+            false => self.full = None,
+        }
+        let stuck = self.full.is_some_and(|since| since + STUCK <= now);
+        std::mem::replace(&mut self.stuck, stuck) != stuck
+    }
+
+    /// Logs out with this PDU, behind what waits; what the target still sends is for nobody.
+    pub(super) fn log_out(&mut self, now: Instant, request: &Head, header_digest: bool, spare: &mut Spare) {
+        self.output.agree(header_digest, false);
+        self.output.push(request, Box::default());
+        if let State::Up(stream) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) {
+            self.state = State::Leaving(stream, now + FAREWELL);
+            self.leave(now, spare);
+        }
+    }
+
+    /// It has not been left yet.
+    pub(super) fn is_leaving(&self) -> bool {
+        matches!(self.state, State::Leaving(..))
+    }
+
+    /// Goes on with a logout: when the request has left the target closes the connection, or has no more time for that.
+    pub(super) fn leave(&mut self, now: Instant, spare: &mut Spare) {
+        let State::Leaving(stream, until) = &mut self.state else { return };
+        let waiting = !self.output.is_empty();
+        let mut over = *until <= now || self.output.flush(stream, spare).is_err();
+        if waiting && self.output.is_empty() {
+            // It may wait for us to close the connection (RFC 7143, section 11.15).
+            over |= stream.shutdown(Shutdown::Write).is_err();
+        }
+        let mut nowhere = [0; 16 << 10];
+        while !over {
+            match stream.read(&mut nowhere) {
+                Ok(0) => over = true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => over = error.kind() != io::ErrorKind::Interrupted,
+            }
+        }
+        self.off(now + RETRY);
     }
 
     /// Goes on with a connection that is not up. `way`: where the target is, if it can be used.
@@ -176,7 +237,7 @@ impl BackLink {
     fn log_in(&mut self, now: Instant, way: &Way<'_>, wishes: Wishes) {
         let State::Connecting(stream, _) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return };
         let Ok(challenge) = opened(&stream).and_then(|()| random::<16>()) else { return };
-        let login = way.config.login(self.isid, wishes, challenge);
+        let login = way.config.login(way.isid, wishes, challenge);
         let mut link = Link::for_login(now, stream, login);
         link.drain(now, &mut NoBuffers);
         self.state = State::Login(Box::new(link));

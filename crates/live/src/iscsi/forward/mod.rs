@@ -14,6 +14,7 @@
 mod drive;
 mod link;
 
+use super::buffers::Spare;
 use super::{LINKS, Stores};
 use crate::poll::Poller;
 use crate::volumes::VolumeEngine;
@@ -22,11 +23,14 @@ use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::mover::Output;
 use sanloom_core::iscsi::forward::{self, Action, Conn, Forward, Mover, Settings};
 use sanloom_core::iscsi::sequence::Statuses;
-use sanloom_core::time::Instant;
-use std::io;
+use sanloom_core::time::{Instant, Span};
 
 /// Nothing more is read for a connection that has so many bytes to fetch.
 const MAX_BACKLOG_BYTES: usize = 1 << 20;
+/// And for one that takes nothing, and so would stop its host.
+const MAX_STUCK_BYTES: usize = 16 << 20;
+/// How often LUNs of back ends are looked at that may be new, or were not ready.
+const LOOK: Span = Span::from_secs(1);
 /// Targets of back ends of one session; what lies on others is not forwarded.
 const MAX_LINKS: usize = 255;
 
@@ -74,21 +78,23 @@ pub(super) struct Forwarding {
     began: bool,
     logins: u64,
     lost: u64,
+    /// Its initiator port at all targets, once there is one.
+    port: Option<u16>,
+    /// When to look at LUNs, and what was known of them at the last look.
+    next_look: Instant,
+    looked: u64,
 }
 
 impl Forwarding {
     /// For a session that has begun.
-    ///
-    /// # Errors
-    /// When the system gives no random numbers.
-    pub(super) fn new(id: u64, front: Parameters, engine: &VolumeEngine) -> io::Result<Forwarding> {
+    pub(super) fn new(id: u64, front: Parameters, engine: &VolumeEngine) -> Forwarding {
         let links = (0..engine.targets().min(MAX_LINKS)).map(|_| BackLink::new());
-        Ok(Forwarding {
+        Forwarding {
             id,
             front,
             forward: Forward::new(Settings::default(), front),
             mover: Mover::new(&front, Statuses::new(0)),
-            links: links.collect::<io::Result<Vec<_>>>()?,
+            links: links.collect(),
             out: Output::default(),
             actions: Vec::new(),
             failed: Vec::new(),
@@ -96,7 +102,10 @@ impl Forwarding {
             began: false,
             logins: 0,
             lost: 0,
-        })
+            port: None,
+            next_look: Instant::ZERO,
+            looked: 0,
+        }
     }
 
     /// What was counted so far.
@@ -135,7 +144,8 @@ impl Forwarding {
 
     /// Back ends take more from the host.
     pub(super) fn has_room(&self) -> bool {
-        self.links.iter().all(|link| link.output.bytes < MAX_BACKLOG_BYTES)
+        let most = |link: &BackLink| if link.stuck { MAX_STUCK_BYTES } else { MAX_BACKLOG_BYTES };
+        self.links.iter().all(|link| link.output.bytes < most(link))
     }
 
     /// There is nothing to do.
@@ -168,12 +178,64 @@ impl Forwarding {
         LINKS + (self.id << 8) + link as u64
     }
 
-    /// The host is gone: back ends are left.
-    pub(super) fn close(&mut self, now: Instant, stores: &mut Stores<'_>) {
+    /// The host is gone: sessions with back ends log out, but for those that may still be writing. These are ended by a login in their place.
+    pub(super) fn close(&mut self, now: Instant, stores: &mut Stores<'_>, spare: &mut Spare) {
         if let Some(engine) = stores.volumes.as_deref_mut() {
             self.forward.close(engine.volumes_mut());
         }
-        self.links.iter_mut().for_each(|link| link.lose(now));
+        for (number, link) in (0..).zip(&mut self.links).filter(|(_, link)| link.is_up()) {
+            let whole = self.mover.is_open(Conn::Back(number)).is_none();
+            let request = self.forward.log_out(number).filter(|_| whole && !self.forward.leaves_behind(number));
+            match request {
+                Some(request) => link.log_out(now, &request, self.mover.has_header_digest(number), spare),
+                None => link.lose(now),
+            }
+        }
+        self.links.iter_mut().filter(|link| !link.is_leaving()).for_each(|link| link.lose(now));
+    }
+
+    /// Goes on with logouts. True if one is under way.
+    pub(super) fn leave(&mut self, now: Instant, spare: &mut Spare) -> bool {
+        self.links.iter_mut().for_each(|link| link.leave(now, spare));
+        self.links.iter().any(BackLink::is_leaving)
+    }
+
+    /// The initiator port for sessions with back ends. None: there is none yet.
+    fn port(&mut self, engine: &mut VolumeEngine) -> Option<u16> {
+        self.port = self.port.or_else(|| engine.ports_mut().take());
+        self.port
+    }
+
+    /// Nobody logs in for it any more.
+    pub(super) fn give_back_port(&mut self, engine: &mut VolumeEngine) {
+        self.port.take().into_iter().for_each(|port| engine.ports_mut().give_back(port));
+    }
+
+    /// Looks whether back ends take anything, and whether they have other LUNs. True if something is to be done.
+    pub(super) fn look(&mut self, now: Instant, engine: &mut VolumeEngine) -> bool {
+        let mut any = false;
+        for (number, link) in (0..).zip(&mut self.links).filter(|(_, link)| link.is_up()) {
+            if link.look_whether_stuck(now, MAX_BACKLOG_BYTES) {
+                self.forward.stuck(number, link.stuck);
+                any = true;
+            }
+        }
+        let Some(port) = self.port.filter(|_| self.next_look <= now) else { return any };
+        self.next_look = now + LOOK;
+        let fresh = std::mem::replace(&mut self.looked, engine.changes()) != engine.changes();
+        for number in 0..self.links.len() {
+            if !self.links[number].is_up() || !(fresh || self.forward.awaits_unit(number as u8)) {
+                continue;
+            }
+            match engine.way_to(number, port) {
+                Some(way) => self.forward.units(number as u8, &way.luns, &mut self.actions),
+                // It is looked at itself just now.
+                None => self.looked = 0,
+            }
+        }
+        any |= !self.actions.is_empty();
+        self.mover.execute(&mut self.actions, &mut self.out);
+        any
     }
 
     /// A back end that was left may still be writing.
@@ -182,15 +244,18 @@ impl Forwarding {
     }
 
     /// Logs in once more where something may still be written, which ends that. True if there is such a back end.
-    pub(super) fn tend_left_behind(&mut self, now: Instant, engine: &mut VolumeEngine) -> bool {
+    pub(super) fn tend_left_behind(&mut self, now: Instant, engine: &mut VolumeEngine, spare: &mut Spare) -> bool {
+        let port = self.port(engine);
         for number in 0..self.links.len() {
             if !self.forward.leaves_behind(number as u8) {
                 continue;
             }
-            let up = self.links[number].tend(now, &self.front, engine.way_to(number));
-            if let Some(Up { .. }) = up {
+            let way = port.and_then(|port| engine.way_to(number, port));
+            let up = self.links[number].tend(now, &self.front, way);
+            if let Some(Up { established, .. }) = up {
                 self.forward.ended_at(number as u8, engine.volumes_mut());
-                self.links[number].lose(now);
+                let request = forward::logout(established.cmd_sn, established.exp_stat_sn);
+                self.links[number].log_out(now, &request, established.parameters.header_digest, spare);
             }
         }
         self.give_up(now, engine);

@@ -6,16 +6,17 @@
 //!
 //! When the connection is lost, requests wait for another one, as those of a Fibre Channel host wait for its path.
 
+mod config;
 mod disks;
 pub(super) mod link;
 pub mod load;
 mod remote;
 mod socket;
 
+pub use config::{RemoteConfig, RemoteCounters};
 pub(super) use remote::CONNECT_TIME;
 pub(crate) use remote::{Event, Memory, Remote};
-pub use remote::{RemoteConfig, RemoteCounters};
-pub(super) use socket::{open, opened, portal_of, random, random_isid};
+pub(super) use socket::{open, opened, portal_of, random};
 
 use crate::clock::{Clock, until};
 use crate::exports::{Asked, DiskWork, disk_work, export_of};

@@ -5,20 +5,18 @@
 //! ```
 //!
 //! When the connection is lost, requests wait for another one, through the same portal or the next. The initiator session
-//! identifier stays the same, so that a new session ends what the target still does for the old one before anything is repeated.
+//! identifier stays the same, so that a new session ends what the target still does for the old one before anything is repeated. Where an
+//! instance before us had sessions, too, a login with each of their identifiers ends those first.
 
+use super::config::{RemoteConfig, RemoteCounters};
 use super::disks::{Disks, Want, Who};
 use super::link::{Buffers, Event as LinkEvent, Link};
 use super::socket::{open, opened, portal_of, random, random_isid};
 use crate::poll::{Interest, Poller};
-use sanloom_core::disk::{
-    self, Command as DiskCommand, Data, DiskConfig, Done, End, Error, Properties, Reply, Request,
-};
+use sanloom_core::disk::{self, Command as DiskCommand, Data, Done, End, Error, Properties, Reply, Request};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::chap::Credentials;
-use sanloom_core::iscsi::initiator::{Command, Input, LoginConfig, LoginError, Outcome, SessionConfig};
-use sanloom_core::iscsi::parameters::Wishes;
+use sanloom_core::iscsi::initiator::{Command, Input, LoginError, Outcome};
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::lun::LunBytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -31,49 +29,10 @@ use std::sync::Arc;
 const RETRY: Span = Span::from_ms(500);
 /// A connection that is not open after this time is given up.
 pub(in crate::iscsi) const CONNECT_TIME: Span = Span::from_secs(3);
-/// A login that takes longer is given up.
-const LOGIN_TIME: Span = Span::from_secs(10);
 /// Reads in one turn.
 const READS_IN_TURN: usize = 8;
 /// No more requests should be given while so much has to leave.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
-
-/// A target, and how it is used.
-#[derive(Clone, Debug)]
-pub struct RemoteConfig {
-    /// Where it is; the next one is tried when one is lost. At least one.
-    pub portals: Vec<SocketAddr>,
-    /// Its iSCSI name.
-    pub target: String,
-    /// Ours.
-    pub initiator: String,
-    /// What we prove.
-    pub own: Option<Credentials>,
-    /// What the target has to prove.
-    pub target_proof: Option<Credentials>,
-    /// What is wanted of the session.
-    pub wishes: Wishes,
-    /// How disks are used.
-    pub disk: DiskConfig,
-    /// How sessions behave.
-    pub session: SessionConfig,
-}
-
-impl RemoteConfig {
-    /// A login as an initiator port of this identifier.
-    pub(in crate::iscsi) fn login(&self, isid: [u8; 6], wishes: Wishes, challenge: [u8; 16]) -> LoginConfig {
-        LoginConfig {
-            initiator: self.initiator.clone(),
-            target: Some(self.target.clone()),
-            isid,
-            wishes,
-            own: self.own.clone(),
-            target_proof: self.target_proof.clone(),
-            challenge,
-            timeout: LOGIN_TIME,
-        }
-    }
-}
 
 /// The buffers of requests, by their tags.
 pub(crate) trait Memory {
@@ -146,15 +105,6 @@ impl<M: Memory> Buffers for Both<'_, M> {
     }
 }
 
-/// What was counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RemoteCounters {
-    /// Sessions that were begun.
-    pub logins: u64,
-    /// Sessions that were lost.
-    pub lost: u64,
-}
-
 /// A target.
 #[derive(Debug)]
 pub(crate) struct Remote {
@@ -178,6 +128,8 @@ pub(crate) struct Remote {
     /// Why there is no session.
     why: String,
     isid: [u8; 6],
+    /// Sessions of an instance before us that may be there: each is ended by a login in its place.
+    before: VecDeque<[u8; 6]>,
     /// Since when it may be another target than it was, or its disks other ones.
     doubted: Option<Instant>,
     /// The target is to be asked whether it is there, or logged in to anew.
@@ -195,7 +147,12 @@ impl Remote {
     /// # Errors
     /// When the system gives no random numbers.
     pub(crate) fn new(config: RemoteConfig, token: u64) -> io::Result<Remote> {
-        Ok(Remote {
+        Ok(Remote::at_port(config, token, random_isid()?, VecDeque::new()))
+    }
+
+    /// The same, with an initiator session identifier that is ours, and those of an instance before us.
+    pub(crate) fn at_port(config: RemoteConfig, token: u64, isid: [u8; 6], before: VecDeque<[u8; 6]>) -> Remote {
+        Remote {
             state: State::Idle(Instant::ZERO),
             disks: Disks::new(config.disk),
             token,
@@ -207,7 +164,8 @@ impl Remote {
             moved: None,
             refused: None,
             why: "not tried yet".to_owned(),
-            isid: random_isid()?,
+            isid,
+            before,
             doubted: None,
             ask: false,
             renew: false,
@@ -216,7 +174,7 @@ impl Remote {
             events: VecDeque::new(),
             counters: RemoteCounters::default(),
             config,
-        })
+        }
     }
 
     /// Its name and portals.
@@ -293,7 +251,7 @@ impl Remote {
     /// The portal of the session, or why there is none.
     pub(crate) fn path(&self) -> Result<SocketAddr, &str> {
         match &self.state {
-            State::Linked(link) if link.is_up() => Ok(self.portal()),
+            State::Linked(link) if link.is_up() && self.before.is_empty() => Ok(self.portal()),
             _ => Err(&self.why),
         }
     }
@@ -365,7 +323,7 @@ impl Remote {
         loop {
             while let Some(want) = self.disks.next_want() {
                 self.want(now, want, poller, memory);
-                self.link_events(now, poller);
+                self.link_events(now, poller, memory);
             }
             let State::Linked(link) = &mut self.state else { return };
             match link.flush() {
@@ -400,7 +358,8 @@ impl Remote {
                 poller.remove(self.token, stream.as_fd());
                 match opened(&stream).and_then(|()| random::<16>()) {
                     Ok(challenge) => {
-                        let login = self.config.login(self.isid, self.config.wishes, challenge);
+                        let isid = self.before.front().copied().unwrap_or(self.isid);
+                        let login = self.config.login(isid, self.config.wishes, challenge);
                         let mut link = Link::new(now, stream, login, self.config.session);
                         link.drain(now, &mut Both { commands: &mut self.commands, memory });
                         self.state = State::Linked(Box::new(link));
@@ -455,20 +414,21 @@ impl Remote {
                 }
             }
         }
-        self.link_events(now, poller);
+        self.link_events(now, poller, memory);
         if let Some(why) = lost {
             self.lose(now, &why, poller);
         }
         more
     }
 
-    fn link_events(&mut self, now: Instant, poller: &mut Poller) {
+    fn link_events(&mut self, now: Instant, poller: &mut Poller, memory: &mut impl Memory) {
         let events = match &mut self.state {
             State::Linked(link) => link.take_events(),
             State::Idle(_) | State::Connecting(..) => return,
         };
         for event in events {
             match event {
+                LinkEvent::Up if !self.before.is_empty() => return self.ended_before(now, poller, memory),
                 LinkEvent::Up => {
                     tracing::info!(target = self.config.target, portal = %self.portal(), "logged in");
                     self.refused = None;
@@ -494,6 +454,19 @@ impl Remote {
                 LinkEvent::Done(id, outcome) => self.ended(now, id, outcome),
                 LinkEvent::Broken(why) => self.lose(now, &why.to_string(), poller),
             }
+        }
+    }
+
+    /// A session of the instance before us is over, and what it had to do: it was ours for a moment.
+    fn ended_before(&mut self, now: Instant, poller: &mut Poller, memory: &mut impl Memory) {
+        self.before.pop_front();
+        self.log_out(now, memory);
+        if let State::Linked(link) = std::mem::replace(&mut self.state, State::Idle(now)) {
+            poller.remove(self.token, link.stream.as_fd());
+        }
+        if self.before.is_empty() {
+            let target = &self.config.target;
+            tracing::info!(target, "nothing is done there any more for the instance before this one");
         }
     }
 

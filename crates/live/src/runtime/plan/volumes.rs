@@ -6,7 +6,7 @@ use crate::iscsi::initiator::RemoteConfig;
 use crate::runtime::volumes::unit_of;
 use crate::runtime::{Runtime, UpError};
 use crate::state::{Agreement, KeptVolume, StateError};
-use crate::volumes::{LunPlan, VolumeEngine};
+use crate::volumes::{InitiatorPorts, LunPlan, VolumeEngine};
 use sanloom_core::config::BackEnd;
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::iscsi::initiator::SessionConfig;
@@ -65,9 +65,9 @@ impl Runtime {
             luns.push(LunPlan { name: back_end.name.clone(), remote, lun: back_end.lun, identity });
         }
         let now = self.clock.now();
-        let engine = VolumeEngine::new(now, map, targets, luns)
-            .map_err(|error| UpError::System { what: "random numbers", error })?;
-        self.volumes = Some(engine);
+        let ports = InitiatorPorts::new(self.state.instance(), self.state.initiator_ports()?);
+        self.volumes = Some(VolumeEngine::new(now, map, targets, luns, ports));
+        self.keep_initiator_ports();
         for volume in kept {
             self.serve_kept(&volume);
         }
@@ -90,10 +90,9 @@ impl Runtime {
         let Some(system) = number.and_then(|number| self.systems.get_mut(number)) else {
             return tracing::error!(volume = volume.name, storage, "no such storage system serves volumes here");
         };
-        let block_bytes = self.volumes.as_ref().map_or(512, |engine| {
-            let pool = engine.map().volume(volume.id).and_then(|volume| engine.map().pool(volume.pool));
-            pool.map_or(512, |pool| pool.block_bytes)
-        });
+        let Some(block_bytes) = self.volumes.as_ref().and_then(|engine| engine.map().block_bytes(volume.id)) else {
+            return;
+        };
         let reservations = Places::of(&self.lab).volume_reservations(volume.id);
         if !system.put_volume(*lun, unit_of(volume, self.state.instance(), block_bytes), volume.id, reservations) {
             tracing::error!(volume = volume.name, storage, lun, "the LUN is in use");
