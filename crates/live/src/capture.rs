@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A port that frames pass.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -45,6 +45,13 @@ struct Capture {
 }
 
 impl Captures {
+    /// The clock of the instance has stood still for so long; frames have the time of day all the same.
+    pub fn stood_still(&mut self, time: Duration) {
+        for capture in self.running.values_mut() {
+            capture.epoch_ns = capture.epoch_ns.saturating_add(time.as_nanos() as u64);
+        }
+    }
+
     /// Writes every frame of a port to a file from now on, in place of an earlier capture of it. The name is for people.
     ///
     /// # Errors

@@ -19,6 +19,11 @@ impl Clock {
     pub fn now(&self) -> Instant {
         Instant::from_ns(self.start.elapsed().as_nanos() as u64)
     }
+
+    /// So much of the time that has passed has not.
+    pub fn stand_still(&mut self, time: Duration) {
+        self.start += time;
+    }
 }
 
 /// How long it is from `now` to `at`; nothing if it is over.

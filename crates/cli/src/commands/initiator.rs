@@ -76,6 +76,9 @@ pub struct Args {
     /// Socket for fcoeadm and others [default: none]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+    /// End, as with SIGTERM, when this process ends, which has started us
+    #[arg(long, value_name = "PID", hide = true)]
+    parent: Option<u32>,
     #[command(flatten)]
     offloads: OffloadArgs,
     /// Write `ready` and a newline to this descriptor when the disks can be used, and close it
@@ -192,7 +195,7 @@ impl PortName {
     }
 }
 
-fn parse_vlan(text: &str) -> Result<Vlan, String> {
+pub(super) fn parse_vlan(text: &str) -> Result<Vlan, String> {
     match text {
         "none" => Ok(Vlan::Untagged),
         "auto" => Ok(Vlan::Discover),
@@ -249,6 +252,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let node = config.wwnn;
     config.virtual_ports = args.virtual_port.iter().map(|(port, own)| (*port, own.unwrap_or(node))).collect();
     log_to_stderr(&args.log, args.log_json)?;
+    if let Some(parent) = args.parent {
+        end_with(parent)?;
+    }
     let mut initiator =
         Initiator::new(config, port.open().map_err(Failure::environment)?).map_err(Failure::environment)?;
     if let Some(file) = &args.capture {
@@ -276,6 +282,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     tracing::info!("down");
     unannounced?;
     outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the port: {error}")))
+}
+
+/// We end when our parent does, or have been told too late.
+fn end_with(parent: u32) -> Result<(), Failure> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::environment)?;
+    let still = getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent);
+    if still {
+        Ok(())
+    } else {
+        Err(Failure::environment(format_args!("process {parent}, which has started us, is gone")))
+    }
 }
 
 /// What a lab says about a host.

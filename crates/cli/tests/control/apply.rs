@@ -2,8 +2,11 @@
 
 use crate::instance::Instance;
 use crate::peer::{self, find, run};
+use crate::raw_port::{RawPort, number_of};
 use sanloom_api::apply::ApplyReport;
 use sanloom_api::view::{LunRow, Table, View};
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
 
 const LAB: &str = r#"
 [switch.sw1]
@@ -148,5 +151,151 @@ fn zones_of_every_fabric_change_even_where_they_are_equal() {
     for switch in ["sw1", "sw2"] {
         assert_eq!(instance.zones(switch).state.zones, ["z1"], "{switch}: {said}");
     }
+    instance.stop();
+}
+
+/// Hosts by links of every sort; ports have their numbers, so that links can go.
+const LINKS: &str = r#"
+[switch.sw1]
+
+[host."server{1..6}"]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.ram]
+lun_size = "1MiB"
+
+[[link]]
+from = "ram"
+to = "sw1:0"
+
+[[link]]
+from = "server1"
+to = "sw1:1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "server2"
+to = "sw1:2"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "server3"
+to = "sw1:3"
+ethernet = { carrier = "dgram", address = "wire.sock", peer = "wire.peer.sock", vlan = 103 }
+"#;
+
+/// One link goes, one gets another socket, one shares a wire with another, one is new and has room for three hosts.
+fn relinked() -> String {
+    let without =
+        LINKS.replace("[[link]]\nfrom = \"server2\"\nto = \"sw1:2\"\nethernet = { carrier = \"dgram\" }\n", "");
+    let other = without.replacen("carrier = \"dgram\" }", "carrier = \"dgram\", address = \"other.sock\" }", 1);
+    assert!(without != LINKS && other != without);
+    let more = "\n[[link]]\nfrom = \"server4\"\nto = \"sw1:4\"\n\
+                ethernet = { carrier = \"dgram\", address = \"wire.sock\", peer = \"wire.peer.sock\", vlan = 104 }\n\
+                \n[[link]]\nfrom = \"server5\"\nto = \"sw1:5\"\nethernet = { carrier = \"dgram\", enodes = 3 }\n";
+    other + more
+}
+
+fn logins(instance: &Instance) -> Vec<String> {
+    let shown = instance.run("show flogi LAB --live --json").good();
+    let Table::Flogi(table) = serde_json::from_str::<View>(&shown).unwrap().table else { panic!("{shown}") };
+    let mut ports: Vec<String> = table.logins.into_iter().map(|row| row.port_name).collect();
+    ports.retain(|name| name.starts_with("20:00:52"));
+    ports.sort();
+    ports
+}
+
+#[test]
+fn links_of_hosts_come_and_go_and_other_hosts_notice_nothing() {
+    let mut instance = Instance::start("apply-links", LINKS);
+    let going = RawPort::log_in(&instance, "server2-sw1", 2);
+    let moving = RawPort::log_in(&instance, "server1-sw1", 1);
+    instance.write_lab(&relinked());
+    let preview = report(&instance.run("apply LAB --preview --json").good());
+    let about: Vec<&str> = preview.changes.iter().map(|line| line.split(':').next().unwrap()).collect();
+    let expected = [
+        "link server1-sw1 is opened anew at sw1",
+        "link server2-sw1 at sw1",
+        "link server4-sw1 is opened at sw1",
+        "link server5-sw1 is opened at sw1",
+    ];
+    assert_eq!((about.as_slice(), preview.refused.len()), (expected.as_slice(), 0), "{preview:?}");
+    assert_eq!(logins(&instance).len(), 2, "a preview changes nothing");
+
+    // The host that stays is in the middle of its frames.
+    let wire = instance.folder.join("wire.peer.sock");
+    let stays = UnixDatagram::bind(&wire).unwrap();
+    instance.wait("the wire", |instance| instance.log().contains("link port=\"server3-sw1\" up=true"));
+    let before = instance.log().matches("up=false").count();
+    assert!(instance.run("apply LAB").good().contains("changed"));
+
+    // Those that have lost their link are told: Clear Virtual Links.
+    for port in [&going, &moving] {
+        assert!(port.hears_clear(Duration::from_secs(5)), "nobody told the host {}", port.port_id);
+    }
+    assert!(!instance.folder.join("server2-sw1.sock").exists() && !instance.folder.join("server1-sw1.sock").exists());
+    assert_eq!(logins(&instance), Vec::<String>::new());
+    drop((going, moving));
+
+    // The link that was changed works at its new socket, the new one for three hosts, and frames pass between them.
+    let again = RawPort::log_in_at(&instance, ["other.sock", "server1-sw1.peer.sock"], 1);
+    let new = [5, 6, 7].map(|number| (number, "server5-sw1"));
+    let first = RawPort::log_in(&instance, new[0].1, 5);
+    for (number, _) in &new[1..] {
+        first.log_in_another(*number);
+    }
+    assert_eq!(logins(&instance).len(), 4, "{:?}", logins(&instance));
+    again.socket.send(&again.frame(first.port_id, 7, 64)).unwrap();
+    assert_eq!(first.next(Duration::from_secs(5)).map(|frame| number_of(&frame)), Some(7));
+
+    // The wire that was there stayed up, and has two VLANs now.
+    assert_eq!(instance.log().matches("up=false").count(), before, "{}", instance.log());
+    drop(stays);
+    std::fs::remove_file(&wire).unwrap();
+    let found = instance.run(&format!(
+        "fipvlan --mac 52:54:00:00:00:09 dgram:{},{}",
+        wire.display(),
+        instance.folder.join("wire.sock").display()
+    ));
+    let found = found.good();
+    assert!(found.contains("103") && found.contains("104"), "{found}");
+    let metrics = instance.run("show counters LAB --live").good();
+    assert!(metrics.contains("sw1:5") && !metrics.contains("sw1:2"), "{metrics}");
+    assert!(instance.run("apply LAB").good().contains("nothing to change"));
+    // Back to what it was, which is another change.
+    instance.write_lab(LINKS);
+    instance.run("apply LAB").good();
+    RawPort::log_in(&instance, "server2-sw1", 2);
+    assert_eq!(logins(&instance), ["20:00:52:54:00:00:00:02"]);
+    instance.stop();
+}
+
+#[test]
+fn links_that_cannot_change_are_named_and_nothing_is_changed() {
+    let mut instance = Instance::start("apply-links-refused", LINKS);
+    let refused = |lab: &str, why: &str| {
+        instance.write_lab(lab);
+        let ran = instance.run("apply LAB --json");
+        let report = report(&ran.stdout);
+        assert!(report.refused.iter().any(|line| line.contains(why)) && !report.applied, "no {why} in {report:?}");
+        ran.refused("nothing was changed");
+    };
+    let server3 = "from = \"server3\"\nto = \"sw1:3\"";
+    refused(&LINKS.replace(server3, "from = \"server3\"\nto = \"sw1:4\""), "it would move from sw1:3 to sw1:4");
+    refused(
+        &LINKS.replace("to = \"sw1:0\"", "to = \"sw1:9\""),
+        "it would move from ram:0 and sw1:0 to ram:0 and sw1:9",
+    );
+    let storage = "\n[storage.more]\nlun_size = \"1MiB\"\n\n[[link]]\nfrom = \"more\"\nto = \"sw1:6\"\n";
+    refused(&format!("{LINKS}{storage}"), "links between switches and to storage are made at the start");
+    let link =
+        |ethernet: &str| format!("{LINKS}\n[[link]]\nfrom = \"server4\"\nto = \"sw1:4\"\nethernet = {ethernet}\n");
+    refused(&link("{ carrier = \"fd\", address = \"7\" }"), "a descriptor is handed over at the start");
+    refused(&link("{ carrier = \"packet\", address = \"nowhere0\" }"), "cannot open the interface nowhere0");
+    let folder = instance.folder.join("not-a-socket");
+    std::fs::write(&folder, "").unwrap();
+    refused(&link("{ carrier = \"dgram\", address = \"not-a-socket\" }"), "is no socket");
+    instance.write_lab(LINKS);
+    assert!(instance.run("apply LAB").good().contains("nothing to change"));
     instance.stop();
 }

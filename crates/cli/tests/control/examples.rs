@@ -1,8 +1,10 @@
 //! The examples that `sanloom up` runs, as they are but for their folder.
 
 use crate::instance::Instance;
+use rustix::net::{self, AddressFamily, SocketType};
 use sanloom_api::view::{Table, View};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
@@ -20,15 +22,31 @@ fn start(name: &str, text: &str) -> Instance {
     Instance::start(name, &text.lines().filter(own).map(|line| format!("{line}\n")).collect::<String>())
 }
 
+/// A port that is nobody's but ours, as long as this lives: bound, so that no other test and no connection is given it, and not
+/// listened at, so that the instance may bind it too (SO_REUSEADDR).
+struct Reserved(OwnedFd);
+
+impl Reserved {
+    fn new() -> Reserved {
+        let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        net::sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+        net::bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        Reserved(socket)
+    }
+
+    fn address(&self) -> SocketAddr {
+        SocketAddr::try_from(net::getsockname(&self.0).unwrap()).unwrap()
+    }
+}
+
 /// The same with ports that nobody listens at, instead of those from 3260 on.
-fn start_iscsi(name: &str, text: &str) -> Instance {
-    let listeners = [3260, 3261, 3262].map(|port| (port, TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()));
-    let free = |text: String, (port, listener): &(u16, TcpListener)| {
-        text.replace(&format!("127.0.0.1:{port}"), &listener.local_addr().unwrap().to_string())
+fn start_iscsi(name: &str, text: &str) -> (Instance, [Reserved; 3]) {
+    let ports = [3260, 3261, 3262].map(|port| (port, Reserved::new()));
+    let free = |text: String, (port, reserved): &(u16, Reserved)| {
+        text.replace(&format!("127.0.0.1:{port}"), &reserved.address().to_string())
     };
-    let text = listeners.iter().fold(text.to_owned(), free);
-    drop(listeners);
-    start(name, &text)
+    let text = ports.iter().fold(text.to_owned(), free);
+    (start(name, &text), ports.map(|(_, reserved)| reserved))
 }
 
 /// Where the line of a port says that the virtual machine has its end.
@@ -54,7 +72,8 @@ fn examples_run_and_their_free_ports_are_named_for_qemu() {
 
 #[test]
 fn the_iscsi_target_of_the_examples_has_its_disks() {
-    let mut instance = start_iscsi("example-iscsi-target", include_str!("../../../../examples/iscsi-target.toml"));
+    let (mut instance, _ports) =
+        start_iscsi("example-iscsi-target", include_str!("../../../../examples/iscsi-target.toml"));
     let lab = std::fs::read_to_string(instance.path("lab.toml")).unwrap();
     let portal = lab.split('"').find(|word| word.starts_with("127.0.0.1:")).unwrap();
     for (target, lun) in [("ram", 0), ("ram", 1), ("file", 0)] {
@@ -67,7 +86,8 @@ fn the_iscsi_target_of_the_examples_has_its_disks() {
 
 #[test]
 fn the_iscsi_switch_of_the_examples_has_its_volumes() {
-    let mut instance = start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+    let (mut instance, _ports) =
+        start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
     instance.wait("both volumes", |instance| {
         let view: View = serde_json::from_str(&instance.run("volume show LAB --json").good()).unwrap();
         let Table::Volumes(table) = view.table else { panic!("{view:?}") };

@@ -42,6 +42,20 @@ fn counter(instance: &Instance, of: &str, name: &str) -> u64 {
     row.counters.get(name).copied().unwrap_or(0)
 }
 
+/// Two damaged frames of data: the initiator counts them by their reason, and its tool says so.
+#[test]
+fn what_an_initiator_drops_is_told_by_reason() {
+    let mut instance = Instance::start("inject-drops", LAB);
+    instance.run("port inject sw1:0 LAB --match fcp==DATA&&direction==out --do corrupt --count 2").good();
+    instance.start_initiator_with("server1", &["--name", "eth0", "--control", &instance.path("eth0.ctl")]);
+    let folder = instance.folder.display().to_string();
+    let shown = instance.run(&format!("fcoeadm --run-folder {folder} -s eth0 1 --count 1 --json")).good();
+    let statistics: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(statistics["drops"], serde_json::json!({ "bad CRC": 2 }), "{statistics}");
+    assert_eq!((&statistics["invalid_crcs"], &statistics["error_frames"]), (&2.into(), &2.into()), "{statistics}");
+    instance.stop();
+}
+
 /// Its fabric login is rejected, its login to the name server takes a second, data is damaged on the way, a question about LUNs
 /// comes late: it has its disks all the same, and everything was counted.
 #[test]

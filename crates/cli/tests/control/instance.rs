@@ -5,6 +5,7 @@ use sanloom_api::control::{Answer, Request, ZoneAction};
 use sanloom_api::zoning::ZoneStatus;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,14 @@ impl Instance {
     pub fn start(name: &str, lab: &str) -> Instance {
         let mut instance = Instance::folder(name, lab);
         instance.up(&[]);
+        instance
+    }
+
+    /// Starts a lab with another command, which is made of the path of the lab and the folder and ends in sanloom.
+    pub fn start_under(name: &str, lab: &str, command: impl Fn(&str, &Path) -> Command) -> Instance {
+        let mut instance = Instance::folder(name, lab);
+        let command = command(&instance.path("lab.toml"), &instance.folder);
+        instance.up = Some(instance.folder.start(command));
         instance
     }
 
@@ -103,8 +112,14 @@ impl Instance {
 
     /// Starts a host of the lab in user space, and waits until it has its disks.
     pub fn start_initiator(&mut self, host: &str) {
+        self.start_initiator_with(host, &[]);
+    }
+
+    /// The same with further arguments.
+    pub fn start_initiator_with(&mut self, host: &str, more: &[&str]) {
         let (lab, nbd) = (self.path("lab.toml"), self.path("nbd.sock"));
-        self.initiator = Some(self.folder.sanloom(["initiator", &lab, "--host", host, "--nbd", &nbd]));
+        let arguments = ["initiator", &lab, "--host", host, "--nbd", &nbd];
+        self.initiator = Some(self.folder.sanloom([&arguments, more].concat()));
     }
 
     /// Starts the lab; its files cannot become larger than this.

@@ -4,6 +4,7 @@
 mod apply;
 mod bench;
 mod captures;
+mod durable;
 mod examples;
 mod forwarding;
 mod inject;
@@ -15,6 +16,7 @@ mod peer;
 mod process;
 mod raw_port;
 mod replay;
+mod stalls;
 #[path = "../../../../tests/started.rs"]
 mod started;
 mod store;

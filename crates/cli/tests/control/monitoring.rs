@@ -137,3 +137,33 @@ fn too_many_clients_and_too_few_descriptors_do_no_harm() {
     assert!(get(&address, "/metrics").ends_with("# EOF\n"));
     instance.stop();
 }
+
+/// Every table, as JSON that says which it is and as text with a line for each row.
+#[test]
+fn every_table_of_a_running_instance_is_shown_and_told_as_json() {
+    let mut instance = Instance::start("tables", LAB);
+    instance.wait("two logins", |instance| instance.zones("sw1").ports.len() == 2);
+    for (table, part) in [
+        ("switch", "sw1"),
+        ("flogi", "ram"),
+        ("ns", "ram"),
+        ("zone", "zones"),
+        ("fabric", "sw1"),
+        ("routes", ""),
+        ("ports", "sw1:0"),
+        ("counters", "sw1"),
+        ("luns", "write-back"),
+        ("injections", ""),
+        ("volumes", ""),
+        ("paths", ""),
+        ("sessions", ""),
+    ] {
+        let told = instance.run(&format!("show {table} LAB --live --json")).good();
+        let view: View = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{table}: {error} in {told}"));
+        let again = serde_json::to_value(&view).unwrap();
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(&told).unwrap(), "{table}");
+        let text = instance.run(&format!("show {table} LAB --live")).good();
+        assert!(text.contains(part), "{table}: no {part} in {text}");
+    }
+    instance.stop();
+}

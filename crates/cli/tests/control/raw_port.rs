@@ -27,8 +27,25 @@ pub struct RawPort {
 impl RawPort {
     /// Logs in at the other end of the sockets of a link.
     pub fn log_in(instance: &Instance, link: &str, number: u8) -> RawPort {
-        let socket = UnixDatagram::bind(instance.folder.join(format!("{link}.peer.sock"))).unwrap();
-        socket.connect(instance.folder.join(format!("{link}.sock"))).unwrap();
+        RawPort::log_in_at(instance, [&format!("{link}.sock"), &format!("{link}.peer.sock")], number)
+    }
+
+    /// The same with the socket of the switch, and with ours.
+    pub fn log_in_at(instance: &Instance, [theirs, ours]: [&str; 2], number: u8) -> RawPort {
+        let ours = instance.folder.join(ours);
+        // Whoever was there before may have left it.
+        let _ = std::fs::remove_file(&ours);
+        let socket = UnixDatagram::bind(ours).unwrap();
+        socket.connect(instance.folder.join(theirs)).unwrap();
+        RawPort::over(socket, number)
+    }
+
+    /// Another host behind the same socket logs in.
+    pub fn log_in_another(&self, number: u8) {
+        RawPort::over(self.socket.try_clone().unwrap(), number);
+    }
+
+    fn over(socket: UnixDatagram, number: u8) -> RawPort {
         let own = MacAddr([0x52, 0x54, 0, 0, 0, number]);
         let (wwpn, wwnn) = (Wwpn(0x2000 << 48 | own.to_u64()), Wwnn(0x1000 << 48 | own.to_u64()));
         let mut port = RawPort { socket, fcf: MacAddr::ZERO, port_id: FcId::ZERO, mac: own };
@@ -76,6 +93,33 @@ impl RawPort {
             }
         }
         panic!("no answer to {packet:?}");
+    }
+
+    /// The switch clears our virtual link in this time.
+    pub fn hears_clear(&self, wait: Duration) -> bool {
+        let begun = Instant::now();
+        let mut buffer = [0; 4_096];
+        self.socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        while begun.elapsed() < wait {
+            let Ok(got) = self.socket.recv(&mut buffer) else { continue };
+            let Ok((EtherHeader { ether_type: EtherType::FIP, .. }, pdu)) = EtherHeader::parse(&buffer[..got]) else {
+                continue;
+            };
+            if Fip::parse(pdu).is_ok_and(|packet| packet.operation == Operation::CLEAR_VIRTUAL_LINKS) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Says that the host `number` is still there.
+    pub fn keep_alive(&self, number: u8) {
+        let own = MacAddr([0x52, 0x54, 0, 0, 0, number]);
+        let packet =
+            Fip { operation: Operation::KEEP_ALIVE, flags: flag::FPMA, descriptors: vec![Descriptor::Mac(own)] };
+        let mut bytes = Vec::new();
+        FipFrame { to: self.fcf, from: own, padded_bytes: 0, packet }.emit(None, &mut bytes);
+        self.socket.send(&bytes).unwrap();
     }
 
     /// A frame of data to another port, with its number inside; `bytes` is the length of its data field.

@@ -2,6 +2,8 @@
 
 mod bed;
 mod descriptor;
+#[path = "../../../../tests/descriptors.rs"]
+mod descriptors;
 mod namespace;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
@@ -46,6 +48,13 @@ fn qemu_writes_and_verifies_over_datagrams() {
     run(nbdcopy, &["--connections=4", "--flush", &image, &bed.uri(&names[1])]);
     run(nbdcopy, &["--connections=4", &bed.uri(&names[1]), &back]);
     assert!(std::fs::read(&back).unwrap() == data);
+    // QEMU's own tool.
+    if let Some(qemu_img) = find("qemu-img") {
+        let uri = bed.uri(&names[2]);
+        run(qemu_img, &["convert", "-n", "-f", "raw", "-O", "raw", &image, &uri]);
+        run(qemu_img, &["compare", "-f", "raw", "-F", "raw", &image, &uri]);
+        assert!(run(qemu_img, &["info", "-f", "raw", &uri]).contains("64 MiB"));
+    }
     // Beyond the end, and an export that is not there.
     assert!(!fail(qemu_io, &["-f", "raw", "-c", "write 64M 4k", &bed.uri(&names[0])]).is_empty());
     assert!(!fail("nbdinfo", &[&bed.uri("fc-0x0-lun-0")]).is_empty());

@@ -161,3 +161,70 @@ fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
         run("tshark", &["-r", &bed.path("lldp.pcapng"), "-Y", "fip.disc_subcode && eth.src == 02:53:4c:01:00:00"]);
     assert_eq!(begun, "");
 }
+
+const AGAIN_LAB: &str = r#"
+[live]
+folder = "{folder}"
+
+[switch.sw1]
+fcoe = { keep_alive = "500ms" }
+
+[host.server1]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.disk1]
+lun_size = "64MiB"
+
+[[link]]
+from = "server1"
+to = "sw1"
+ethernet = { carrier = "packet", address = "v0" }
+
+[[link]]
+from = "disk1"
+to = "sw1"
+"#;
+
+const AGAIN_SCRIPT: &str = r#"
+set -e
+ip link set lo up
+pair() {
+    ip link add v0 mtu 2500 type veth peer name v1 mtu 2500
+    ip link set v0 up
+    ip link set v1 up
+}
+pair
+mkfifo $2/ready
+$1 up $2/lab.toml --ready-fd 3 3>$2/ready 2>$2/log &
+up=$!
+read said <$2/ready
+mkdir $2/run
+$1 initiator --port v1 --mac 52:54:00:00:00:01 --nbd $2/run/v1.sock --control $2/run/v1.ctl 2>>$2/log &
+host=$!
+state() {
+    for try in $(seq 300); do
+        $1 fcoeadm --run-folder $2/run -i 2>/dev/null | grep "State: *$3" && return
+        sleep 0.1
+    done
+}
+state $1 $2 Online
+ip link del v0
+state $1 $2 Linkdown
+pair
+state $1 $2 Online
+echo "== end"
+kill $host $up
+wait $host $up
+"#;
+
+/// To the kernel an interface that is made again is another one; whoever listens there has to notice.
+#[test]
+fn an_interface_that_is_removed_and_made_again_is_heard_again() {
+    if ["unshare", "ip"].into_iter().filter_map(find).count() < 2 {
+        return;
+    }
+    let bed = Bed::folder("made-again", AGAIN_LAB);
+    let said = in_namespace(&bed, AGAIN_SCRIPT);
+    let states: Vec<&str> = said.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(states[..3], ["Online", "Linkdown", "Online"], "{said}\n{}", bed.log());
+}

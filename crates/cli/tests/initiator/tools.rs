@@ -68,7 +68,10 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
+        // Its number may be somebody else's when it has ended.
+        if let Ok(None) = self.process.try_wait() {
+            let _ = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
+        }
         let _ = self.process.wait();
     }
 }
@@ -160,6 +163,63 @@ fn fcoemon_keeps_an_instance_through_files_links_and_fcoeadm() {
     monitor.wait_for(None);
     drop(monitor);
     bed.stop();
+}
+
+/// Three instances that answer nothing are waited for at the same time, five seconds each.
+#[test]
+fn fcoemon_ends_its_instances_at_once() {
+    let bed = Bed::not_started("fcoemon-end", "dgram", &[]);
+    let mut monitor = Monitor::start(&bed);
+    let names = ["eth0", "eth1", "eth2"];
+    for name in names {
+        let (own, peer) = (monitor.path(&format!("{name}.own")), monitor.path(&format!("{name}.peer")));
+        let text = format!("FCOE_ENABLE=\"yes\"\nPORT=\"dgram:{own},{peer}\"\nMAC=\"52:54:00:00:00:01\"\n");
+        fs::write(monitor.path(&format!("etc/cfg-{name}")), text).unwrap();
+    }
+    names.iter().for_each(|name| assert!(monitor.wait_for(Some(name)).contains("Linkdown")));
+    let instances = instances_of(&bed);
+    assert_eq!(instances.len(), 3);
+    instances.iter().for_each(|process| signal("-STOP", *process));
+    let begun = Instant::now();
+    monitor.process.stop();
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    assert!(instances.iter().all(|process| !runs(*process)));
+}
+
+/// Nobody could end an instance whose monitor was killed, and the next one could not begin it: it ends by itself, and logs out.
+#[test]
+fn an_instance_ends_with_a_monitor_that_is_killed() {
+    let mut bed = Bed::start_with("fcoemon-killed", "dgram", &[], false);
+    let mut monitor = Monitor::start(&bed);
+    monitor.write("eth0", "FCOE_ENABLE=\"yes\"");
+    monitor.wait_for(Some(ONLINE));
+    let instances = instances_of(&bed);
+    assert_eq!(instances.len(), 1);
+    monitor.process.kill();
+    let begun = Instant::now();
+    while runs(instances[0]) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it lives on: {}", bed.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(bed.log().lines().any(|line| line.contains("INFO down")), "{}", bed.log());
+    bed.stop();
+}
+
+/// Processes that fcoemon has begun, as it logs them.
+fn instances_of(bed: &Bed) -> Vec<u32> {
+    let log = bed.log();
+    let begun = log.lines().filter(|line| line.contains("instance begun"));
+    begun.filter_map(|line| line.split("process=").nth(1)?.split_whitespace().next()?.parse().ok()).collect()
+}
+
+fn signal(name: &str, process: u32) {
+    assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
+}
+
+/// It is there, and has not ended.
+fn runs(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// What the tools say of the instance.

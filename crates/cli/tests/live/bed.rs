@@ -3,9 +3,11 @@
 //! Guests are hosts of the lab: `server1` at the link `server1-sw1`, with a port name of 20:00 and the address
 //! 52:54:00:00:00:01, and so on.
 
+use crate::descriptors::{AS_SEVEN, with_descriptor};
 use crate::started::{Folder, Process};
 use std::fs;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -83,7 +85,23 @@ impl Bed {
 
     /// As [`start`](Bed::start), with changes to the text of the lab.
     pub fn start_changed(name: &str, lab: &str, changes: &[(&str, &str)], captures: &[&str]) -> Option<Bed> {
-        let mut bed = Bed::folder(name, lab)?;
+        let mut bed = Bed::changed(name, lab, changes)?;
+        bed.start_again(captures);
+        Some(bed)
+    }
+
+    /// The same with a socket that the lab calls the descriptor 7.
+    pub fn start_on(name: &str, lab: &str, changes: &[(&str, &str)], captures: &[&str], seven: OwnedFd) -> Option<Bed> {
+        let mut bed = Bed::changed(name, lab, changes)?;
+        let arguments = bed.arguments(captures, None);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        bed.up = Some(with_descriptor(&bed.folder, seven, &arguments));
+        Some(bed)
+    }
+
+    /// A lab with changes to its text that nobody runs yet.
+    fn changed(name: &str, lab: &str, changes: &[(&str, &str)]) -> Option<Bed> {
+        let bed = Bed::folder(name, lab)?;
         let path = bed.folder.join("lab.toml");
         let mut text = fs::read_to_string(&path).unwrap();
         for (from, to) in changes {
@@ -91,7 +109,6 @@ impl Bed {
             text = text.replace(from, to);
         }
         fs::write(path, text).unwrap();
-        bed.start_again(captures);
         Some(bed)
     }
 
@@ -121,12 +138,16 @@ impl Bed {
     }
 
     fn spawn(&mut self, captures: &[&str], switch: Option<&str>) {
+        self.up = Some(self.folder.sanloom(self.arguments(captures, switch)));
+    }
+
+    fn arguments(&self, captures: &[&str], switch: Option<&str>) -> Vec<String> {
         let mut arguments = vec!["up".to_owned(), self.folder.path("lab.toml")];
         arguments.extend(switch.into_iter().flat_map(|name| ["--switch".to_owned(), name.to_owned()]));
         for link in captures {
             arguments.extend(["--capture".to_owned(), format!("{link}={}", self.capture(link).display())]);
         }
-        self.up = Some(self.folder.sanloom(arguments));
+        arguments
     }
 
     /// Starts a guest at the link from `name` to the first switch. Its port name ends in `number`.
@@ -141,7 +162,14 @@ impl Bed {
 
     /// Starts a guest at a link, with other sockets than those of the link: its own, and whom it sends to.
     pub fn guest_with_sockets(&self, link: &str, sockets: [&str; 2], number: u8, script: &str) -> Guest {
-        Guest::start(self, link, sockets, &format!("52:54:00:00:00:{number:02x}"), script)
+        let [own, peer] = sockets.map(|ending| self.folder.path(&format!("{link}.{ending}")));
+        let netdev = format!("dgram,local.type=unix,local.path={own},remote.type=unix,remote.path={peer}");
+        self.guest_on(&netdev, Stdio::null(), link, number, script)
+    }
+
+    /// Starts a guest whose card is at this `-netdev` of QEMU; what is given as standard input, it has as descriptor 7.
+    pub fn guest_on(&self, netdev: &str, seven: Stdio, link: &str, number: u8, script: &str) -> Guest {
+        Guest::start(self, link, netdev, seven, &format!("52:54:00:00:00:{number:02x}"), script)
     }
 
     /// Starts an initiator of ours, in whose arguments `{folder}` is the folder of the bed, and waits for its disks. Its port
@@ -231,16 +259,15 @@ pub struct Said {
 }
 
 impl Guest {
-    /// Starts a guest at the port of a link of the bed. Its port name is 20:00 and `mac`.
-    fn start(bed: &Bed, link: &str, [own, peer]: [&str; 2], mac: &str, script: &str) -> Guest {
+    /// Starts a guest. Its port name is 20:00 and `mac`.
+    fn start(bed: &Bed, link: &str, netdev: &str, seven: Stdio, mac: &str, script: &str) -> Guest {
         let file = bed.folder.join(format!("{link}.sh"));
         fs::write(&file, script).unwrap();
-        let at = |ending: &str| bed.folder.join(format!("{link}.{ending}")).display().to_string();
         let monitor = bed.folder.join(format!("{link}.monitor"));
-        let netdev = format!("dgram,local.type=unix,local.path={},remote.type=unix,remote.path={}", at(own), at(peer));
-        let mut command = Command::new(root().join("tests/guest/run.sh"));
-        command.arg(bed.image).arg(file).args([mac, &netdev, &GUEST_SECONDS.to_string()]).arg(&monitor);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = Command::new("bash");
+        command.args(AS_SEVEN).arg(root().join("tests/guest/run.sh"));
+        command.arg(bed.image).arg(file).args([mac, netdev, &GUEST_SECONDS.to_string()]).arg(&monitor);
+        let child = command.stdin(seven).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         Guest { child, monitor }
     }
 

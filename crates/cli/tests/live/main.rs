@@ -2,11 +2,16 @@
 //! its captures read by tshark.
 
 mod bed;
+mod carriers;
+#[path = "../../../../tests/descriptors.rs"]
+mod descriptors;
+mod durability;
 mod fabric;
 mod hostile;
 mod initiator;
 mod inject;
 mod kernel_target;
+mod many_ports;
 mod mutate;
 #[path = "../../../../tests/peer.rs"]
 mod peer;

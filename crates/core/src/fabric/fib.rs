@@ -219,6 +219,14 @@ impl Fib {
         }
     }
 
+    /// It knows so many ports from now on, if that is more than before; the new ones are down.
+    pub fn grow(&mut self, ports: u16) {
+        let (mut modes, mut ingress) = (self.modes.to_vec(), self.ingress.to_vec());
+        modes.resize(usize::from(ports).max(modes.len()), PortMode::Down);
+        ingress.extend(ingress.len() as u16..ports);
+        (self.modes, self.ingress) = (modes.into(), ingress.into());
+    }
+
     /// What was done to the table since its beginning.
     pub fn work(&self) -> FibWork {
         self.work

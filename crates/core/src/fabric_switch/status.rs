@@ -38,6 +38,13 @@ pub struct IslStatus {
 }
 
 impl FabricSwitch {
+    /// It has so many ports from now on, if that is more than before: an operator has put in further ones. They are down, and for
+    /// hosts; the forwarding table has to [grow](crate::fabric::Fib::grow) with it.
+    pub fn grow(&mut self, ports: u16) {
+        self.config.services.ports = self.config.services.ports.max(ports);
+        self.services.grow(ports);
+    }
+
     /// The services: logins, name server, counters.
     pub fn services(&self) -> &Switch {
         &self.services

@@ -287,6 +287,12 @@ impl Switch {
         switch
     }
 
+    /// It has so many ports from now on, if that is more than before; the new ones are down.
+    pub(crate) fn grow(&mut self, ports: u16) {
+        self.config.ports = self.config.ports.max(ports);
+        self.ports.resize(usize::from(self.config.ports), Port::DOWN);
+    }
+
     /// One thing happened at `now`, which never decreases. Never panics and never blocks, whatever a peer sent.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {

@@ -34,7 +34,7 @@ impl Initiator {
                 }
                 Some(Event::Done { tag, result, data }) => match self.asked.remove(&tag) {
                     Some(asked) => asked.answer(now, &mut self.nbd, result, data),
-                    None => self.finished.push_back((result, data)),
+                    None => self.finished.push_back((tag, result, data)),
                 },
                 Some(Event::Answer { number, message }) => self.answered(now, number, message),
                 None => return,
@@ -42,16 +42,18 @@ impl Initiator {
         }
     }
 
-    /// Does something with the first disk of the physical port, beside what NBD clients ask. `data` as for [`Host::submit`].
-    pub fn submit(&mut self, op: Op, lba: u64, blocks: u32, data: Vec<u8>) {
+    /// Does something with a disk of the physical port, by its number, beside what NBD clients ask. `data` as for [`Host::submit`].
+    /// Says by which number [`next_finished`](Self::next_finished) calls it.
+    pub fn submit(&mut self, disk: u64, op: Op, lba: u64, blocks: u32, data: Vec<u8>) -> u64 {
         let tag = self.next_asked;
         self.next_asked += 1;
         let now = self.clock.now();
-        self.hosts[0].submit(now, 0, Request { tag, op, lba, blocks, fua: false }, data);
+        self.hosts[0].submit(now, disk, Request { tag, op, lba, blocks, fua: false }, data);
+        tag
     }
 
-    /// What became of a request of [`submit`](Self::submit), in the order in which they ended, and its buffer.
-    pub fn next_finished(&mut self) -> Option<(Result<Done, Error>, Vec<u8>)> {
+    /// What became of a request of [`submit`](Self::submit), by its number, in the order in which they ended, and its buffer.
+    pub fn next_finished(&mut self) -> Option<(u64, Result<Done, Error>, Vec<u8>)> {
         self.finished.pop_front()
     }
 

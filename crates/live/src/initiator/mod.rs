@@ -15,6 +15,7 @@ pub mod controller;
 pub(crate) mod exports;
 mod frames;
 pub mod host;
+pub mod load;
 mod vlans;
 mod watch;
 
@@ -189,7 +190,7 @@ pub struct Initiator {
     /// What NBD clients have asked, by our tag.
     asked: BTreeMap<u64, Asked>,
     /// What became of requests that no NBD client has asked.
-    finished: VecDeque<(Result<Done, Error>, Vec<u8>)>,
+    finished: VecDeque<(u64, Result<Done, Error>, Vec<u8>)>,
     next_asked: u64,
     /// What tools have asked that the fabric has to answer, by number of the physical port.
     questions: BTreeMap<u16, Question>,
@@ -388,9 +389,7 @@ impl Initiator {
     fn look(&mut self, now: Instant) {
         self.next_look = now + LOOK;
         self.captures.flush();
-        let socket = self.port.socket().map(|socket| std::os::fd::AsRawFd::as_raw_fd(&socket));
-        self.port.look_for_peer();
-        if self.port.socket().map(|socket| std::os::fd::AsRawFd::as_raw_fd(&socket)) != socket {
+        if self.port.look_for_peer() {
             self.poller.forget(PORT);
         }
         let up = self.port.has_peer();

@@ -31,6 +31,8 @@ const MAX_VLANS: usize = 32;
 /// Answers of so many forwarders are remembered.
 const MAX_FORWARDERS: usize = 64;
 
+const PORT: u64 = 0;
+
 /// What is known of an interface.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
@@ -40,22 +42,33 @@ pub struct Seen {
     pub may_begin: bool,
 }
 
-/// What forwarders have answered. Where nobody answers, all stays as it was: hosts wait for their forwarder by themselves.
+/// What forwarders have answered. Where nobody answers, all stays as it was: hosts wait for their forwarder by themselves. Nor does
+/// the first answer after that end the hosts of others, which have as long to answer as it would have been without.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Heard(BTreeMap<MacAddr, (Instant, Vec<u16>)>);
+struct Heard {
+    answers: BTreeMap<MacAddr, (Instant, Vec<u16>)>,
+    /// Since when somebody has answered at least every [`SILENCE`].
+    since: Instant,
+    last: Instant,
+}
 
 impl Heard {
     fn answer(&mut self, now: Instant, fcf: MacAddr, mut vlans: Vec<u16>) {
         vlans.retain(|vlan| *vlan <= MAX_VLAN);
         // Whoever is on the wire can answer, in as many names as he likes.
-        if self.0.len() < MAX_FORWARDERS || self.0.contains_key(&fcf) {
-            self.0.insert(fcf, (now, vlans));
+        if self.answers.len() < MAX_FORWARDERS || self.answers.contains_key(&fcf) {
+            self.answers.insert(fcf, (now, vlans));
         }
-        self.0.retain(|_, (at, _)| now.since(*at) < SILENCE);
+        if now.since(self.last) >= SILENCE {
+            self.since = now;
+        }
+        self.last = now;
+        let since = self.since;
+        self.answers.retain(|_, (at, _)| now.since(since.max(*at)) < SILENCE);
     }
 
     fn vlans(&self) -> BTreeSet<u16> {
-        let all: BTreeSet<u16> = self.0.values().flat_map(|(_, vlans)| vlans).copied().collect();
+        let all: BTreeSet<u16> = self.answers.values().flat_map(|(_, vlans)| vlans).copied().collect();
         all.into_iter().take(MAX_VLANS).collect()
     }
 }
@@ -110,7 +123,6 @@ impl VlanWatch {
     /// # Errors
     /// When the system does not let us wait.
     pub fn run(&mut self, mut go_on: impl FnMut(&Seen) -> bool) -> io::Result<()> {
-        const PORT: u64 = 0;
         loop {
             let now = self.clock.now();
             if self.next_look <= now {
@@ -153,7 +165,9 @@ impl VlanWatch {
 
     fn look(&mut self, now: Instant) {
         self.next_look = now + LOOK;
-        self.port.look_for_peer();
+        if self.port.look_for_peer() {
+            self.poller.forget(PORT);
+        }
         let up = self.port.has_peer();
         if std::mem::replace(&mut self.link, up) != up {
             self.tell_agent(now, if up { dcbx::Input::LinkUp } else { dcbx::Input::LinkDown });
@@ -232,8 +246,12 @@ mod tests {
         assert_eq!(heard.vlans(), BTreeSet::from([153, 154]));
         heard.answer(at(61), one, vec![153]);
         assert_eq!(heard.vlans(), BTreeSet::from([153]));
-        // Nobody has answered for an hour: the next answer is the only one that counts.
+        // Nobody has answered for an hour: the others have a minute from the first answer on.
         heard.answer(at(3_661), other, vec![155]);
+        assert_eq!(heard.vlans(), BTreeSet::from([153, 155]));
+        heard.answer(at(3_720), other, vec![155]);
+        assert_eq!(heard.vlans(), BTreeSet::from([153, 155]));
+        heard.answer(at(3_721), other, vec![155]);
         assert_eq!(heard.vlans(), BTreeSet::from([155]));
     }
 }

@@ -9,6 +9,7 @@
 //! ```
 
 mod client;
+pub mod load;
 pub mod local;
 
 use crate::poll::{Interest, Poller};

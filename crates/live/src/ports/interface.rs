@@ -93,6 +93,10 @@ impl Tap {
 pub struct Packet {
     socket: OwnedFd,
     name: String,
+    /// Number of the interface that the socket is bound to; one that is made again has another.
+    index: u32,
+    /// What is heard; everything where there is none.
+    types: Vec<u16>,
     running: bool,
     kernel_drops: u64,
 }
@@ -113,8 +117,9 @@ impl Packet {
     pub fn open_for(name: &str, types: &[EtherType]) -> Result<Packet, PortError> {
         let failed = |error| PortError::Interface { name: name.to_owned(), error };
         let types: Vec<u16> = types.iter().map(|ether_type| ether_type.0).collect();
-        let socket = interface::open_packet(name, RECEIVE_BUFFER_BYTES, &types).map_err(failed)?;
-        let mut packet = Packet { socket, name: name.to_owned(), running: false, kernel_drops: 0 };
+        let index = interface::index_of(name).map_err(failed)?;
+        let socket = interface::open_packet(index, RECEIVE_BUFFER_BYTES, &types).map_err(failed)?;
+        let mut packet = Packet { socket, name: name.to_owned(), index, types, running: false, kernel_drops: 0 };
         packet.look_for_peer();
         Ok(packet)
     }
@@ -129,11 +134,20 @@ impl Packet {
         self.running
     }
 
-    /// Finds out whether the interface is up, and what the kernel has dropped.
+    /// Finds out whether the interface is up, and what the kernel has dropped. One that was removed and made again is another one to
+    /// the kernel: the socket is bound anew, and the port was down in between.
     pub fn look_for_peer(&mut self) {
-        self.running = interface::is_running(&self.name).unwrap_or(false);
         let PacketCount { dropped, .. } = interface::packet_count(self.socket.as_fd()).unwrap_or_default();
         self.kernel_drops += u64::from(dropped);
+        let running = interface::is_running(&self.name).unwrap_or(false);
+        let Some(index) = interface::index_of(&self.name).ok().filter(|index| *index != self.index) else {
+            self.running = running;
+            return;
+        };
+        self.running = false;
+        if let Ok(socket) = interface::open_packet(index, RECEIVE_BUFFER_BYTES, &self.types) {
+            (self.socket, self.index) = (socket, index);
+        }
     }
 
     /// Frames that the kernel had no room for.

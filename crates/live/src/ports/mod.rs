@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -110,6 +110,8 @@ pub enum Driver {
     Stream(Stream),
     Tap(Tap),
     Packet(Packet),
+    /// Nothing any more.
+    Closed,
 }
 
 /// Frames and bytes in one direction.
@@ -172,6 +174,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.socket(),
             Driver::Tap(driver) => Some(driver.socket()),
             Driver::Packet(driver) => Some(driver.socket()),
+            Driver::Closed => None,
         }
     }
 
@@ -190,17 +193,22 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.has_peer(),
             Driver::Tap(driver) => driver.has_peer(),
             Driver::Packet(driver) => driver.has_peer(),
+            Driver::Closed => false,
         }
     }
 
-    /// Finds out whether the peer has come or gone. To be called now and then, and when the listener is readable.
-    pub fn look_for_peer(&mut self) {
+    /// Finds out whether the peer has come or gone. To be called now and then, and when the listener is readable. True if frames come
+    /// in through another socket from now on.
+    pub fn look_for_peer(&mut self) -> bool {
+        let descriptor = |port: &EthernetPort| port.socket().map(|socket| socket.as_raw_fd());
+        let before = descriptor(self);
         match &mut self.driver {
             Driver::Datagram(driver) => driver.look_for_peer(),
             Driver::Stream(driver) => {
                 driver.look_for_peer();
             }
             Driver::Tap(driver) => driver.look_for_peer(),
+            Driver::Closed => {}
             Driver::Packet(driver) => {
                 driver.look_for_peer();
                 if driver.kernel_drops() > 0 {
@@ -208,6 +216,7 @@ impl EthernetPort {
                 }
             }
         }
+        descriptor(self) != before
     }
 
     /// Takes frames into `buffers`, at most [`BATCH`](crate::sys::batch::BATCH), and says how many, and by bit which of them
@@ -221,6 +230,7 @@ impl EthernetPort {
             Driver::Stream(driver) => driver.receive(buffers),
             Driver::Tap(driver) => driver.receive(buffers),
             Driver::Packet(driver) => driver.receive(buffers),
+            Driver::Closed => Err(io::ErrorKind::WouldBlock.into()),
         }?;
         self.received.frames += got as u64;
         self.received.bytes += buffers[..got].iter().map(|buffer| buffer.bytes().len() as u64).sum::<u64>();
@@ -245,6 +255,7 @@ impl EthernetPort {
                 Driver::Stream(driver) => driver.send(queue),
                 Driver::Tap(driver) => driver.send(queue),
                 Driver::Packet(driver) => driver.send(queue),
+                Driver::Closed => Sending::NoPeer,
             };
             self.egress.blocked = sending == Sending::Blocked;
             match sending {

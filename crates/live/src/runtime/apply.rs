@@ -1,9 +1,9 @@
 //! A changed lab file for a running instance: what of it can change while it runs, and what cannot.
 //!
 //! Zones go first, through the fabric, with what was changed in the file since it and the store were last the same; when they
-//! are in force everywhere, LUNs and masks follow. One thing that cannot change refuses the whole.
+//! are in force everywhere, LUNs, masks and the links of hosts follow. One thing that cannot change refuses the whole.
 
-use super::plan::{masking, new_unit};
+use super::plan::{LinkChanges, Opened, masking, new_unit};
 use super::{Runtime, UpError};
 use crate::runtime::plan::Places;
 use crate::state::{KeptZones, merge};
@@ -11,7 +11,7 @@ use crate::storage::Backing;
 use sanloom_api::apply::{ApplyReport, SCHEMA_VERSION};
 use sanloom_api::control::Answer;
 use sanloom_api::zoning::ZonePreview;
-use sanloom_core::config::{Lab, Live, MediumKind, Storage};
+use sanloom_core::config::{Lab, Live, MediumKind, Storage, Switch};
 use sanloom_core::fabric_switch;
 use sanloom_core::zoning::ZoneDatabase;
 use sanloom_core::zoning::server::{ChangeFailure, ZoneChange};
@@ -26,6 +26,8 @@ const RESTART: &str = "end the instance and start it again";
 pub(super) struct ApplyAsked {
     answer: Sender<Answer>,
     lab: Arc<Lab>,
+    links: LinkChanges,
+    opened: Opened,
     report: ApplyReport,
     /// Zone changes that have not ended, by their tags.
     pending: BTreeSet<u32>,
@@ -54,6 +56,9 @@ impl Runtime {
             return failed("another lab is being applied; try again when that is over".to_owned());
         }
         let mut report = compare(&self.lab, &lab);
+        let mut links = LinkChanges::between(&self.lab, &lab, &self.lab_switches);
+        report.changes.append(&mut links.sentences);
+        report.refused.append(&mut links.refused);
         let plans = match self.zone_plans(&lab) {
             Ok(plans) => plans,
             Err(error) => return failed(error),
@@ -64,11 +69,16 @@ impl Runtime {
             report.changes.push(zone_sentence(&self.switches[plan.switch].name, &preview));
             report.zones.push(preview);
         }
+        let opens = !preview && report.refused.is_empty();
+        let opened = self.prepare_links(&lab, &links, opens).unwrap_or_else(|why| {
+            report.refused.extend(why);
+            Opened::new()
+        });
         if preview || !report.refused.is_empty() {
             return Some(Answer::Applied(Box::new(report)));
         }
-        let mut asked =
-            ApplyAsked { answer: answer.clone(), lab, report, pending: BTreeSet::new(), failures: Vec::new() };
+        let (pending, failures) = (BTreeSet::new(), Vec::new());
+        let mut asked = ApplyAsked { answer: answer.clone(), lab, links, opened, report, pending, failures };
         let mut changes = Vec::new();
         for ZonePlan { switch, merged } in plans {
             if let Err(error) = self.state.prepare(&self.switches[switch].name, &merged) {
@@ -141,18 +151,23 @@ impl Runtime {
         if self.applying.as_ref().is_none_or(|asked| !asked.pending.is_empty()) {
             return;
         }
-        let Some(ApplyAsked { answer, lab, mut report, failures, .. }) = self.applying.take() else { return };
+        let Some(asked) = self.applying.take() else { return };
+        let ApplyAsked { answer, lab, links, opened, mut report, failures, .. } = asked;
         let reply = if !failures.is_empty() {
             Answer::Failed { reason: format!("not applied, the zones were not committed: {}", failures.join("; ")) }
         } else {
             match self.apply_storage(&lab).and_then(|()| self.agree_with(&lab)) {
                 Err(error) => Answer::Failed { reason: format!("not all of it is applied: {error}") },
                 Ok(()) => {
-                    tracing::info!(changes = report.changes.len(), "lab applied");
                     self.apply_volumes(&lab);
-                    self.lab = lab;
-                    report.applied = true;
-                    Answer::Applied(Box::new(report))
+                    match self.relink(lab, &links, opened) {
+                        Err(error) => Answer::Failed { reason: format!("not all of it is applied: {error}") },
+                        Ok(()) => {
+                            tracing::info!(changes = report.changes.len(), "lab applied");
+                            report.applied = true;
+                            Answer::Applied(Box::new(report))
+                        }
+                    }
                 }
             }
         };
@@ -233,7 +248,8 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         folder,
         control,
         metrics,
-        ethernet,
+        // With the links.
+        ethernet: _,
         stations,
         fcoe,
         iscsi,
@@ -247,17 +263,15 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.name == new.name, "the name of the lab", "it is another lab with a folder of its own"),
         (now.timers == new.timers, "timers", "they are agreed on at login and between switches"),
         (
-            now.switches == new.switches,
+            alike(&now.switches) == alike(&new.switches),
             "switches",
             "they are made at the start, and others have agreed on their values",
         ),
-        (now.links == new.links, "links", "ports are opened at the start"),
         (now.zone_policy == new.zone_policy, "limits and rules of zoning", "merges have been made by them"),
         (now.zone_fabrics == new.zone_fabrics, "virtual fabrics of zones", "switches have begun with theirs"),
         (now.live.folder == *folder, "`[live] folder`", "sockets and images are there"),
         (now.live.control == *control, "`[live] control`", "clients find the instance there"),
         (now.live.metrics == *metrics, "`[live] metrics`", "the address is opened at the start"),
-        (now.live.ethernet == *ethernet, "`ethernet` of links", "ports are opened at the start"),
         (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
         (now.live.pools == *pools, "pools", "volumes are made of their extents"),
         (now.live.back_ends == *back_ends, "back ends", "sessions with them were begun at the start"),
@@ -297,6 +311,11 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
     }
     storage(now, new, &mut report);
     report
+}
+
+/// Switches without what links change of them: they have as many ports as they need.
+fn alike(switches: &[Switch]) -> Vec<Switch> {
+    switches.iter().map(|switch| Switch { ports: 0, ..switch.clone() }).collect()
 }
 
 fn storage(now: &Lab, new: &Lab, report: &mut ApplyReport) {

@@ -1,6 +1,7 @@
 //! What monitoring reads: counters and states in the text format of Prometheus (OpenMetrics).
 
 use super::Runtime;
+use crate::ports::Driver;
 use crate::storage::port::StoragePort;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -61,7 +62,9 @@ impl Runtime {
     }
 
     fn port_metrics(&self, sheet: &mut Sheet) {
-        let ports = || self.ports.iter().map(|port| &port.ethernet);
+        // A link that was closed has left its place.
+        let there = || self.ports.iter().filter(|port| !matches!(port.ethernet.driver, Driver::Closed));
+        let ports = || there().map(|port| &port.ethernet);
         let link = |name: &str| label([("link", name)]);
         let both = |of: fn(&crate::ports::Traffic) -> u64| {
             ports().flat_map(move |port| {
@@ -69,9 +72,9 @@ impl Runtime {
                 [row("in", &port.received), row("out", &port.sent)]
             })
         };
-        let light = self.ports.iter().map(|port| (link(&port.ethernet.name), i64::from(port.light)));
+        let light = there().map(|port| (link(&port.ethernet.name), i64::from(port.light)));
         sheet.gauge("port_up", "The Ethernet port has a peer", light);
-        let begun = self.ports.iter().map(|port| (link(&port.ethernet.name), i64::from(port.up)));
+        let begun = there().map(|port| (link(&port.ethernet.name), i64::from(port.up)));
         sheet.gauge(
             "port_fcoe",
             "FCoE has begun at the Ethernet port: it has a peer, and DCBX has agreed if it was asked for",
@@ -85,7 +88,7 @@ impl Runtime {
         sheet.counter("port_dropped_frames", "Frames that were dropped, by reason", drops);
         let queued = ports().map(|port| (link(&port.name), port.egress.queue.len() as i64));
         sheet.gauge("port_queued_frames", "Frames that wait for the peer", queued);
-        let fip = self.segments.iter().flat_map(|segment| {
+        let fip = self.segments.iter().filter(|segment| !segment.gone).flat_map(|segment| {
             let (switch, port) = (&self.switches[segment.switch].name, segment.lab_port);
             let discards = segment.fcf.discards();
             let row = move |(why, frames): (sanloom_core::fip::Discard, u64)| {

@@ -24,13 +24,15 @@ pub struct Segment {
     pub bindings: Bindings,
     /// The operator has disabled it.
     pub disabled: bool,
+    /// Its link is not in the lab any more; another one may take its place.
+    pub gone: bool,
 }
 
 impl Segment {
     /// A segment without a link.
     pub fn new(port: usize, vlan: Option<u16>, switch: usize, lab_port: u16, config: FcfConfig) -> Segment {
         let bindings = Bindings::new(config.mac, config.fc_map);
-        Segment { port, vlan, switch, lab_port, fcf: Fcf::new(config), bindings, disabled: false }
+        Segment { port, vlan, switch, lab_port, fcf: Fcf::new(config), bindings, disabled: false, gone: false }
     }
 
     /// The tag that its frames leave with.

@@ -19,6 +19,9 @@ use std::time::Duration;
 
 /// How often ports are asked whether their peer is still there, and the caller whether to go on.
 const LOOK: Span = Span::from_ms(100);
+/// Who was not let run for longer than this has not heard those who spoke meanwhile: for the machines that time has not passed, so that
+/// nobody is logged out who had no chance to be heard.
+const STALL: Duration = Duration::from_secs(1);
 /// Batches that one port may bring before it is the others' turn.
 const BATCHES_IN_TURN: usize = 4;
 
@@ -63,7 +66,14 @@ impl Runtime {
         let now = self.clock.now();
         let wait = if busy { Duration::ZERO } else { until(now, self.next_timer()) };
         let mut listeners = Vec::new();
-        for event in self.poller.wait(wait)?.iter().copied() {
+        let events = self.poller.wait(wait)?;
+        let stood = until(now, self.clock.now()).saturating_sub(wait);
+        if stood > STALL {
+            tracing::warn!(seconds = stood.as_secs_f64(), "the process stood still");
+            self.clock.stand_still(stood);
+            self.captures.stood_still(stood);
+        }
+        for event in events.iter().copied() {
             match event.token {
                 WORKERS | BELL => {}
                 token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
@@ -237,9 +247,7 @@ impl Runtime {
     /// Finds out whether the peer of a port has come or gone, and tells the FCFs.
     pub(super) fn look_at_port(&mut self, now: Instant, number: usize) {
         let port = &mut self.ports[number];
-        let socket = port.ethernet.socket().map(|socket| std::os::fd::AsRawFd::as_raw_fd(&socket));
-        port.ethernet.look_for_peer();
-        if port.ethernet.socket().map(|socket| std::os::fd::AsRawFd::as_raw_fd(&socket)) != socket {
+        if port.ethernet.look_for_peer() {
             self.poller.forget(2 * number as u64);
         }
         let light = port.ethernet.has_peer();
@@ -269,7 +277,7 @@ impl Runtime {
     }
 
     /// Something happened to the LLDP agent of a port, if it has one.
-    fn tell_agent(&mut self, now: Instant, number: usize, input: dcbx::Input) {
+    pub(super) fn tell_agent(&mut self, now: Instant, number: usize, input: dcbx::Input) {
         let Some(agent) = &mut self.ports[number].agent else { return };
         if let Some(recorder) = &mut self.recorder {
             recorder.agent_input(now, number, &input);

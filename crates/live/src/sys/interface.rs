@@ -70,7 +70,7 @@ pub fn index_of(name: &str) -> io::Result<u32> {
 /// # Errors
 /// Without permission, without such a parent, or when there is a device of this name.
 pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
-    use rustix::net::{AddressFamily, SendFlags, SocketType, recv, send, socket};
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
     const KIND: &[u8] = b"vlan";
     const IFLA_VLAN_ID: u16 = 1;
     let index = index_of(parent)?;
@@ -98,7 +98,7 @@ pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
     message.extend([1_u32.to_ne_bytes(), [0; 4]].concat());
     message.extend(body);
     // The protocol NETLINK_ROUTE has the number 0, which is what no protocol means.
-    let socket = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&socket, &message, SendFlags::empty())?;
     let mut answer = [0; 4_096];
     let (got, _) = recv(&socket, &mut answer[..], rustix::net::RecvFlags::empty())?;
@@ -116,14 +116,13 @@ pub fn is_running(name: &str) -> io::Result<bool> {
     Ok(flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0)
 }
 
-/// A packet socket that hears everything on an interface, also frames for other addresses, but not what is sent through it,
+/// A packet socket that hears everything on the interface of this number, also frames for other addresses, but not what is sent through it,
 /// and has tags handed over beside the frames. With `types` (at most 255) it hears frames of these Ethernet types alone.
 ///
 /// # Errors
 /// Without permission (CAP_NET_RAW), or without such an interface.
-pub fn open_packet(name: &str, receive_buffer_bytes: i32, types: &[u16]) -> io::Result<OwnedFd> {
+pub fn open_packet(index: u32, receive_buffer_bytes: i32, types: &[u16]) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
-    let index = index_of(name)?;
     // SAFETY: no memory is passed. Protocol 0: nothing arrives before the socket is bound.
     let socket =
         check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;

@@ -244,7 +244,7 @@ impl Whole {
                 return Ok(sample);
             }
             while let Some(buffer) = buffers.pop() {
-                self.initiator.submit(op, submitted % places * u64::from(blocks), blocks, buffer);
+                self.initiator.submit(0, op, submitted % places * u64::from(blocks), blocks, buffer);
                 submitted += 1;
                 busy = true;
             }
@@ -256,7 +256,7 @@ impl Whole {
     fn turn(&mut self, busy: &mut bool, buffers: &mut Vec<Vec<u8>>) -> Result<u64, Failure> {
         *busy = self.initiator.turn(*busy).map_err(Failure::environment)?;
         let mut ended = 0;
-        while let Some((result, buffer)) = self.initiator.next_finished() {
+        while let Some((_, result, buffer)) = self.initiator.next_finished() {
             result.map_err(|error| Failure::protocol(format_args!("a request failed: {error}")))?;
             buffers.push(buffer);
             ended += 1;

@@ -53,7 +53,7 @@ pub enum What {
     Fabric(fabric::Args),
     /// What the offloads of document 002 are worth in software: CRC, placement, segmentation, threads
     Offloads(offloads::Args),
-    /// Requests to iSCSI targets of anybody: throughput, latency and processor time of one path, or of several in turn
+    /// Requests to disks over iSCSI, FCoE or NBD: throughput, latency and processor time of one path, or of several in turn
     Io(io::Args),
     /// A forwarder that copies PDUs and does nothing else, to measure a forwarding path against; connections with digests cannot pass
     #[command(hide = true)]

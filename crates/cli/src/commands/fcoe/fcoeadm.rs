@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "LINES", requires = "stats")]
     count: Option<u64>,
     /// Print what the instances say of themselves as JSON, whichever list was asked for
-    #[arg(long, conflicts_with_all = ["create", "destroy", "reset", "scan", "stats"])]
+    #[arg(long, conflicts_with_all = ["create", "destroy", "reset", "scan"])]
     json: bool,
     #[command(flatten)]
     run: RunFolder,
@@ -279,10 +279,15 @@ fn statistics(args: &Args, stats: &[String]) -> Result<(), Failure> {
         Some(_) => return Err(Failure::usage("the interval is a whole number of seconds, from 1 on")),
     };
     let (path, instance) = args.run.instance(interface)?;
-    output::print(&heading(&instance.name, seconds))?;
+    if !args.json {
+        output::print(&heading(&instance.name, seconds))?;
+    }
     for line in 1_u64.. {
         let Some(FcoeAnswer::Instance(instance)) = ask(&path, FcoeRequest::Describe)? else { break };
-        output::print(&row(&instance.statistics))?;
+        match args.json {
+            true => print_json(&instance.statistics)?,
+            false => output::print(&row(&instance.statistics))?,
+        }
         if args.count == Some(line) {
             break;
         }

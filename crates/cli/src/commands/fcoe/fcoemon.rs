@@ -23,7 +23,7 @@ use sanloom_live::control::{Asked, Control};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -125,8 +125,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         std::thread::sleep(LOOK);
     }
-    let names: Vec<String> = monitor.running.keys().cloned().collect();
-    names.iter().for_each(|name| monitor.end(name));
+    let names = monitor.running.keys().cloned().collect();
+    monitor.end(names);
     Ok(())
 }
 
@@ -222,7 +222,7 @@ impl Monitor {
         let other =
             |(name, running): (&String, &Running)| (places.get(name) != Some(&running.place)).then(|| name.clone());
         let to_end: Vec<String> = self.running.iter().filter_map(other).collect();
-        to_end.iter().for_each(|name| self.end(name));
+        self.end(to_end);
         // With its watch, DCBX of an interface ends: hosts have logged out before.
         self.watches.retain(|interface, watch| wanted.get(interface).is_some_and(|wanted| watch.is_of(wanted)));
         for (name, place) in places {
@@ -281,24 +281,23 @@ impl Monitor {
         let dcbx = if *watched { "--dcbx-of-fcoemon" } else { "--dcbx" };
         let switches = [(wanted.vn2vn, "--vn2vn"), (wanted.dcb, dcbx), (wanted.responder, "--vlan-responder")];
         command.args(switches.iter().filter(|(on, _)| *on).map(|(_, switch)| switch));
+        // Without us nobody would end it any more.
+        command.args(["--parent", &std::process::id().to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     }
 
-    /// Lets an instance log out, and ends it if it does not.
-    fn end(&mut self, name: &str) {
-        let Some(mut running) = self.running.remove(name) else { return };
-        tracing::info!(interface = name, "instance ends");
-        let begun = Instant::now();
-        let asked = sanloom_live::control::ask_within(PATIENCE, &self.run.control(name), &Request::Stop);
-        while asked.is_ok() && begun.elapsed() < PATIENCE {
-            if matches!(running.child.try_wait(), Ok(Some(_))) {
-                return;
+    /// Ends instances, all at once: one that does not answer keeps no other waiting.
+    fn end(&mut self, names: Vec<String>) {
+        let ending: Vec<(String, Running)> =
+            names.into_iter().filter_map(|name| self.running.remove(&name).map(|running| (name, running))).collect();
+        std::thread::scope(|scope| {
+            for (name, running) in ending {
+                tracing::info!(interface = name, "instance ends");
+                let control = self.run.control(&name);
+                scope.spawn(move || end(&control, running));
             }
-            std::thread::sleep(LOOK / 5);
-        }
-        let _ = running.child.kill();
-        let _ = running.child.wait();
+        });
     }
 
     fn answer(&mut self, request: Request) -> Answer {
@@ -352,6 +351,20 @@ impl Monitor {
             _ => failed("this is fcoemon: it creates and destroys".to_owned()),
         }
     }
+}
+
+/// Lets an instance log out, and ends it if it does not.
+fn end(control: &Path, mut running: Running) {
+    let begun = Instant::now();
+    let asked = sanloom_live::control::ask_within(PATIENCE, control, &Request::Stop);
+    while asked.is_ok() && begun.elapsed() < PATIENCE {
+        if matches!(running.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        std::thread::sleep(LOOK / 5);
+    }
+    let _ = running.child.kill();
+    let _ = running.child.wait();
 }
 
 /// The name is that of an instance in a VLAN of the interface ([`super::fipvlan::instance_name`]).

@@ -1,11 +1,13 @@
 //! From a lab to a runtime: which ports are opened, which machines are made, what is attached to what.
 
 mod iscsi;
+mod links;
 mod state;
 mod storage;
 mod switches;
 mod volumes;
 
+pub(super) use links::{LinkChanges, Opened};
 pub(crate) use state::Kept;
 pub(crate) use storage::station_config;
 pub(super) use storage::{masking, new_unit, unit_identity};

@@ -19,15 +19,15 @@ use std::sync::Arc;
 
 /// The end of a link at a switch that runs here.
 #[derive(Clone, Copy, Debug)]
-struct End<'l> {
+pub(super) struct End<'l> {
     /// The switch, by index in the lab.
-    switch: u16,
+    pub(super) switch: u16,
     /// Its port.
-    port: u16,
-    number: usize,
-    link: &'l Link,
+    pub(super) port: u16,
+    pub(super) number: usize,
+    pub(super) link: &'l Link,
     /// 0 for the end that the link names first.
-    side: usize,
+    pub(super) side: usize,
 }
 
 /// A switch as it will be, before anything of it is opened.
@@ -111,7 +111,7 @@ fn inside_end(lab: &Lab, here: &[u16], end: End<'_>) -> Attachment {
 }
 
 /// The controller at an Ethernet port, with these ports of its switch for virtual links.
-fn fcf(lab: &Lab, end: End<'_>, ethernet: &Ethernet, switch_name: Wwnn, ports: Vec<u16>) -> FcfConfig {
+pub(super) fn fcf(lab: &Lab, end: End<'_>, ethernet: &Ethernet, switch_name: Wwnn, ports: Vec<u16>) -> FcfConfig {
     let fcoe = lab.live.fcoe(end.switch);
     let between_switches = end.link.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
     let timers = &lab.timers;
@@ -141,7 +141,7 @@ impl Runtime {
             let (begun, addresses) = ((&kept.database).into(), kept.addresses.iter().map(address).collect());
             let plan = plan_switch(&lab, &self.lab_switches, number, kept, self.segments.len());
             for SegmentPlan { end, ethernet, config } in plan.segments {
-                let port = self.open(places, end, ethernet)?;
+                let port = self.open(places, end, ethernet, None)?;
                 self.segments.push(Segment::new(port, ethernet.vlan, self.switches.len(), end.port, config));
                 self.ports[port].segments.push(self.segments.len() - 1);
             }
@@ -156,19 +156,27 @@ impl Runtime {
             switch.zones = zones;
             self.switches.push(switch);
         }
-        for port in &mut self.ports {
-            let vlans: Vec<u16> = port.segments.iter().filter_map(|segment| self.segments[*segment].vlan).collect();
-            if vlans.len() == port.segments.len()
-                && let Some(first) = port.segments.first()
-            {
-                port.vlans = Some(VlanResponder::new(self.segments[*first].mac(), vlans));
-            }
-        }
+        self.answer_for_vlans();
         Ok(heads)
     }
 
-    /// The Ethernet port of a link. Links with the same address share one.
-    fn open(&mut self, places: &Places, end: End<'_>, ethernet: &Ethernet) -> Result<usize, UpError> {
+    /// Hosts that ask where all segments of a port have a VLAN are told of them.
+    pub(super) fn answer_for_vlans(&mut self) {
+        for port in &mut self.ports {
+            let vlans: Vec<u16> = port.segments.iter().filter_map(|segment| self.segments[*segment].vlan).collect();
+            let first = port.segments.first().filter(|_| vlans.len() == port.segments.len());
+            port.vlans = first.map(|first| VlanResponder::new(self.segments[*first].mac(), vlans));
+        }
+    }
+
+    /// The Ethernet port of a link, with what was opened for it if that is done already. Links with the same address share one.
+    pub(super) fn open(
+        &mut self,
+        places: &Places,
+        end: End<'_>,
+        ethernet: &Ethernet,
+        driver: Option<Driver>,
+    ) -> Result<usize, PortError> {
         let same = |port: &LivePort| {
             let other = port.link.and_then(|link| self.lab.live.ethernet.get(&link));
             other.is_some_and(|other| {
@@ -180,12 +188,18 @@ impl Runtime {
             return Ok(found);
         }
         let second = end.side == 1 && matches!(end.link.ends[0].node, Node::Switch(_));
-        let driver = open(places, &end.link.name, ethernet, second)?;
+        let driver = driver.map_or_else(|| open(places, &end.link.name, ethernet, second), Ok)?;
         let mut port = LivePort::new(EthernetPort::new(&end.link.name, driver), Some(end.number));
         let mac = self.lab.switches[usize::from(end.switch)].fcf_mac(end.port);
         port.agent = ethernet.dcbx.then(|| Agent::new(mac, &end.link.name, false));
-        self.ports.push(port);
-        Ok(self.ports.len() - 1)
+        let is_closed = |port: &LivePort| matches!(port.ethernet.driver, Driver::Closed);
+        let number = self.ports.iter().position(is_closed).unwrap_or(self.ports.len());
+        match self.ports.get_mut(number) {
+            // Full queues of others may still hold back who was here.
+            Some(place) => *place = LivePort { held: place.held, ..port },
+            None => self.ports.push(port),
+        }
+        Ok(number)
     }
 }
 

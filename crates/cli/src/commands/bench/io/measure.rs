@@ -1,19 +1,19 @@
 //! Measuring: paths in alternating order, and what each round gave.
 
 use super::super::statistics::{geometric_mean, median, percentile};
+use super::place::Place;
+use super::session::{Opening, Session};
 use super::{Agreed, Args, Cell, Mean, Op, Report, Row};
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::machine::thread_cpu;
-use sanloom_live::iscsi::initiator::load::{Load, LoadConfig, LoadError, Work};
+use sanloom_live::iscsi::initiator::load::{LoadError, Work};
 use std::thread;
 use std::time::Duration;
 
 /// A path with its sessions.
 pub(super) struct Path {
-    name: String,
-    target: String,
-    sessions: Vec<Load>,
+    agreed: Agreed,
+    sessions: Vec<Session>,
     pids: Vec<u32>,
 }
 
@@ -29,38 +29,25 @@ struct Round {
 }
 
 impl Path {
-    pub(super) fn open(name: &str, config: &LoadConfig, sessions: u32, pids: Vec<u32>) -> Result<Path, Failure> {
-        let target = format!("{}/{}/{}", config.portal, config.target, config.lun);
-        let open = |_| Load::open(config).map_err(|error| failure(name, &error));
-        let sessions = (0..sessions).map(open).collect::<Result<_, _>>()?;
-        Ok(Path { name: name.to_owned(), target, sessions, pids })
-    }
-
-    fn agreed(&self) -> Agreed {
-        let p = self.sessions.first().and_then(|load| load.parameters().copied()).unwrap_or_default();
-        Agreed {
-            name: self.name.clone(),
-            target: self.target.clone(),
-            send_bytes: p.send_bytes,
-            receive_bytes: p.receive_bytes,
-            max_burst_bytes: p.max_burst_bytes,
-            first_burst_bytes: p.first_burst_bytes,
-            initial_r2t: p.initial_r2t,
-            immediate_data: p.immediate_data,
-            max_outstanding_r2t: p.max_outstanding_r2t,
-            digests: [p.header_digest, p.data_digest],
-        }
+    /// `number`: which path of the command line it is.
+    pub(super) fn open(args: &Args, place: &Place, number: usize) -> Result<Path, Failure> {
+        let (sessions, terms) = Session::open(args, &place.at, number).map_err(|why| match why {
+            Opening::Load(error) => failure(&place.name, &error),
+            Opening::Other(failure) => failure,
+        })?;
+        let pids = args.pids.iter().filter(|(name, _)| *name == place.name).map(|(_, pid)| *pid).collect();
+        let agreed = Agreed { name: place.name.clone(), target: place.at.to_string(), terms };
+        Ok(Path { agreed, sessions, pids })
     }
 
     /// All sessions at once.
     fn round(&mut self, work: Work, time: Duration, seed: u64) -> Result<Round, Failure> {
         let before = self.process_cpu()?;
         let each = thread::scope(|scope| {
-            let start = |(load, number): (_, u64)| {
+            let start = |(session, number): (_, u64)| {
                 scope.spawn(move || {
-                    let load: &mut Load = load;
-                    let cpu = thread_cpu();
-                    load.run(work, time, seed + number).map(|served| (served, thread_cpu().saturating_sub(cpu)))
+                    let session: &mut Session = session;
+                    session.run(work, time, seed + number)
                 })
             };
             let threads: Vec<_> = self.sessions.iter_mut().zip(0..).map(start).collect();
@@ -69,7 +56,7 @@ impl Path {
         let mut round = Round::default();
         for outcome in each {
             let outcome = outcome.map_err(|_| Failure::bug("a thread that made load has panicked"))?;
-            let (served, cpu) = outcome.map_err(|error| failure(&self.name, &error))?;
+            let (served, cpu) = outcome.map_err(|error| failure(&self.agreed.name, &error))?;
             round.requests += served.latencies_ns.len() as u64;
             round.elapsed = round.elapsed.max(served.elapsed);
             round.latencies_ns.extend(served.latencies_ns);
@@ -88,7 +75,7 @@ impl Path {
         let mut all = Duration::ZERO;
         for pid in &self.pids {
             all += cpu_of(*pid).ok_or_else(|| {
-                Failure::environment(format_args!("process {pid} of path {} is not there (any more)", self.name))
+                Failure::environment(format_args!("process {pid} of path {} is not there (any more)", self.agreed.name))
             })?;
         }
         Ok(Some(all))
@@ -128,7 +115,7 @@ pub(super) fn measure(args: &Args, paths: &mut [Path]) -> Result<Report, Failure
         for (number, path) in paths.iter().enumerate() {
             let of_op = cells.iter().filter(|cell| cell.op == *op);
             let ratios: Vec<f64> = of_op.map(|cell| cell.paths[number].ratio).collect();
-            means.push(Mean { name: path.name.clone(), op: *op, ratio: geometric_mean(&ratios) });
+            means.push(Mean { name: path.agreed.name.clone(), op: *op, ratio: geometric_mean(&ratios) });
         }
     }
     Ok(Report {
@@ -136,7 +123,7 @@ pub(super) fn measure(args: &Args, paths: &mut [Path]) -> Result<Report, Failure
         random: args.random,
         seconds: args.seconds,
         rounds: args.rounds,
-        paths: paths.iter().map(Path::agreed).collect(),
+        paths: paths.iter().map(|path| path.agreed.clone()).collect(),
         cells,
         means,
     })
@@ -171,7 +158,7 @@ fn cell(args: &Args, work: Work, paths: &mut [Path]) -> Result<Vec<Row>, Failure
         let mut latencies: Vec<u64> = rounds.into_iter().flat_map(|round| round.latencies_ns).collect();
         latencies.sort_unstable();
         Row {
-            name: path.name.clone(),
+            name: path.agreed.name.clone(),
             mb_per_s: median(all.iter().copied()),
             rounds_mb_per_s: all,
             ratio: median(ratios),

@@ -1,16 +1,20 @@
-//! `sanloom bench io`: requests to iSCSI targets of anybody, over one path or several in turn.
+//! `sanloom bench io`: requests to disks over iSCSI, FCoE or NBD, over one path or several in turn.
 //!
 //! Absolute numbers of one machine mean little: what counts is the ratio of two paths, measured in alternating order.
 
+mod drawing;
 mod measure;
+mod place;
+mod session;
 mod text;
 
 use crate::exit::Failure;
+use crate::output;
+use crate::report::file;
 use clap::ValueEnum;
 use measure::Path;
-use sanloom_core::iscsi::parameters::{Digests, Wishes};
-use sanloom_live::iscsi::initiator::load::LoadConfig;
-use sanloom_wire::iscsi::name;
+use place::{At, FORMS, Place, parse_name, parse_path};
+use sanloom_core::iscsi::Parameters;
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,9 +22,15 @@ use std::time::Duration;
 
 /// Options of `sanloom bench io`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "A disk is written as\n  127.0.0.1:3260/iqn.2026-11.net.example:disk/0        over iSCSI\n  \
+                  fcoe:50:00:00:00:00:00:00:01/0@eth1                  over FCoE: target port, LUN, and our port as --port of\n  \
+                  \x20                                                    `sanloom initiator` has it; in front of @ may stand\n  \
+                  \x20                                                    ,vlan=N|auto ,wwpn=WWPN ,mac=MAC\n  \
+                  nbd+unix:///EXPORT?socket=PATH                       an export of an NBD server\n\
+                  with a name and = in front, if you like")]
 pub struct Args {
-    /// Where the requests go, such as direct=127.0.0.1:3260/iqn.2026-11.net.example:disk/0; ratios are to the first one
-    #[arg(value_name = "[NAME=]ADDRESS:PORT/TARGET[/LUN]", required = true, value_parser = parse_path)]
+    /// Where the requests go; ratios are to the first one
+    #[arg(value_name = FORMS, required = true, value_parser = parse_path)]
     paths: Vec<Place>,
     /// Bytes of a request, such as 4K,64K,1M
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4K,64K,512K", value_parser = parse_size)]
@@ -34,7 +44,7 @@ pub struct Args {
     /// At random places instead of one behind the other
     #[arg(long)]
     random: bool,
-    /// Sessions at once on each path, each with a thread
+    /// Sessions at once on each path, each with a thread; over FCoE, as many times the requests in one login
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     sessions: u32,
     /// Seconds of each measurement
@@ -58,15 +68,9 @@ pub struct Args {
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-}
-
-/// Where requests go.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Place {
-    name: String,
-    portal: SocketAddr,
-    target: String,
-    lun: u16,
+    /// Draw the numbers by size of a request into this file, a page of HTML
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 }
 
 /// What is done.
@@ -105,6 +109,50 @@ pub struct Agreed {
     pub name: String,
     /// Where it is.
     pub target: String,
+    /// What was agreed.
+    #[serde(flatten)]
+    pub terms: Terms,
+}
+
+/// What both ends of a path have agreed, by what carries the requests.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "transport", rename_all = "lowercase")]
+pub enum Terms {
+    /// Over TCP.
+    Iscsi(IscsiTerms),
+    /// Over Ethernet.
+    Fcoe(FcoeTerms),
+    /// Over a unix socket.
+    Nbd(NbdTerms),
+}
+
+/// What a login over FCoE came to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FcoeTerms {
+    /// Our address, six hexadecimal digits.
+    pub port_id: String,
+    /// That of the target port.
+    pub target_id: String,
+    /// Longest data field of a frame, in bytes.
+    pub receive_bytes: u16,
+    /// Longest command, in bytes.
+    pub max_transfer_bytes: u64,
+}
+
+/// What an NBD server says of an export.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct NbdTerms {
+    /// Its size.
+    pub export_bytes: u64,
+    /// Requests are multiples of this, in bytes.
+    pub min_bytes: u32,
+    /// Longest request, in bytes.
+    pub max_bytes: u32,
+}
+
+/// What a session over TCP has agreed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct IscsiTerms {
     /// Longest data segment towards the target, in bytes.
     pub send_bytes: u32,
     /// Longest data segment from the target, in bytes.
@@ -121,6 +169,21 @@ pub struct Agreed {
     pub max_outstanding_r2t: u16,
     /// CRC-32C behind headers, behind data.
     pub digests: [bool; 2],
+}
+
+impl IscsiTerms {
+    fn of(p: &Parameters) -> IscsiTerms {
+        IscsiTerms {
+            send_bytes: p.send_bytes,
+            receive_bytes: p.receive_bytes,
+            max_burst_bytes: p.max_burst_bytes,
+            first_burst_bytes: p.first_burst_bytes,
+            initial_r2t: p.initial_r2t,
+            immediate_data: p.immediate_data,
+            max_outstanding_r2t: p.max_outstanding_r2t,
+            digests: [p.header_digest, p.data_digest],
+        }
+    }
 }
 
 /// One size, depth and kind of request, on each path.
@@ -189,14 +252,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let report = measured(args)?;
+    if let Some(path) = &args.plot {
+        output::written(file::write_text(path, &drawing::page(&report)))?;
+    }
     super::report(args.json.as_deref(), &report, &report.text())
 }
 
 fn measured(args: &Args) -> Result<Report, Failure> {
     let mut paths = Vec::new();
-    for place in &args.paths {
-        let pids = args.pids.iter().filter(|(name, _)| *name == place.name).map(|(_, pid)| *pid).collect();
-        paths.push(Path::open(&place.name, &config(args, place), args.sessions, pids)?);
+    for (number, place) in args.paths.iter().enumerate() {
+        paths.push(Path::open(args, place, number)?);
     }
     measure::measure(args, &mut paths)
 }
@@ -241,7 +306,7 @@ impl Comparison {
         let pids = paths.iter().flat_map(|path| path.pids.iter().map(|&pid| (path.name.to_owned(), pid))).collect();
         let place = |path: Compared| {
             let Compared { name, portal, target, lun, .. } = path;
-            Place { name: name.to_owned(), portal, target, lun }
+            Place { name: name.to_owned(), at: At::Iscsi { portal, target, lun } }
         };
         let args = Args {
             paths: paths.into_iter().map(place).collect(),
@@ -257,6 +322,7 @@ impl Comparison {
             overwrite: true,
             iscsi_name: "iqn.2026-11.example.sanloom:bench".to_owned(),
             json: None,
+            plot: None,
         };
         measured(&args)
     }
@@ -269,43 +335,10 @@ impl Report {
     }
 }
 
-fn config(args: &Args, place: &Place) -> LoadConfig {
-    let digests = if args.digests { Digests::Always } else { Digests::Never };
-    LoadConfig {
-        portal: place.portal,
-        target: place.target.clone(),
-        lun: place.lun,
-        initiator: args.iscsi_name.clone(),
-        wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
-    }
-}
-
 impl Args {
     fn time(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
-}
-
-fn parse_path(text: &str) -> Result<Place, String> {
-    let wanted = "write it as 127.0.0.1:3260/iqn.2026-11.net.example:disk/0, with a name and = in front if you like";
-    // An address never has an equals sign in it.
-    let (name, rest) = match text.split_once('=') {
-        Some((name, rest)) if !name.is_empty() => (name, rest),
-        Some(_) => return Err(wanted.to_owned()),
-        None => (text, text),
-    };
-    let mut parts = rest.splitn(3, '/');
-    let (portal, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let lun = parts.next().map_or(Ok(0), str::parse).map_err(|_| wanted)?;
-    let portal = portal.parse().map_err(|_| wanted)?;
-    Ok(Place { name: name.to_owned(), portal, target: parse_name(target)?, lun })
-}
-
-fn parse_name(text: &str) -> Result<String, String> {
-    if name::is_valid(text) {
-        return Ok(text.to_owned());
-    }
-    Err("write an iSCSI name such as iqn.2026-11.net.example:host, in lower case".to_owned())
 }
 
 pub fn parse_size(text: &str) -> Result<u32, String> {
@@ -338,24 +371,6 @@ fn parse_pid(text: &str) -> Result<(String, u32), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_have_a_name_an_address_a_target_and_a_lun() {
-        let place = parse_path("near=[::1]:3260/iqn.2026-11.net.example:disk/3").unwrap();
-        assert_eq!((place.name.as_str(), place.lun), ("near", 3));
-        let text = "127.0.0.1:3260/iqn.2026-11.net.example:disk";
-        let place = parse_path(text).unwrap();
-        assert_eq!((place.name.as_str(), place.lun), (text, 0));
-        for wrong in [
-            "",
-            "=127.0.0.1:1/iqn.2026-11.net.example:disk",
-            "127.0.0.1/x",
-            "a=b",
-            "127.0.0.1:1/iqn.2026-11.net.example:disk/x",
-        ] {
-            assert!(parse_path(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn sizes_are_whole_blocks() {

@@ -1,6 +1,6 @@
 //! The table of `sanloom bench io`.
 
-use super::{Op, Report};
+use super::{Op, Report, Terms};
 use crate::report::format;
 use std::fmt::Write;
 
@@ -10,22 +10,7 @@ pub(super) fn text(report: &Report) -> String {
     let Report { sessions, seconds, rounds, .. } = report;
     let _ = writeln!(text, "{sessions} session(s) on each path, {places}; medians of {rounds} rounds of {seconds} s");
     for path in &report.paths {
-        let yes = |is: bool| if is { "yes" } else { "no" };
-        let _ = writeln!(
-            text,
-            "  {}: {}; segments {} to it, {} from it, bursts {}, first {}, InitialR2T {}, ImmediateData {}, R2Ts {}, digests {}/{}",
-            path.name,
-            path.target,
-            format::bytes(path.send_bytes.into()),
-            format::bytes(path.receive_bytes.into()),
-            format::bytes(path.max_burst_bytes.into()),
-            format::bytes(path.first_burst_bytes.into()),
-            yes(path.initial_r2t),
-            yes(path.immediate_data),
-            path.max_outstanding_r2t,
-            yes(path.digests[0]),
-            yes(path.digests[1]),
-        );
+        let _ = writeln!(text, "  {}: {}; {}", path.name, path.target, terms(&path.terms));
     }
     let width = report.paths.iter().map(|path| path.name.chars().count()).max().unwrap_or(0).max(4);
     let _ = writeln!(
@@ -66,7 +51,38 @@ pub(super) fn text(report: &Report) -> String {
     text
 }
 
-fn word(op: Op) -> &'static str {
+fn terms(terms: &Terms) -> String {
+    let yes = |is: bool| if is { "yes" } else { "no" };
+    match terms {
+        Terms::Iscsi(terms) => format!(
+            "segments {} to it, {} from it, bursts {}, first {}, InitialR2T {}, ImmediateData {}, R2Ts {}, digests {}/{}",
+            format::bytes(terms.send_bytes.into()),
+            format::bytes(terms.receive_bytes.into()),
+            format::bytes(terms.max_burst_bytes.into()),
+            format::bytes(terms.first_burst_bytes.into()),
+            yes(terms.initial_r2t),
+            yes(terms.immediate_data),
+            terms.max_outstanding_r2t,
+            yes(terms.digests[0]),
+            yes(terms.digests[1]),
+        ),
+        Terms::Fcoe(terms) => format!(
+            "from {} to {}, {} bytes in a frame, {} in a command",
+            terms.port_id,
+            terms.target_id,
+            terms.receive_bytes,
+            format::bytes(terms.max_transfer_bytes),
+        ),
+        Terms::Nbd(terms) => format!(
+            "{}, requests from {} to {}",
+            format::bytes(terms.export_bytes),
+            format::bytes(terms.min_bytes.into()),
+            format::bytes(terms.max_bytes.into()),
+        ),
+    }
+}
+
+pub(super) fn word(op: Op) -> &'static str {
     match op {
         Op::Read => "read",
         Op::Write => "write",

@@ -1,0 +1,50 @@
+//! The other ways from a virtual machine to the switch: a socket pair that both have inherited, and a stream.
+
+use crate::bed::{Bed, check_capture};
+use std::os::unix::net::UnixDatagram;
+use std::process::Stdio;
+
+const LAB: &str = r#"
+[switch.sw1]
+fcoe = { keep_alive = "1s" }
+
+[storage.ram]
+lun_size = "64MiB"
+
+[[link]]
+from = "ram"
+to = "sw1"
+"#;
+
+/// Writes a megabyte and reads it back.
+const SCRIPT: &str = r#"
+fcoe-initiator 1 || exit 1
+dd if=/dev/urandom of=/tmp/data bs=64k count=16 2>/dev/null
+dd if=/tmp/data of=/dev/sda bs=256k oflag=direct 2>/dev/null || exit 2
+dd if=/dev/sda of=/tmp/back bs=64k count=16 iflag=direct 2>/dev/null || exit 3
+cmp /tmp/data /tmp/back || exit 4
+echo "host $(cat /sys/class/fc_host/host*/port_state)"
+"#;
+
+#[test]
+fn a_guest_works_over_a_socket_pair_that_was_inherited() {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let change = [("carrier = \"dgram\"", "carrier = \"fd\", address = \"7\"")];
+    let Some(mut bed) = Bed::start_on("descriptor", LAB, &change, &["server1-sw1"], ours.into()) else { return };
+    let netdev = "dgram,local.type=fd,local.str=7";
+    let said = bed.guest_on(netdev, Stdio::from(std::os::fd::OwnedFd::from(theirs)), "server1-sw1", 1, SCRIPT).end();
+    assert!(said.good().contains("host Online"));
+    bed.stop();
+    check_capture(&bed.capture("server1-sw1"), 2 * 512);
+}
+
+#[test]
+fn a_guest_works_over_a_stream() {
+    let change = [("carrier = \"dgram\"", "carrier = \"stream\"")];
+    let Some(mut bed) = Bed::start_changed("stream", LAB, &change, &["server1-sw1"]) else { return };
+    let netdev = format!("stream,server=off,addr.type=unix,addr.path={}", bed.folder.path("server1-sw1.sock"));
+    let said = bed.guest_on(&netdev, Stdio::null(), "server1-sw1", 1, SCRIPT).end();
+    assert!(said.good().contains("host Online"));
+    bed.stop();
+    check_capture(&bed.capture("server1-sw1"), 2 * 512);
+}

@@ -1,0 +1,165 @@
+//! A client that makes load at an NBD server: [`NbdLoad`], one connection to one export. Fixed newstyle with GO, simple replies.
+
+use crate::iscsi::initiator::load::{LoadError, Served, Work};
+use sanloom_core::random::SplitMix64;
+use sanloom_wire::nbd::{
+    BlockSizes, ClientOption, Command, Greeting, Info, InfoRequest, InfoType, OptionReply, OptionReplyBody, Request,
+    SimpleReply, handshake,
+};
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A server that says nothing for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What servers are content with that say nothing about it (NBD protocol, "Block size constraints").
+const DEFAULT_SIZES: BlockSizes = BlockSizes { minimum: 512, preferred: 4096, maximum: 32 << 20 };
+/// No answer to an option is longer.
+const MAX_REPLY_BYTES: usize = 64 << 10;
+
+/// Where the load goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NbdLoadConfig {
+    /// The server's unix socket.
+    pub socket: PathBuf,
+    /// Name of the export; empty for the server's own choice.
+    pub export: String,
+}
+
+/// A connection that makes load.
+#[derive(Debug)]
+pub struct NbdLoad {
+    stream: BufReader<UnixStream>,
+    /// In bytes.
+    size_bytes: u64,
+    sizes: BlockSizes,
+    /// Head and data of a request.
+    request: Vec<u8>,
+    answer: Vec<u8>,
+    next_cookie: u64,
+}
+
+impl NbdLoad {
+    /// Connects and chooses the export.
+    ///
+    /// # Errors
+    /// When there is no server, or it refuses the export.
+    pub fn open(config: &NbdLoadConfig) -> Result<NbdLoad, LoadError> {
+        let stream = UnixStream::connect(&config.socket)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut load = NbdLoad {
+            stream: BufReader::with_capacity(64 << 10, stream),
+            size_bytes: 0,
+            sizes: DEFAULT_SIZES,
+            request: Vec::new(),
+            answer: Vec::new(),
+            next_cookie: 0,
+        };
+        load.negotiate(&config.export)?;
+        Ok(load)
+    }
+
+    /// Bytes of the export, and what requests keep to.
+    pub fn export(&self) -> (u64, BlockSizes) {
+        (self.size_bytes, self.sizes)
+    }
+
+    fn negotiate(&mut self, export: &str) -> Result<(), LoadError> {
+        let wrong = |error: sanloom_wire::ParseError| LoadError::Session(format!("this is no NBD server: {error}"));
+        let mut greeting = [0; Greeting::BYTES];
+        self.stream.read_exact(&mut greeting).map_err(silent)?;
+        let Greeting { flags } = Greeting::parse(&greeting).map_err(wrong)?;
+        let flags = u32::from(flags & (handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES));
+        let mut out = flags.to_be_bytes().to_vec();
+        let wanted = vec![InfoType::BLOCK_SIZE];
+        ClientOption::Go(InfoRequest { export: export.into(), wanted }).emit(&mut out);
+        self.stream.get_mut().write_all(&out)?;
+        loop {
+            let mut reply = vec![0; OptionReply::HEAD_BYTES];
+            self.stream.read_exact(&mut reply).map_err(silent)?;
+            let more = u32::from_be_bytes([reply[16], reply[17], reply[18], reply[19]]) as usize;
+            if more > MAX_REPLY_BYTES {
+                return Err(LoadError::Session("an answer of the server has no end".to_owned()));
+            }
+            reply.resize(OptionReply::HEAD_BYTES + more, 0);
+            self.stream.read_exact(&mut reply[OptionReply::HEAD_BYTES..]).map_err(silent)?;
+            match OptionReply::parse(&reply).map_err(wrong)?.0.body {
+                OptionReplyBody::Ack => return Ok(()),
+                OptionReplyBody::Info(Info::Export { size_bytes, .. }) => self.size_bytes = size_bytes,
+                OptionReplyBody::Info(Info::BlockSize(sizes)) => self.sizes = sizes,
+                OptionReplyBody::Error { code, message } => {
+                    return Err(LoadError::Session(format!(
+                        "the server refuses the export `{export}`: {code} {message}"
+                    )));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Makes load for so long.
+    ///
+    /// # Errors
+    /// When the connection is lost or a request fails.
+    pub fn run(&mut self, work: Work, time: Duration, seed: u64) -> Result<Served, LoadError> {
+        let places = self.size_bytes / u64::from(work.bytes.max(1));
+        if places == 0 || !work.bytes.is_multiple_of(self.sizes.minimum.max(1)) {
+            let block_bytes = self.sizes.minimum.max(1);
+            let blocks = self.size_bytes / u64::from(block_bytes);
+            return Err(LoadError::TooSmall { blocks, block_bytes, bytes: work.bytes });
+        }
+        let maximum = self.sizes.maximum;
+        if work.bytes > maximum {
+            return Err(LoadError::Command(format!("the server takes requests of at most {maximum} bytes")));
+        }
+        let data = if work.write { work.bytes } else { 0 };
+        self.request = (0..data).map(|n| (n % 251) as u8).collect();
+        self.request.splice(0..0, [0; Request::BYTES]);
+        self.answer.resize(if work.write { 0 } else { work.bytes as usize }, 0);
+        let mut chance = SplitMix64(seed);
+        let mut next = chance.below(places);
+        let mut under_way: BTreeMap<u64, Instant> = BTreeMap::new();
+        let mut served = Served::default();
+        let begun = Instant::now();
+        loop {
+            let over = begun.elapsed() >= time;
+            if over && under_way.is_empty() {
+                break;
+            }
+            while !over && under_way.len() < work.depth as usize {
+                next = if work.random { chance.below(places) } else { (next + 1) % places };
+                let cookie = self.next_cookie;
+                self.next_cookie += 1;
+                let command = if work.write { Command::WRITE } else { Command::READ };
+                let offset_bytes = next * u64::from(work.bytes);
+                let request = Request { flags: 0, command, cookie, offset_bytes, len_bytes: work.bytes };
+                self.request[..Request::BYTES].copy_from_slice(&request.to_bytes());
+                self.stream.get_mut().write_all(&self.request).map_err(silent)?;
+                under_way.insert(cookie, Instant::now());
+            }
+            let mut head = [0; SimpleReply::BYTES];
+            self.stream.read_exact(&mut head).map_err(silent)?;
+            let SimpleReply { error, cookie } =
+                SimpleReply::parse(&head).map_err(|error| LoadError::Session(error.to_string()))?;
+            if error.0 != 0 {
+                return Err(LoadError::Command(error.to_string()));
+            }
+            self.stream.read_exact(&mut self.answer).map_err(silent)?;
+            let since = under_way.remove(&cookie);
+            served.latencies_ns.extend(since.map(|since| since.elapsed().as_nanos() as u64));
+        }
+        served.elapsed = begun.elapsed();
+        Ok(served)
+    }
+}
+
+/// A time-out says what it is.
+fn silent(error: io::Error) -> LoadError {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LoadError::Idle,
+        _ => LoadError::Connection(error),
+    }
+}
