@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use sanloom_core::map::{
-    Change, EpochId, Layout, LunConfig, LunId, LunUse, Map, Place, PoolConfig, PoolId, Refusal, RestoreError, Segment,
-    Shape, Volume, VolumeId,
+    Change, EpochId, Freed, Layout, LunConfig, LunId, LunUse, Map, Place, PoolConfig, PoolId, Refusal, RestoreError,
+    Segment, Shape, Volume, VolumeId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ fn stripes_go_round_and_linear_volumes_fill_one_lun_after_the_other() {
     let pieces: Vec<_> = map.resolve(map.epoch(wide).unwrap(), 1, 6).unwrap().collect();
     let seen: Vec<_> = pieces.iter().map(|p| (p.at, p.blocks, p.place)).collect();
     assert_eq!(seen, [(0, 1, place(1, 5)), (1, 2, place(2, 0)), (3, 2, place(1, 6)), (5, 1, place(2, 2))]);
-    assert_eq!(map.lun_use(LunId(1)), Some(LunUse { extents: Some(3), used: 3 }));
+    assert_eq!(map.lun_use(LunId(1)), Some(LunUse { extents: Some(3), used: 3, wiping: 0 }));
 }
 
 #[test]
@@ -129,8 +129,18 @@ fn a_task_keeps_its_epoch_and_a_deleted_volume_its_extents_until_its_last_task_e
     assert_eq!((used(&map), map.resolve(first, 0, 4).unwrap().count()), (2, 1), "the last task is there");
     let taken = create(&mut map, "v", Shape::Linear, 8).unwrap();
     assert!(places(&map, taken).iter().all(|place| place.lba >= 8));
+    assert_eq!(map.next_wipe(|_| true, 8), None, "somebody is at work there");
     map.end(first);
     assert_eq!((used(&map), map.tasks(first)), (2, None));
+    // Nobody gets what it had before that was wiped.
+    let wiping = Refusal::Wiping { wanted: 1, free: 0, wiping: 2 };
+    assert_eq!(map.plan_create("w", POOL, Shape::Linear, 4), Err(wiping));
+    assert_eq!(map.next_wipe(|_| false, 8), None);
+    let first = map.next_wipe(|_| true, 4).unwrap();
+    assert_eq!(first, Freed { lun: LunId(0), lba: 0, blocks: 4 });
+    map.wiped(&first);
+    assert!(create(&mut map, "w", Shape::Linear, 4).is_ok());
+    assert_eq!(map.next_wipe(|_| true, 1), Some(Freed { lun: LunId(0), lba: 4, blocks: 4 }), "one extent at least");
     map.end(EpochId(99));
 }
 
@@ -148,6 +158,13 @@ fn what_was_kept_is_restored_or_refused_as_a_whole() {
     assert!(after.reached(LunId(0), 16) && after.reached(LunId(1), 16));
     assert_eq!(after.plan_create("c", POOL, Shape::Linear, 9), Err(Refusal::NoSpace { wanted: 3, free: 2 }));
     assert!(create(&mut after, "c", Shape::Linear, 8).is_ok_and(|id| id.0 == 2));
+    // What was not wiped is not free, whatever the extents of the pool were then, and twice is once.
+    let mut again = unreached(4, 2);
+    again.restore_wiping(&[(5, 6), (4, 4)].map(|(lba, blocks)| Freed { lun: LunId(0), lba, blocks }));
+    assert!(!again.reached(LunId(0), 11) && again.reached(LunId(0), 12) && again.reached(LunId(1), 4));
+    assert!(again.lun_use(LunId(0)).is_some_and(|lun| (lun.used, lun.wiping, lun.is_taken()) == (0, 2, true)));
+    assert!(matches!(again.plan_create("d", POOL, Shape::Linear, 12), Err(Refusal::Wiping { .. })));
+    assert_eq!(again.next_wipe(|_| true, 100), Some(Freed { lun: LunId(0), lba: 4, blocks: 8 }));
 
     let place = |lun, lba| Place { lun: LunId(lun), lba };
     let volume = |name: &str, pool, segment| Volume {
@@ -214,6 +231,7 @@ enum Act {
     Delete { nth: usize },
     Begin { nth: usize },
     End { nth: usize },
+    Wipe { blocks: u64 },
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -224,6 +242,7 @@ fn act() -> impl Strategy<Value = Act> {
         (0usize..8).prop_map(|nth| Act::Delete { nth }),
         (0usize..8).prop_map(|nth| Act::Begin { nth }),
         (0usize..8).prop_map(|nth| Act::End { nth }),
+        (1u64..30).prop_map(|blocks| Act::Wipe { blocks }),
     ]
 }
 
@@ -255,8 +274,8 @@ proptest! {
         prop_assert_eq!(next, blocks);
     }
 
-    /// Whatever is done: no two volumes share an extent, also not with tasks that have not ended; extending moves nothing; and
-    /// when all is gone, all is free.
+    /// Whatever is done: no two volumes share an extent, also not with tasks that have not ended; extending moves nothing; nobody gets what
+    /// another one had before it was wiped; and when all is gone and wiped, all is free.
     #[test]
     fn no_two_volumes_share_an_extent_and_extending_moves_nothing(
         acts in prop::collection::vec(act(), 1..40), extents in prop::collection::vec(1u64..12, 2..5),
@@ -265,6 +284,7 @@ proptest! {
         let mut map = map(EXTENT_BLOCKS, &extents);
         let mut seen: BTreeMap<VolumeId, Vec<Place>> = BTreeMap::new();
         let mut tasks: Vec<(EpochId, VolumeId, Vec<Place>)> = Vec::new();
+        let mut dirty: BTreeSet<(LunId, u64)> = BTreeSet::new();
         for (number, act) in acts.into_iter().enumerate() {
             let ids: Vec<VolumeId> = map.volumes().map(|(id, _)| id).collect();
             let pick = |nth: usize| (!ids.is_empty()).then(|| ids[nth % ids.len()]);
@@ -282,6 +302,11 @@ proptest! {
                 },
                 Act::Delete { nth } => if let Some(id) = pick(nth) {
                     prop_assert_eq!(map.plan_delete(id), Ok(Change::Delete(id)));
+                    for segment in map.volume(id).unwrap().layout.segments() {
+                        let first = segment.columns.iter().map(|place| (place.lun, place.lba / EXTENT_BLOCKS));
+                        let count = segment.column_blocks / EXTENT_BLOCKS;
+                        dirty.extend(first.flat_map(|(lun, first)| (first..first + count).map(move |n| (lun, n))));
+                    }
                     map.apply(Change::Delete(id));
                     seen.remove(&id);
                 },
@@ -292,6 +317,12 @@ proptest! {
                 Act::End { nth } => if !tasks.is_empty() {
                     let (epoch, ..) = tasks.remove(nth % tasks.len());
                     map.end(epoch);
+                },
+                Act::Wipe { blocks } => if let Some(freed) = map.next_wipe(|_| true, blocks) {
+                    for lba in (freed.lba..freed.lba + freed.blocks).step_by(EXTENT_BLOCKS as usize) {
+                        prop_assert!(dirty.remove(&(freed.lun, lba / EXTENT_BLOCKS)), "a volume has it");
+                    }
+                    map.wiped(&freed);
                 },
             }
             let mut owners: BTreeMap<(LunId, u64), VolumeId> = BTreeMap::new();
@@ -305,6 +336,7 @@ proptest! {
                     let lun = map.lun_use(place.lun).unwrap();
                     prop_assert!(place.lba / EXTENT_BLOCKS < lun.extents.unwrap());
                     prop_assert_eq!(*owners.entry(extent(place)).or_insert(id), id);
+                    prop_assert!(!dirty.contains(&extent(place)), "another one's data are there");
                 }
                 if let Some(before) = seen.insert(id, now) {
                     prop_assert_eq!(&seen[&id][..before.len()], &before[..]);
@@ -330,5 +362,10 @@ proptest! {
             map.apply(Change::Delete(id));
         }
         prop_assert_eq!(used(&map), 0);
+        while let Some(freed) = map.next_wipe(|_| true, u64::MAX) {
+            map.wiped(&freed);
+        }
+        let all: u64 = extents.iter().sum();
+        prop_assert!(map.plan_create("all", POOL, Shape::Linear, all * EXTENT_BLOCKS).is_ok());
     }
 }

@@ -206,6 +206,9 @@ proptest! {
         let hole = rig.create("other", Shape::Linear, 200);
         let id = rig.create("v", shape, blocks);
         rig.volumes.map_mut().apply(sanloom_core::map::Change::Delete(hole));
+        while let Some(freed) = rig.volumes.map().next_wipe(|_| true, u64::MAX) {
+            rig.volumes.map_mut().wiped(&freed);
+        }
         let mut blocks = blocks;
         let mut model = vec![0; blocks as usize * BLOCK];
         let mut random = SplitMix64(seed ^ 0xabcd);

@@ -1,8 +1,9 @@
 //! The store of zones and addresses, and its agreement with a lab file.
 
 use sanloom_core::config::{ZoneDefault, ZoneMember};
+use sanloom_core::map::{Shape, VolumeId};
 use sanloom_core::zoning::{Transaction, ZoneDatabase, ZoneDefinition, ZoneEdit, ZoneLimits};
-use sanloom_live::state::{KeptZones, StateError, StateStore, differences, merge};
+use sanloom_live::state::{KeptSegment, KeptVolume, KeptZones, StateError, StateStore, differences, merge};
 use sanloom_wire::{FcId, Wwpn};
 use std::fs;
 use std::path::PathBuf;
@@ -77,6 +78,46 @@ fn what_is_kept_is_there_when_the_store_is_opened_again() {
     assert!(again.addresses("sw1").unwrap().is_empty());
     assert_eq!(again.addresses("sw2").unwrap().len(), 1);
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_a_deleted_volume_had_is_kept_until_it_was_wiped() {
+    let path = folder("wipes").join("state.sqlite");
+    let store = StateStore::open(&path).unwrap();
+    let segment = |column_blocks, columns: &[(&str, u64)]| KeptSegment {
+        column_blocks,
+        stripe_blocks: column_blocks,
+        columns: columns.iter().map(|(name, lba)| ((*name).to_owned(), *lba)).collect(),
+    };
+    let volume = KeptVolume {
+        id: VolumeId(3),
+        name: "v".to_owned(),
+        pool: "p".to_owned(),
+        shape: Shape::Linear,
+        blocks: 64,
+        segments: vec![segment(16, &[("a", 0), ("b", 32)]), segment(32, &[("a", 64)])],
+        thin: false,
+        write_back: false,
+        served: None,
+    };
+    store.keep_volume(&volume, false).unwrap();
+    assert_eq!(store.wipes().unwrap(), []);
+    store.drop_volume(VolumeId(3)).unwrap();
+    drop(store);
+    let store = StateStore::open(&path).unwrap();
+    let wipes = || {
+        let all = store.wipes().unwrap().into_iter();
+        all.map(|(name, lba, blocks)| format!("{name} {lba}+{blocks}")).collect::<Vec<_>>()
+    };
+    assert_eq!(wipes(), ["a 0+16", "a 64+32", "b 32+16"]);
+    // In the middle of a run, and over the ends of two.
+    store.wiped("a", 72, 8).unwrap();
+    assert_eq!(wipes(), ["a 0+16", "a 64+8", "a 80+16", "b 32+16"]);
+    store.wiped("a", 8, 60).unwrap();
+    assert_eq!(wipes(), ["a 0+8", "a 68+4", "a 80+16", "b 32+16"]);
+    store.wiped("a", 0, 100).unwrap();
+    store.wiped("b", 32, 16).unwrap();
+    assert_eq!(wipes(), [""; 0]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `sanloom bench io`, straight at a target and through the PDU-copy ceiling.
 
 use crate::bed::{Bed, free_port};
-use crate::crowd::{hear, pdu};
 use crate::peer::try_run;
+use crate::raw::{hear, pdu};
 use crate::started::Process;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -11,6 +11,7 @@ mod peer;
 mod process;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
+mod raw;
 mod relay;
 #[path = "../../../../tests/started.rs"]
 mod started;

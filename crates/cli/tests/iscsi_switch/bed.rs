@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
 
 /// What hosts log in at.
-const HOSTS_TARGET: &str = "iqn.2026-11.example.sanloom:switch";
+pub const HOSTS_TARGET: &str = "iqn.2026-11.example.sanloom:switch";
 
 /// A folder.
 pub struct Bed {
@@ -156,6 +156,11 @@ impl<'b> Switch<'b> {
 
     pub fn url(&self, lun: u16) -> String {
         self.url_at(&self.portals[0], lun)
+    }
+
+    /// Number of its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     pub fn kill(&mut self) {

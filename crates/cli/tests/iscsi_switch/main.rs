@@ -6,12 +6,15 @@ mod conformance;
 mod crashes;
 mod forwarding;
 mod gate;
+mod hosts;
 mod operators;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
 mod ports;
 #[path = "../../../../tests/qemu_io.rs"]
 mod qemu_io;
+#[path = "../iscsi/raw.rs"]
+mod raw;
 #[path = "../iscsi/relay.rs"]
 mod relay;
 #[path = "../../../../tests/started.rs"]

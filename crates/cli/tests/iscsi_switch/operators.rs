@@ -3,6 +3,7 @@
 use crate::bed::{self, Bed, Switch, free_port};
 use crate::peer::{fail, run, try_run};
 use crate::{find, find_qemu};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,59 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
             assert!(told.contains(name), "{told}");
         }
     }
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn a_new_volume_shows_nothing_of_a_deleted_one_whenever_the_switch_is_killed() {
+    let bed = Bed::new("wiped");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    // Too large for what is free beside it.
+    let volume = "[volume.v]\npool = \"disks\"\nsize = \"80MiB\"\nwidth = 2\nstorage = \"switch\"\n";
+    let mut switch = start(&bed, &portals, volume);
+    switch.wait_for(&["v"]);
+    let url = switch.url(0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    let create =
+        ["create", "v", "--pool", "disks", "--size", "80MiB", "--width", "2", "--storage", "switch", "--lun", "0"];
+    let create = switch.volume_arguments(&create);
+    let mut refused = 0;
+    for wait in [0, 10, 40, 1000] {
+        run(qemu_io, &["-f", "raw", "-c", "write -P 0x77 0 80M", &url]);
+        let mut host = Command::new(qemu_io);
+        host.args(["-f", "raw", "-c", "sleep 300"]);
+        host.args((0..400).flat_map(|n| ["-c".to_owned(), format!("write -P 0x78 {}M 4M", n % 20 * 4)]));
+        let logins = bed.host_logins();
+        let mut host = host.arg(&url).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while bed.host_logins() == logins {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(500));
+        // In the middle of what the host writes.
+        switch.volume(&["delete", "v"]);
+        thread::sleep(Duration::from_millis(wait));
+        switch.kill();
+        host.kill().unwrap();
+        host.wait().unwrap();
+        switch.restart();
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let (good, _, err) = try_run(bed::SANLOOM, &create.iter().map(String::as_str).collect::<Vec<_>>());
+            if good {
+                break;
+            }
+            assert!(err.contains("being wiped") || err.contains("not reached yet"), "{err}");
+            assert!(Instant::now() < until, "{err}\n{}", bed.log());
+            refused += u32::from(err.contains("being wiped"));
+            thread::sleep(Duration::from_millis(20));
+        }
+        let said = run(qemu_io, &["-f", "raw", "-c", "read -P 0 0 80M", &url]);
+        assert!(!said.contains("failed"), "after {wait} ms: {said}");
+    }
+    println!("{refused} times too early");
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }

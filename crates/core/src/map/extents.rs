@@ -40,6 +40,18 @@ impl Extents {
         true
     }
 
+    /// Takes in those of these that are not there.
+    pub(super) fn insert_missing(&mut self, first: u64, count: u64) {
+        for extent in first..first + count {
+            self.insert(extent, 1);
+        }
+    }
+
+    /// The first run, and at most so many of it.
+    pub(super) fn first_run(&self, most: u64) -> Option<(u64, u64)> {
+        self.runs.first_key_value().map(|(first, count)| (*first, most.min(*count)))
+    }
+
     /// Gives these back, all of which are there.
     pub(super) fn remove(&mut self, first: u64, count: u64) {
         let Some((&of, &has)) = self.runs.range(..=first).next_back() else { return };

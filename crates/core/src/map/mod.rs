@@ -23,7 +23,8 @@
 //! ```
 //!
 //! A task holds the epoch that it began on: a change does not touch it. What a deleted volume had is given to nobody before the
-//! last task on it has ended. Nothing here allocates per task or per request.
+//! last task on it has ended and its blocks were wiped ([`Map::next_wipe`], [`Map::wiped`]), so that no volume shows data of another one.
+//! Nothing here allocates per task or per request.
 
 mod extents;
 mod layout;
@@ -34,7 +35,7 @@ mod volumes;
 
 pub use layout::{BadLayout, Layout, Piece, Pieces, Place, Segment};
 pub use plan::{Change, Shape, Volume};
-pub use pool::{BackEnd, LunConfig, LunUse, PoolConfig, PoolUse};
+pub use pool::{BackEnd, Freed, LunConfig, LunUse, PoolConfig, PoolUse};
 pub use refusal::{Refusal, RestoreError};
 pub use volumes::Map;
 

@@ -183,6 +183,10 @@ fn no_room(map: &Map, pool: PoolId, width: u16, wanted: u64, free: u64) -> Refus
     if let Some((_, lun)) = of_pool().find(|(_, lun)| lun.extents.is_none()) {
         return Refusal::Unreached { lun: lun.config.name.clone() };
     }
+    let wiping = of_pool().map(|(_, lun)| lun.wiping.count()).sum::<u64>();
+    if wiping > 0 && wanted <= free + wiping {
+        return Refusal::Wiping { wanted, free, wiping };
+    }
     let with_room = of_pool().filter(|(_, lun)| lun.free() > 0).count() as u16;
     match width > 1 && with_room < width {
         true => Refusal::TooWide { wanted: width, has: with_room },

@@ -31,12 +31,15 @@ pub struct BackEnd {
     pub config: LunConfig,
     /// Whole extents of it, once it was reached.
     pub(super) extents: Option<u64>,
+    /// Those that nobody may have: volumes have them, or had.
     pub(super) used: Extents,
+    /// Those of them that deleted volumes had, and that have not been wiped.
+    pub(super) wiping: Extents,
 }
 
 impl BackEnd {
     pub(super) fn new(config: LunConfig) -> BackEnd {
-        BackEnd { config, extents: None, used: Extents::default() }
+        BackEnd { config, extents: None, used: Extents::default(), wiping: Extents::default() }
     }
 
     pub(super) fn free(&self) -> u64 {
@@ -63,6 +66,17 @@ pub(super) fn is_aligned(segment: &Segment, extent_blocks: u64) -> bool {
         && segment.columns.iter().all(|place| place.lba.is_multiple_of(extent_blocks))
 }
 
+/// Blocks of a back-end LUN that a deleted volume had. Another one gets them when they read as zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Freed {
+    /// Where they are.
+    pub lun: LunId,
+    /// The first.
+    pub lba: u64,
+    /// How many: whole extents.
+    pub blocks: u64,
+}
+
 /// How full a back-end LUN is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LunUse {
@@ -70,6 +84,15 @@ pub struct LunUse {
     pub extents: Option<u64>,
     /// How many of them volumes have.
     pub used: u64,
+    /// How many of them deleted volumes had, and nobody gets before they were wiped.
+    pub wiping: u64,
+}
+
+impl LunUse {
+    /// There is something on it of volumes that are there or were.
+    pub fn is_taken(&self) -> bool {
+        self.used + self.wiping > 0
+    }
 }
 
 /// How full a pool is.

@@ -45,6 +45,15 @@ pub enum Refusal {
         /// Extents that are free, and that the shape of the volume can use.
         free: u64,
     },
+    /// Too few free extents, until those of deleted volumes were wiped.
+    Wiping {
+        /// Extents that are wanted.
+        wanted: u64,
+        /// Extents that are free.
+        free: u64,
+        /// Extents that are being wiped.
+        wiping: u64,
+    },
     /// Too few free extents, and a LUN of the pool has never been reached.
     Unreached {
         /// The name of the LUN.
@@ -70,6 +79,12 @@ impl fmt::Display for Refusal {
                 write!(f, "stripes of {stripe_blocks} blocks do not divide extents of {extent_blocks} blocks")
             }
             Refusal::NoSpace { wanted, free } => write!(f, "{wanted} extents are wanted, and {free} are free for it"),
+            Refusal::Wiping { wanted, free, wiping } => {
+                write!(
+                    f,
+                    "{wanted} extents are wanted, {free} are free for it, and {wiping} of deleted volumes are being wiped"
+                )
+            }
             Refusal::Unreached { lun } => write!(f, "the back end '{lun}' was not reached yet, so its size is unknown"),
         }
     }
@@ -92,6 +107,7 @@ impl Refusal {
             Refusal::TooWide { .. } => "give a smaller width, or add back ends to the pool",
             Refusal::BadStripe { .. } => "give a stripe size that divides the extent size of the pool",
             Refusal::NoSpace { .. } => "give a smaller size, delete a volume, or add back ends to the pool",
+            Refusal::Wiping { .. } => "try again in a moment, or give a smaller size",
             Refusal::Unreached { .. } => "try again when it is reached; 'sanloom show paths' says why it is not",
         }
     }

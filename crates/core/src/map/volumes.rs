@@ -2,7 +2,7 @@
 
 use super::layout::{Layout, Pieces};
 use super::plan::{Change, Volume};
-use super::pool::{BackEnd, LunConfig, LunUse, PoolConfig, PoolUse, extents_of, is_aligned};
+use super::pool::{BackEnd, Freed, LunConfig, LunUse, PoolConfig, PoolUse, extents_of, is_aligned};
 use super::refusal::RestoreError;
 use super::{EpochId, LunId, PoolId, VolumeId};
 use std::collections::BTreeMap;
@@ -152,8 +152,48 @@ impl Map {
         if !self.epochs.values().any(|epoch| epoch.volume == of)
             && let Some(volume) = self.leaving.remove(&of)
         {
-            self.give_back(&volume);
+            let extent_blocks = self.pools[usize::from(volume.pool.0)].extent_blocks;
+            for segment in volume.layout.segments() {
+                for (lun, first, count) in extents_of(segment, extent_blocks) {
+                    self.luns[usize::from(lun.0)].wiping.insert_missing(first, count);
+                }
+            }
         }
+    }
+
+    /// Blocks that were kept as not wiped. To be called once, behind [`restore`](Self::restore); they need not be whole extents of the pool as it
+    /// is now.
+    pub fn restore_wiping(&mut self, runs: &[Freed]) {
+        for Freed { lun, lba, blocks } in runs {
+            let Some(lun) = self.luns.get_mut(usize::from(lun.0)) else { continue };
+            let Some(pool) = self.pools.get(usize::from(lun.config.pool.0)) else { continue };
+            let extent_blocks = pool.extent_blocks.max(1);
+            for extent in lba / extent_blocks..(lba + blocks).div_ceil(extent_blocks) {
+                // What a volume has was wiped before it got that.
+                if lun.used.insert(extent, 1) {
+                    lun.wiping.insert(extent, 1);
+                }
+            }
+        }
+    }
+
+    /// What is to be wiped next, on a LUN that `is_there`: about so many blocks, one extent at least.
+    pub fn next_wipe(&self, is_there: impl Fn(LunId) -> bool, blocks: u64) -> Option<Freed> {
+        self.luns().filter(|(id, _)| is_there(*id)).find_map(|(id, lun)| {
+            let extent_blocks = self.pool(lun.config.pool)?.extent_blocks;
+            let (first, count) = lun.wiping.first_run((blocks / extent_blocks.max(1)).max(1))?;
+            Some(Freed { lun: id, lba: first * extent_blocks, blocks: count * extent_blocks })
+        })
+    }
+
+    /// These are zeros, and durably so: volumes can have them.
+    pub fn wiped(&mut self, freed: &Freed) {
+        let Some(lun) = self.luns.get_mut(usize::from(freed.lun.0)) else { return };
+        let Some(pool) = self.pools.get(usize::from(lun.config.pool.0)) else { return };
+        let extent_blocks = pool.extent_blocks.max(1);
+        let (first, count) = (freed.lba / extent_blocks, freed.blocks / extent_blocks);
+        lun.wiping.remove(first, count);
+        lun.used.remove(first, count);
     }
 
     /// A task begins on a volume: it holds the newest epoch until [`end`](Self::end).
@@ -237,7 +277,7 @@ impl Map {
         let of_pool = self.luns.iter().filter(|lun| lun.config.pool == id);
         of_pool.fold(PoolUse::default(), |sum, lun| PoolUse {
             extents: sum.extents + lun.extents.unwrap_or(0),
-            used: sum.used + lun.used.count(),
+            used: sum.used + lun.used.count() - lun.wiping.count(),
         })
     }
 
@@ -248,7 +288,10 @@ impl Map {
 
     /// How full a back-end LUN is.
     pub fn lun_use(&self, id: LunId) -> Option<LunUse> {
-        self.luns.get(usize::from(id.0)).map(|lun| LunUse { extents: lun.extents, used: lun.used.count() })
+        self.luns.get(usize::from(id.0)).map(|lun| {
+            let (all, wiping) = (lun.used.count(), lun.wiping.count());
+            LunUse { extents: lun.extents, used: all - wiping, wiping }
+        })
     }
 
     /// The number of the next volume.

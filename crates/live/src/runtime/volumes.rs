@@ -53,7 +53,7 @@ impl Runtime {
         if !found.is_empty() {
             self.back_ends_found(&found);
         }
-        more
+        more | self.keep_wiped(now)
     }
 
     /// More sessions that forward may have initiator ports of their own, once these are kept.
@@ -73,6 +73,22 @@ impl Runtime {
         if let Err(error) = self.state.keep_initiator_ports(0) {
             tracing::warn!(%error, "the next start looks for sessions that are over");
         }
+    }
+
+    /// What was wiped is free, once that is kept. True if something was.
+    fn keep_wiped(&mut self, now: Instant) -> bool {
+        let Some(engine) = &mut self.volumes else { return false };
+        let Some(freed) = engine.take_wiped() else { return false };
+        let name = engine.map().luns().find(|(id, _)| *id == freed.lun).map(|(_, lun)| lun.config.name.clone());
+        let Some(name) = name else { return false };
+        match self.state.wiped(&name, freed.lba, freed.blocks) {
+            Ok(()) => engine.map_mut().wiped(&freed),
+            Err(error) => {
+                tracing::error!(back_end = %name, %error, "it is not kept that something was wiped");
+                engine.wipe_later(now);
+            }
+        }
+        true
     }
 
     /// Back ends were reached: what they call themselves is kept, and volumes that waited for them are created.

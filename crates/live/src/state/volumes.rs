@@ -38,6 +38,13 @@ pub(super) const TABLES: &str = "
         only INTEGER PRIMARY KEY CHECK (only = 1),
         next INTEGER NOT NULL
     ) STRICT;
+    -- Blocks that deleted volumes had, and that have not been wiped.
+    CREATE TABLE IF NOT EXISTS wipe (
+        back_end TEXT NOT NULL,
+        lba      INTEGER NOT NULL,
+        blocks   INTEGER NOT NULL,
+        PRIMARY KEY (back_end, lba)
+    ) STRICT;
     -- Initiator ports that sessions with back ends may have: see `InitiatorPorts`.
     CREATE TABLE IF NOT EXISTS initiator_ports (
         only  INTEGER PRIMARY KEY CHECK (only = 1),
@@ -157,12 +164,60 @@ impl StateStore {
         })
     }
 
-    /// A volume is no more.
+    /// A volume is no more. What it had is [to be wiped](Self::wipes).
     ///
     /// # Errors
     /// It is still kept: nothing must be done.
     pub fn drop_volume(&self, id: VolumeId) -> Result<(), StateError> {
-        self.write(|transaction| transaction.execute("DELETE FROM volume WHERE id = ?1", [id.0]).map(drop))
+        self.write(|transaction| {
+            let select = "SELECT segments FROM volume WHERE id = ?1";
+            let text = transaction.query_row(select, [id.0], |row| row.get::<_, String>(0)).optional()?;
+            let segments: Vec<KeptSegment> = text.map_or(Ok(Vec::new()), |text| parsed(&text, 0))?;
+            for segment in &segments {
+                for (back_end, lba) in &segment.columns {
+                    let insert = "INSERT OR REPLACE INTO wipe (back_end, lba, blocks) VALUES (?1, ?2, ?3)";
+                    transaction.execute(insert, params![back_end, *lba as i64, segment.column_blocks as i64])?;
+                }
+            }
+            transaction.execute("DELETE FROM volume WHERE id = ?1", [id.0]).map(drop)
+        })
+    }
+
+    /// Blocks that deleted volumes had and that have not been wiped: back end, the first, and how many.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn wipes(&self) -> Result<Vec<(String, u64, u64)>, StateError> {
+        let read = || {
+            let mut select =
+                self.connection.prepare("SELECT back_end, lba, blocks FROM wipe ORDER BY back_end, lba")?;
+            let row = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64));
+            select.query_map([], row)?.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(error))
+    }
+
+    /// These blocks of a back end were wiped.
+    ///
+    /// # Errors
+    /// They are still kept as not wiped: nobody must get them.
+    pub fn wiped(&self, back_end: &str, lba: u64, blocks: u64) -> Result<(), StateError> {
+        let (first, end) = (lba as i64, (lba + blocks) as i64);
+        self.write(|transaction| {
+            let select = "SELECT lba, lba + blocks FROM wipe WHERE back_end = ?1 AND lba < ?3 AND lba + blocks > ?2";
+            let row = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+            let mut found = transaction.prepare(select)?;
+            let runs = found.query_map(params![back_end, first, end], row)?.collect::<rusqlite::Result<Vec<_>>>()?;
+            for (from, to) in runs {
+                transaction.execute("DELETE FROM wipe WHERE back_end = ?1 AND lba = ?2", params![back_end, from])?;
+                // What is left before and behind.
+                for (from, to) in [(from, first), (end, to)].into_iter().filter(|(from, to)| from < to) {
+                    let insert = "INSERT OR REPLACE INTO wipe (back_end, lba, blocks) VALUES (?1, ?2, ?3)";
+                    transaction.execute(insert, params![back_end, from, to - from])?;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// A volume of a lab file was created once.
@@ -256,11 +311,16 @@ fn insert(transaction: &Transaction<'_>, volume: &KeptVolume) -> rusqlite::Resul
     Ok(())
 }
 
+/// The runs of a volume, out of this column.
+fn parsed(text: &str, column: usize) -> rusqlite::Result<Vec<KeptSegment>> {
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
 fn volume(row: &Row<'_>) -> rusqlite::Result<KeptVolume> {
     let (width, stripe_blocks) = (row.get(3)?, row.get(4)?);
-    let text: String = row.get(6)?;
-    let segments = serde_json::from_str(&text)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, Box::new(error)))?;
+    let segments = parsed(&row.get::<_, String>(6)?, 6)?;
     Ok(KeptVolume {
         id: VolumeId(row.get(0)?),
         name: row.get(1)?,

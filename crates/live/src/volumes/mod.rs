@@ -10,6 +10,7 @@
 
 mod buffers;
 mod ports;
+mod wiper;
 
 use crate::iscsi::initiator::{Event, Remote, RemoteConfig};
 use crate::poll::Poller;
@@ -20,7 +21,7 @@ use buffers::Buffers;
 pub use ports::InitiatorPorts;
 use sanloom_core::disk::{self, Error, ErrorKind, Properties};
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::map::{LunId, Map};
+use sanloom_core::map::{Freed, LunId, Map};
 use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
 use sanloom_core::time::Instant;
 use sanloom_core::volume::{self, VolumeIo, Volumes};
@@ -28,6 +29,7 @@ use sanloom_wire::lun::{self, LunBytes};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use wiper::Wiper;
 
 /// The poller's tokens of back ends begin here.
 pub const BACK_ENDS: u64 = 1 << 60;
@@ -55,6 +57,13 @@ struct BackEnd {
     found: Option<Box<Properties>>,
     /// Why it is not used.
     refused: Option<String>,
+}
+
+impl BackEnd {
+    /// It was reached, and is used.
+    fn is_there(&self) -> bool {
+        self.found.is_some() && self.refused.is_none()
+    }
 }
 
 /// What a back-end LUN is like now.
@@ -104,6 +113,7 @@ pub struct VolumeEngine {
     ports: InitiatorPorts,
     back_ends: Vec<BackEnd>,
     buffers: Buffers,
+    wiper: Wiper,
     asked: BTreeMap<u64, Asked>,
     next_job: u64,
     done: Vec<Done>,
@@ -134,7 +144,7 @@ impl VolumeEngine {
         let back_ends = luns.into_iter().zip(0..).map(|(plan, number)| {
             let at = lun::to_bytes(plan.lun).unwrap_or_default();
             // Nothing is written to a disk that took the place of the one with our extents.
-            let in_use = map.lun_use(LunId(number)).is_some_and(|lun| lun.used > 0);
+            let in_use = map.lun_use(LunId(number)).is_some_and(|lun| lun.is_taken());
             let name = plan.identity.as_deref().filter(|_| in_use);
             let disk = remotes[plan.remote].expect(now, at, name);
             BackEnd { plan, disk, found: None, refused: None }
@@ -147,6 +157,7 @@ impl VolumeEngine {
             ports,
             back_ends,
             buffers: Buffers::default(),
+            wiper: Wiper::new(),
             asked: BTreeMap::new(),
             next_job: 0,
             done: Vec::new(),
@@ -217,7 +228,7 @@ impl VolumeEngine {
             let usable = back_end.found.is_some() && back_end.refused.is_none() && ready.contains(&back_end.disk);
             if usable {
                 luns.push((id, lun::to_bytes(back_end.plan.lun)?));
-            } else if self.map().lun_use(id).is_some_and(|lun| lun.used > 0) {
+            } else if self.map().lun_use(id).is_some_and(|lun| lun.is_taken()) {
                 return None;
             }
         }
@@ -234,7 +245,7 @@ impl VolumeEngine {
     /// A LUN of a target, of which volumes have extents, is not used.
     pub fn is_refused(&self, target: usize) -> bool {
         let of_target = self.back_ends.iter().zip((0..).map(LunId)).filter(|(one, _)| one.plan.remote == target);
-        let used = |id| self.map().lun_use(id).is_some_and(|lun| lun.used > 0);
+        let used = |id| self.map().lun_use(id).is_some_and(|lun| lun.is_taken());
         of_target.filter(|(one, _)| one.refused.is_some()).any(|(_, id)| used(id))
     }
 
@@ -313,7 +324,23 @@ impl VolumeEngine {
 
     /// When to take a turn at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.remotes.iter().filter_map(Remote::poll_timeout).min()
+        let wiper = self.wiper.poll_timeout(self.map(), |lun| self.can_wipe(lun));
+        self.remotes.iter().filter_map(Remote::poll_timeout).chain(wiper).min()
+    }
+
+    /// A back end is there, and the one whose extents volumes have or had.
+    fn can_wipe(&self, lun: LunId) -> bool {
+        self.back_ends.get(usize::from(lun.0)).is_some_and(BackEnd::is_there)
+    }
+
+    /// What was wiped since the last call: when that is kept, the map is to be told.
+    pub fn take_wiped(&mut self) -> Option<Freed> {
+        self.wiper.take_finished()
+    }
+
+    /// It is not kept that something was wiped.
+    pub fn wipe_later(&mut self, now: Instant) {
+        self.wiper.later(now);
     }
 
     /// Does what there is to do. True if there may be more.
@@ -334,6 +361,12 @@ impl VolumeEngine {
                 silent = false;
                 self.carry(now, output);
             }
+            let back_ends = &self.back_ends;
+            let is_there = |lun: LunId| back_ends.get(usize::from(lun.0)).is_some_and(BackEnd::is_there);
+            if let Some((lun, request)) = self.wiper.next_request(now, self.volumes.map(), is_there) {
+                let back_end = &self.back_ends[usize::from(lun.0)];
+                self.remotes[back_end.plan.remote].submit(now, back_end.disk, request);
+            }
             let mut changed = Vec::new();
             for (number, remote) in self.remotes.iter_mut().enumerate() {
                 remote.serve(now, poller, &mut self.buffers);
@@ -341,6 +374,11 @@ impl VolumeEngine {
                     silent = false;
                     match event {
                         Event::Changed => changed.push(number),
+                        Event::Done { tag, result } if self.wiper.ended(now, tag, result.is_ok()) => {
+                            if let Err(error) = result {
+                                tracing::warn!(%error, "what a deleted volume had is not wiped");
+                            }
+                        }
                         Event::Done { tag, result } => {
                             self.buffers.forget(tag);
                             self.volumes.ended(tag, result);
@@ -445,7 +483,7 @@ fn refusal(map: &mut Map, id: LunId, plan: &LunPlan, found: &Properties) -> Opti
     if wanted != found.block_bytes {
         return Some(format!("its blocks have {} bytes, those of its pool {wanted}", found.block_bytes));
     }
-    let in_use = map.lun_use(id).is_some_and(|lun| lun.used > 0);
+    let in_use = map.lun_use(id).is_some_and(|lun| lun.is_taken());
     let name = identity(found);
     if in_use && plan.identity.is_some() && plan.identity != name {
         let [was, is] = [&plan.identity, &name].map(|name| name.as_deref().unwrap_or("a disk without a name"));

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Bytes that are read at once.
 const INPUT_BYTES: usize = 256 << 10;
 
+/// The same, of a connection that only logs in: a PDU with as much text as there may be (RFC 7143, section 13.12).
+const LOGIN_INPUT_BYTES: usize = 16 << 10;
+
 /// So much data that is still to come goes straight to its buffer.
 const DIRECT_BYTES: u32 = 8 << 10;
 
@@ -73,7 +76,8 @@ pub(in crate::iscsi) struct Link {
 impl Link {
     /// A connection that only logs in: [`Self::hand_over`].
     pub(in crate::iscsi) fn for_login(now: Instant, stream: TcpStream, login: LoginConfig) -> Link {
-        Link { hands_over: true, ..Link::new(now, stream, login, SessionConfig::default()) }
+        let input = vec![0; LOGIN_INPUT_BYTES];
+        Link { hands_over: true, ..Link::with_input(now, stream, login, SessionConfig::default(), input) }
     }
 
     /// The connection after its login, what was agreed, and what has come behind the login.
@@ -82,13 +86,17 @@ impl Link {
     }
 
     pub(super) fn new(now: Instant, stream: TcpStream, login: LoginConfig, session: SessionConfig) -> Link {
+        Link::with_input(now, stream, login, session, vec![0; INPUT_BYTES])
+    }
+
+    fn with_input(now: Instant, stream: TcpStream, login: LoginConfig, session: SessionConfig, input: Vec<u8>) -> Link {
         Link {
             stream,
             framer: Framer::new(DEFAULT_SEGMENT_BYTES),
             machine: Machine::Login(Box::new(Login::new(now, login))),
             session,
             output: Egress::default(),
-            input: vec![0; INPUT_BYTES],
+            input,
             filled: 0,
             text: Vec::new(),
             got: 0,

@@ -11,7 +11,7 @@ use sanloom_core::config::BackEnd;
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::iscsi::initiator::SessionConfig;
 use sanloom_core::iscsi::parameters::Wishes;
-use sanloom_core::map::{Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
+use sanloom_core::map::{Freed, Layout, LunConfig, LunId, Map, Place, PoolConfig, PoolId, Segment, Volume, VolumeId};
 use sanloom_core::time::Span;
 
 /// Commands of one back-end LUN at once.
@@ -49,6 +49,12 @@ impl Runtime {
         let volumes = kept.iter().map(|volume| restored(&map, volume)).collect::<Result<Vec<_>, _>>();
         let next = self.state.next_volume()?;
         volumes.and_then(|volumes| map.restore(volumes, next).map_err(|error| error.to_string())).map_err(damaged)?;
+        let number = |name: &str| live.back_ends.iter().position(|back_end| back_end.name == name);
+        let wipes = self.state.wipes()?.into_iter().filter_map(|(name, lba, blocks)| {
+            // What a back end has that is not in the lab is wiped when it is there again.
+            Some(Freed { lun: LunId(u16::try_from(number(&name)?).ok()?), lba, blocks })
+        });
+        map.restore_wiping(&wipes.collect::<Vec<_>>());
         let mut targets: Vec<RemoteConfig> = Vec::new();
         let mut luns = Vec::new();
         for back_end in &live.back_ends {

@@ -1,0 +1,295 @@
+//! Hosts that do what QEMU does not: log in again with writes under way, fetch nothing, send too much, come in crowds, and fight
+//! for a block.
+
+use crate::bed::{self, Bed, HOSTS_TARGET, Switch, free_port};
+use crate::forwarding::through_gates;
+use crate::gate::Gate;
+use crate::raw::{hear, pdu};
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const BLOCK: usize = 512;
+
+/// A host, as far as it goes.
+struct Host {
+    connection: TcpStream,
+    /// Of the next command.
+    number: u32,
+}
+
+impl Host {
+    /// Logs in with this part of its session identifier.
+    fn log_in(portal: &str, session: u16) -> Host {
+        let mut connection = TcpStream::connect(portal).unwrap();
+        connection.set_nodelay(true).unwrap();
+        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let names = format!("InitiatorName=iqn.2026-11.net.example:raw\0TargetName={HOSTS_TARGET}\0");
+        let text = names + "InitialR2T=No\0ImmediateData=Yes\0MaxRecvDataSegmentLength=262144\0";
+        let [high, low] = session.to_be_bytes();
+        let isid = [0x80, 0, 0, 1, high, low];
+        let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
+        connection.write_all(&login).unwrap();
+        let answer = hear(&mut connection).unwrap();
+        assert_eq!((answer[0], answer[1], answer[36]), (0x23, 0x87, 0), "{answer:02x?}");
+        Host { connection, number: 1 }
+    }
+
+    /// The same, when its commands are forwarded.
+    fn ready(portal: &str, session: u16) -> Host {
+        let mut host = Host::log_in(portal, session);
+        host.until_good(|host| host.send(0x80, 0, &[0; 6], &[]));
+        thread::sleep(Duration::from_millis(300));
+        host
+    }
+
+    fn send(&mut self, flags: u8, bytes: usize, cdb: &[u8], data: &[u8]) {
+        let number = self.number.to_be_bytes();
+        self.number += 1;
+        let expected = (bytes as u32).to_be_bytes();
+        let fields: [(usize, &[u8]); 5] =
+            [(0, &[0x01, flags | 1]), (16, &number), (20, &expected), (24, &number), (32, cdb)];
+        self.connection.write_all(&pdu(&fields, data)).unwrap();
+    }
+
+    fn read(&mut self, lba: u32, blocks: u16) {
+        let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), blocks.to_be_bytes());
+        self.send(0xc0, usize::from(blocks) * BLOCK, &[0x28, 0, a, b, c, d, 0, high, low, 0], &[]);
+    }
+
+    fn write(&mut self, lba: u32, data: &[u8]) {
+        let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), ((data.len() / BLOCK) as u16).to_be_bytes());
+        self.send(0xa0, data.len(), &[0x2a, 0, a, b, c, d, 0, high, low, 0], data);
+    }
+
+    /// `new` where `old` is.
+    fn compare_and_write(&mut self, lba: u32, old: u8, new: u8) {
+        let [a, b, c, d] = lba.to_be_bytes();
+        let data = [[old; BLOCK], [new; BLOCK]].concat();
+        self.send(0xa0, data.len(), &[0x89, 0, 0, 0, 0, 0, a, b, c, d, 0, 0, 0, 1, 0, 0], &data);
+    }
+
+    /// Status and data of the next command that ends.
+    fn answer(&mut self) -> (u8, Vec<u8>) {
+        let mut data = Vec::new();
+        loop {
+            let heard = hear(&mut self.connection).unwrap();
+            match heard[0] {
+                0x25 => {
+                    let len = u32::from_be_bytes([0, heard[5], heard[6], heard[7]]) as usize;
+                    data.extend_from_slice(&heard[48..48 + len]);
+                    if heard[1] & 1 != 0 {
+                        return (heard[3], data);
+                    }
+                }
+                0x21 => return (heard[3], data),
+                _ => {}
+            }
+        }
+    }
+
+    /// Does it until it is done: what it hears first may be a unit attention, or BUSY.
+    fn until_good(&mut self, command: impl Fn(&mut Host)) -> Vec<u8> {
+        let until = Instant::now() + Duration::from_secs(15);
+        loop {
+            command(self);
+            let (status, data) = self.answer();
+            if status == 0 {
+                return data;
+            }
+            assert!(Instant::now() < until, "status {status:#x}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Memory of a process in KiB.
+fn memory(id: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Processor time of a process so far.
+fn processor(id: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+    let fields: Vec<u64> =
+        stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0)).collect();
+    Duration::from_millis((fields[11] + fields[12]) * 10)
+}
+
+#[test]
+fn a_host_that_logs_in_again_finds_nothing_later_of_what_it_wrote_before() {
+    let bed = Bed::new("reinstated");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let (mut switch, gates) = through_gates(&bed, &portals, true);
+    for round in 0..3_u8 {
+        let mut host = Host::ready(&switch.portals[0], 1);
+        host.until_good(|host| host.write(8, &[0x10 + round; 64 << 10]));
+        gates.iter().for_each(Gate::hold);
+        host.write(8, &[0xaa; 64 << 10]);
+        thread::sleep(Duration::from_millis(200));
+        // The same initiator port, while the one before is there, and while its write is under way.
+        let mut again = Host::log_in(&switch.portals[1], 1);
+        again.until_good(|host| host.write(8, &[0xb0 + round; 64 << 10]));
+        gates.iter().for_each(Gate::release);
+        thread::sleep(Duration::from_millis(300));
+        let there = again.until_good(|host| host.read(8, 128));
+        assert!(there.iter().all(|byte| *byte == 0xb0 + round), "round {round}: {:#x}", there[0]);
+        drop(host);
+    }
+    let [forwarded, _] = switch.carried("v");
+    assert!(forwarded.written_bytes >= 6 * (64 << 10), "{forwarded:?}");
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn a_host_that_fetches_nothing_costs_little_memory_and_nobody_else_anything() {
+    let bed = Bed::new("slow-host");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let (mut switch, _gates) = through_gates(&bed, &portals, true);
+    let mut other = Host::ready(&switch.portals[1], 2);
+    let mut slow = Host::ready(&switch.portals[0], 1);
+    let before = memory(switch.id());
+    for number in 0..64 {
+        slow.read(number % 16 * 2048, 2048);
+    }
+    let begun = Instant::now();
+    for round in 0..100_u32 {
+        let data = vec![round as u8; 64 << 10];
+        other.until_good(|host| host.write(round * 128, &data));
+        assert_eq!(other.until_good(|host| host.read(round * 128, 128)), data);
+    }
+    let (took, more) = (begun.elapsed(), memory(switch.id()).saturating_sub(before));
+    println!("100 writes and reads of the other host in {took:?}, {more} KiB more");
+    assert!(took < Duration::from_secs(5) && more < 32 << 10, "{took:?}, {more} KiB");
+    // And then it fetches all of it.
+    for _ in 0..64 {
+        let (status, data) = slow.answer();
+        assert_eq!((status, data.len()), (0, 1 << 20));
+    }
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn a_segment_that_is_too_long_ends_its_own_session_and_no_other() {
+    let bed = Bed::new("overlong");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let (mut switch, _gates) = through_gates(&bed, &portals, true);
+    let mut other = Host::ready(&switch.portals[1], 2);
+    let mut host = Host::ready(&switch.portals[0], 1);
+    host.until_good(|host| host.write(0, &[0x31; 64 << 10]));
+    let ended = |bed: &Bed| bed.log().matches(" protocol").count();
+    let before = ended(&bed);
+    // A write of 32 MiB in one segment: more than anybody takes.
+    let fields: [(usize, &[u8]); 5] =
+        [(0, &[0x01, 0xa1]), (5, &[0xff, 0xff, 0xff]), (19, &[99]), (24, &host.number.to_be_bytes()), (32, &[0x2a])];
+    let mut header = vec![0; 48];
+    fields.iter().for_each(|(at, bytes)| header[*at..at + bytes.len()].copy_from_slice(bytes));
+    host.connection.write_all(&header).unwrap();
+    while let Ok(heard) = hear(&mut host.connection) {
+        assert_ne!(heard[0], 0x21, "it was answered: {heard:02x?}");
+    }
+    assert!(ended(&bed) > before, "{}", bed.log());
+    let there = other.until_good(|host| host.read(0, 128));
+    assert!(there.iter().all(|byte| *byte == 0x31));
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn compare_and_write_of_one_host_is_whole_against_forwarded_writes_of_another() {
+    let bed = Bed::new("compare-and-write");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let (mut switch, _gates) = through_gates(&bed, &portals, true);
+    let (mut a, mut b) = (Host::ready(&switch.portals[0], 1), Host::ready(&switch.portals[1], 2));
+    let (mut equal, mut there) = (0, 0_u8);
+    a.until_good(|host| host.write(5, &[0; BLOCK]));
+    for round in 0..600_u32 {
+        let (mine, theirs) = (128 + (round % 100) as u8, 1 + (round % 100) as u8);
+        // Who is first changes.
+        match round % 2 {
+            0 => {
+                a.compare_and_write(5, there, mine);
+                b.write(5, &[theirs; BLOCK]);
+            }
+            _ => {
+                b.write(5, &[theirs; BLOCK]);
+                a.compare_and_write(5, there, mine);
+            }
+        }
+        let ((compared, _), (written, _)) = (a.answer(), b.answer());
+        assert!(written == 0 && [0, 2].contains(&compared), "{written:#x} {compared:#x}");
+        equal += u32::from(compared == 0);
+        let now = b.until_good(|host| host.read(5, 1));
+        // Before the write, it is written over; behind it, it does not find what it looks for.
+        assert!(now.iter().all(|byte| *byte == theirs), "round {round}: {:#x}, not {theirs:#x}", now[0]);
+        there = theirs;
+    }
+    println!("{equal} of 600 were first");
+    assert!((1..600).contains(&equal));
+    switch.assert_path("v", true, 0, 300 * BLOCK as u64);
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+/// Sessions at once.
+const CROWD: u16 = 1000;
+
+#[test]
+fn a_thousand_sessions_are_forwarded_for_and_cost_little() {
+    let bed = Bed::new("thousand");
+    let portal = free_port();
+    let _first = bed::storage(&bed, "first", &portal);
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}[volume.v]\npool = \"disks\"\nsize = \"48MiB\"\nstorage = \"switch\"\n",
+        bed::back_end("first", "disks", &[&portal])
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let before = memory(switch.id());
+    let mut hosts: Vec<Host> = (1..=CROWD).map(|session| Host::log_in(&switch.portals[0], session)).collect();
+    for host in &mut hosts {
+        host.until_good(|host| host.send(0x80, 0, &[0; 6], &[]));
+    }
+    // More initiator ports are kept step by step.
+    let until = Instant::now() + Duration::from_secs(20);
+    for (number, host) in (0..).zip(&mut hosts) {
+        let forwarded = |switch: &Switch<'_>| switch.carried("v")[0].commands;
+        let had = if number % 100 == 0 { forwarded(&switch) } else { u64::MAX };
+        loop {
+            host.until_good(|host| host.write(number * 16, &[number as u8; 8 << 10]));
+            if had == u64::MAX || forwarded(&switch) > had {
+                break;
+            }
+            assert!(Instant::now() < until, "nothing is forwarded for host {number}");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+    let each = memory(switch.id()).saturating_sub(before) / u64::from(CROWD);
+    // All sleep.
+    thread::sleep(Duration::from_secs(1));
+    let at = processor(switch.id());
+    thread::sleep(Duration::from_secs(2));
+    let busy = processor(switch.id()) - at;
+    println!("{each} KiB for each session, {busy:?} of two seconds while all sleep");
+    assert!(each <= 64 && busy <= Duration::from_millis(200), "{each} KiB, {busy:?}");
+    for (number, host) in (0..).zip(&mut hosts) {
+        assert_eq!(host.until_good(|host| host.read(number * 16, 16)), [number as u8; 8 << 10]);
+    }
+    drop(hosts);
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
