@@ -42,7 +42,8 @@ impl Gate {
         thread::spawn(move || {
             for from in listener.incoming().flatten() {
                 let Ok(to) = TcpStream::connect(&portal) else { continue };
-                [&from, &to].map(|stream| stream.set_nodelay(true).unwrap());
+                from.set_nodelay(true).unwrap();
+                to.set_nodelay(true).unwrap();
                 let mut state = shared.lock().unwrap();
                 if state.closed {
                     continue;
