@@ -156,6 +156,6 @@ mod tests {
         let at = |run_ps| Progress { run_ps, duration_ps: 2_000_000_000_000, frame_hops: 0, logging_in: false };
         let text = message(&at(500_000_000_000), 10.0, 7_250_000.0);
         assert_eq!(text, "500 ms of 2 s simulated, 10.0 s real, 7.2 M frame-hops/s, 30s to go");
-        assert_eq!(message(&at(0), 0.0, 0.0), "0 s of 2 s simulated, 0.0 s real, 0.0 M frame-hops/s");
+        assert_eq!(message(&at(0), 0.0, 0.0), "0 µs of 2 s simulated, 0.0 s real, 0.0 M frame-hops/s");
     }
 }
