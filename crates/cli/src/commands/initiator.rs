@@ -284,16 +284,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the port: {error}")))
 }
 
-/// We end when our parent does, or have been told too late.
+/// We end when our parent does, or have been told too late. Its death signal would not do: it comes for each thread of the parent that
+/// dies with us as its child, and the second one ends us before we have logged out.
 fn end_with(parent: u32) -> Result<(), Failure> {
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-    set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::environment)?;
-    let still = getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent);
-    if still {
-        Ok(())
-    } else {
-        Err(Failure::environment(format_args!("process {parent}, which has started us, is gone")))
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::io::Errno;
+    use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+    let gone = || Failure::environment(format_args!("process {parent}, which has started us, is gone"));
+    let pid = Pid::from_raw(parent.cast_signed()).ok_or_else(gone)?;
+    let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
+    // Before, the number may have become that of another process.
+    if getppid() != Some(pid) {
+        return Err(gone());
     }
+    std::thread::spawn(move || {
+        while poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        interrupt::request();
+    });
+    Ok(())
 }
 
 /// What a lab says about a host.

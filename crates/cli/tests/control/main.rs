@@ -9,6 +9,7 @@ mod examples;
 mod forwarding;
 mod inject;
 mod instance;
+mod links;
 mod monitoring;
 #[path = "../../../../tests/peer.rs"]
 mod peer;
