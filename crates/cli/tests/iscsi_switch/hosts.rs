@@ -5,6 +5,7 @@ use crate::bed::{self, Bed, HOSTS_TARGET, Switch, free_port};
 use crate::forwarding::through_gates;
 use crate::gate::Gate;
 use crate::raw::{hear, pdu};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -18,6 +19,8 @@ struct Host {
     connection: TcpStream,
     /// Of the next command.
     number: u32,
+    /// Data of commands that have not ended, by their tags: those of several may come in turns.
+    data: BTreeMap<[u8; 4], Vec<u8>>,
 }
 
 impl Host {
@@ -34,7 +37,7 @@ impl Host {
         connection.write_all(&login).unwrap();
         let answer = hear(&mut connection).unwrap();
         assert_eq!((answer[0], answer[1], answer[36]), (0x23, 0x87, 0), "{answer:02x?}");
-        Host { connection, number: 1 }
+        Host { connection, number: 1, data: BTreeMap::new() }
     }
 
     /// The same, when its commands are forwarded.
@@ -73,19 +76,17 @@ impl Host {
 
     /// Status and data of the next command that ends.
     fn answer(&mut self) -> (u8, Vec<u8>) {
-        let mut data = Vec::new();
         loop {
             let heard = hear(&mut self.connection).unwrap();
-            match heard[0] {
-                0x25 => {
-                    let len = u32::from_be_bytes([0, heard[5], heard[6], heard[7]]) as usize;
-                    data.extend_from_slice(&heard[48..48 + len]);
-                    if heard[1] & 1 != 0 {
-                        return (heard[3], data);
-                    }
-                }
-                0x21 => return (heard[3], data),
-                _ => {}
+            let (tag, flags, status) = (heard[16..20].try_into().unwrap(), heard[1], heard[3]);
+            if heard[0] == 0x25 {
+                let data = self.data.entry(tag).or_default();
+                let [len, at] = [[0, heard[5], heard[6], heard[7]], heard[40..44].try_into().unwrap()];
+                assert_eq!(u32::from_be_bytes(at) as usize, data.len(), "{:02x?}", &heard[..48]);
+                data.extend_from_slice(&heard[48..48 + u32::from_be_bytes(len) as usize]);
+            }
+            if heard[0] == 0x21 || (heard[0] == 0x25 && flags & 1 != 0) {
+                return (status, self.data.remove(&tag).unwrap_or_default());
             }
         }
     }
