@@ -15,6 +15,11 @@ pub fn listen() {
     });
 }
 
+/// As Ctrl-C does, as often as it may be.
+pub fn request() {
+    REQUESTED.store(true, Ordering::Relaxed);
+}
+
 /// Waits, unless Ctrl-C is pressed; whether all the time has passed.
 pub fn pause(time: Duration) -> bool {
     const LOOK: Duration = Duration::from_millis(50);

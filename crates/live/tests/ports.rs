@@ -145,6 +145,26 @@ fn a_peer_that_comes_back_at_its_path_is_found() {
     }
 }
 
+/// The file system gives the inode of a socket that was removed to the next one, and that one may not send while we are connected to the
+/// other.
+#[test]
+fn a_peer_that_is_another_one_from_one_look_to_the_next_is_heard() {
+    let folder = Folder::new("another");
+    let (ours, theirs) = (folder.path("switch"), folder.path("host"));
+    let mut bench = Bench::new(Driver::Datagram(Datagram::bind(&ours, &theirs).unwrap()));
+    for _ in 0..20 {
+        let _ = std::fs::remove_file(&theirs);
+        let host = UnixDatagram::bind(&theirs).unwrap();
+        bench.port.look_for_peer();
+        host.connect(&ours).unwrap();
+        host.send(FRAME).unwrap();
+        assert_eq!(bench.receive(), [(None, FRAME.to_vec())]);
+    }
+    // The last one has left its path behind.
+    bench.port.look_for_peer();
+    assert!(!bench.port.has_peer());
+}
+
 #[test]
 fn a_socket_of_another_process_is_left_alone_and_a_forgotten_one_is_replaced() {
     let folder = Folder::new("stale");

@@ -187,7 +187,7 @@ fn bear(bytes: &[u8]) -> Result<(), TestCaseError> {
 fn a_recording_says_the_same_again_and_every_kind_of_line_is_in_it() {
     let replayed = replay_bytes(text(good()).as_bytes()).unwrap();
     assert_eq!((replayed.divergence, replayed.cut), (None, false));
-    assert!(replayed.inputs >= 18 && replayed.outputs > 30, "{} {}", replayed.inputs, replayed.outputs);
+    assert!(replayed.inputs >= 18 && replayed.outputs > 20, "{} {}", replayed.inputs, replayed.outputs);
     for machine in [Machine::Switch(0), Machine::Fcf(0), Machine::Station(0), Machine::Agent(0)] {
         let machine = format!("\"m\":{}", serde_json::to_string(&machine).unwrap());
         for kind in ["{\"in\":", "{\"out\":", "{\"end\":"] {
@@ -227,6 +227,7 @@ fn a_line_that_is_none_is_named() {
         "{\"in\":7}",
         "{\"in\":{\"t\":-1,\"m\":{\"switch\":0},\"i\":\"timeout\"}}",
         "{\"in\":{\"t\":1e99,\"m\":{\"switch\":0},\"i\":\"timeout\"}}",
+        "{\"in\":{\"t\":9223372036854775808,\"m\":{\"switch\":0},\"i\":\"timeout\"}}",
         "{\"in\":{\"t\":1,\"m\":{\"switch\":1},\"i\":\"timeout\"}}",
         "{\"in\":{\"t\":1,\"m\":{\"fcf\":18446744073709551615},\"i\":\"timeout\"}}",
         "{\"in\":{\"t\":1,\"m\":{\"switch\":0},\"i\":\"shutdown\"}}",

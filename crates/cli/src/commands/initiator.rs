@@ -284,16 +284,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the port: {error}")))
 }
 
-/// We end when our parent does, or have been told too late.
+/// We end when our parent does, or have been told too late. Its death signal would not do: it comes for each thread of the parent that
+/// dies with us as its child, and the second one ends us before we have logged out.
 fn end_with(parent: u32) -> Result<(), Failure> {
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-    set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::environment)?;
-    let still = getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent);
-    if still {
-        Ok(())
-    } else {
-        Err(Failure::environment(format_args!("process {parent}, which has started us, is gone")))
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::io::Errno;
+    use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+    let gone = || Failure::environment(format_args!("process {parent}, which has started us, is gone"));
+    let pid = Pid::from_raw(parent.cast_signed()).ok_or_else(gone)?;
+    let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
+    // Before, the number may have become that of another process.
+    if getppid() != Some(pid) {
+        return Err(gone());
     }
+    std::thread::spawn(move || {
+        while poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        interrupt::request();
+    });
+    Ok(())
 }
 
 /// What a lab says about a host.
@@ -308,7 +316,7 @@ struct HostOfLab {
 
 /// What the lab says about the host, and which port it has, if the lab says so.
 fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
-    let lab = input::load(&LabFile { path }, &[])?.lab;
+    let lab = input::load_running(&LabFile { path }, &[])?.lab;
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
         return Err(Failure::usage(format_args!("say which host with --host: {}", names())));

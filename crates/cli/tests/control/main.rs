@@ -5,10 +5,12 @@ mod apply;
 mod bench;
 mod captures;
 mod durable;
+mod ends;
 mod examples;
 mod forwarding;
 mod inject;
 mod instance;
+mod links;
 mod monitoring;
 #[path = "../../../../tests/peer.rs"]
 mod peer;

@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
@@ -30,8 +29,8 @@ pub struct Datagram {
 enum Peer {
     /// The other end of a pair, which never comes back.
     Paired { gone: bool },
-    /// A socket with this path; device and inode of the one that we are connected to.
-    Path { path: PathBuf, connected: Option<(u64, u64)> },
+    /// A socket with this path, and whether we are connected to it.
+    Path { path: PathBuf, connected: bool },
 }
 
 impl Datagram {
@@ -42,7 +41,7 @@ impl Datagram {
     pub fn bind(path: &Path, peer: &Path) -> Result<Datagram, PortError> {
         free_path(path, |path| UnixDatagram::unbound()?.connect(path))?;
         let socket = UnixDatagram::bind(path).map_err(|error| PortError::socket(path, error))?;
-        let peer = Peer::Path { path: peer.to_owned(), connected: None };
+        let peer = Peer::Path { path: peer.to_owned(), connected: false };
         Datagram::new(socket, Some(path.to_owned()), peer)
     }
 
@@ -90,19 +89,16 @@ impl Datagram {
     pub fn has_peer(&self) -> bool {
         match &self.peer {
             Peer::Paired { gone } => !gone,
-            Peer::Path { connected, .. } => connected.is_some(),
+            Peer::Path { connected, .. } => *connected,
         }
     }
 
     /// Finds out whether the peer has come, gone, or come anew.
     pub fn look_for_peer(&mut self) {
         let Peer::Path { path, connected } = &mut self.peer else { return };
-        let there = fs::metadata(&*path).ok().map(|meta| (meta.dev(), meta.ino()));
-        if there == *connected {
-            return;
-        }
-        // A socket that is closed may leave its path behind.
-        *connected = there.filter(|_| self.socket.connect(&*path).is_ok());
+        // Connecting again to where we are connected changes nothing. The inode would not do: it stays that of a socket that was closed,
+        // and a new one may have it again; as long as we are connected to the old one, the new one may not send to us.
+        *connected = self.socket.connect(&*path).is_ok();
     }
 
     /// Takes frames, see [`batch::receive`].
@@ -133,7 +129,7 @@ impl Datagram {
                 _ => {
                     match &mut self.peer {
                         Peer::Paired { gone } => *gone = true,
-                        Peer::Path { connected, .. } => *connected = None,
+                        Peer::Path { connected, .. } => *connected = false,
                     }
                     Sending::NoPeer
                 }

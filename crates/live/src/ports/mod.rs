@@ -289,8 +289,10 @@ pub(crate) fn free_path(path: &Path, connect: impl Fn(&Path) -> io::Result<()>) 
     if !meta.file_type().is_socket() {
         return Err(PortError::NotASocket { path: path.to_owned() });
     }
-    if connect(path).is_ok() {
-        return Err(PortError::InUse { path: path.to_owned() });
+    // Any other answer comes from a socket that somebody has: of another kind, not for us, or connected to somebody else.
+    match connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        _ => return Err(PortError::InUse { path: path.to_owned() }),
     }
     fs::remove_file(path).map_err(|error| PortError::socket(path, error))
 }

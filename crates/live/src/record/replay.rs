@@ -15,6 +15,8 @@ use std::io::{self, BufRead};
 
 /// Lines are not longer: a zone database in hexadecimal, and more.
 const MAX_LINE_BYTES: usize = 64 << 20;
+/// No input is later, some 292 years after the start: timers of machines would have no place behind it.
+const LAST_NS: u64 = 1 << 63;
 
 /// What was replayed.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -121,6 +123,9 @@ pub fn replay(lab: &Lab, head: &Head, input: &mut impl BufRead) -> Result<Replay
         let (machine, recorded) = match parsed {
             Line::Lost { i: input, .. } => return Err(ReplayError::Lost { line, input }),
             Line::In { t, m, i } => {
+                if t >= LAST_NS {
+                    return Err(wrong(format!("no clock says {t} ns")));
+                }
                 replayed.inputs += 1;
                 replayed.seconds = seconds(t);
                 told = format!("{i:?}");

@@ -56,7 +56,8 @@ impl Runtime {
             return failed("another lab is being applied; try again when that is over".to_owned());
         }
         let mut report = compare(&self.lab, &lab);
-        let mut links = LinkChanges::between(&self.lab, &lab, &self.lab_switches);
+        let mut links =
+            LinkChanges::between(&self.lab, &lab, &self.lab_switches, |switch, port| self.is_open(switch, port));
         report.changes.append(&mut links.sentences);
         report.refused.append(&mut links.refused);
         let plans = match self.zone_plans(&lab) {

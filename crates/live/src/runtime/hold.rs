@@ -15,7 +15,7 @@ impl Runtime {
     }
 
     /// Lets those go on that a port's egress queue held back, if it has room again. True if there was somebody.
-    fn release(&mut self, port: usize) -> bool {
+    pub(super) fn release(&mut self, port: usize) -> bool {
         if self.ports[port].holds.is_empty() || !self.ports[port].ethernet.egress.has_room() {
             return false;
         }

@@ -1,8 +1,9 @@
 //! Ports that are captured while they run, whatever is behind them.
 
-use super::{Attachment, Runtime, UpError};
+use super::{Attachment, LivePort, Runtime, UpError};
 use crate::capture::Place;
 use crate::frame::FrameBuf;
+use crate::ports::Driver;
 use crate::sequence::{self, MESSAGE_FRAME_BYTES};
 use sanloom_core::config::Node;
 use sanloom_core::time::Instant;
@@ -31,7 +32,8 @@ impl Runtime {
     }
 
     fn place_named(&self, name: &str) -> Option<Place> {
-        if let Some(port) = self.ports.iter().position(|port| port.ethernet.name == name) {
+        let is_open = |port: &LivePort| !matches!(port.ethernet.driver, Driver::Closed);
+        if let Some(port) = self.ports.iter().position(|port| is_open(port) && port.ethernet.name == name) {
             return Some(Place::Ethernet(port));
         }
         let of_link = || {

@@ -9,11 +9,11 @@
 //! A link is the same one in both files if it has the same name. Its port of the switch stays; links inside the process and between
 //! switches stay as they are.
 
-use super::Places;
 use super::switches::{End, fcf};
+use super::{Places, Resource};
 use crate::capture::Place;
 use crate::ports::{Driver, PortError};
-use crate::runtime::{Attachment, Runtime, Segment, UpError};
+use crate::runtime::{Attachment, LivePort, Runtime, Segment, UpError};
 use sanloom_core::config::{Carrier, Ethernet, Lab, Link, Node};
 use sanloom_core::dcbx;
 use sanloom_core::fip::fcf;
@@ -34,10 +34,17 @@ pub(in crate::runtime) struct LinkChanges {
 }
 
 impl LinkChanges {
-    /// Of the switches that run here, by index in the lab.
-    pub(in crate::runtime) fn between(now: &Lab, new: &Lab, here: &[u16]) -> LinkChanges {
+    /// Of the switches that run here, by index in the lab. `is_open`: the link of the lab that runs at this switch, by index in the lab,
+    /// and port is open; one that could not be opened is not.
+    pub(in crate::runtime) fn between(
+        now: &Lab,
+        new: &Lab,
+        here: &[u16],
+        is_open: impl Fn(u16, u16) -> bool,
+    ) -> LinkChanges {
         let mut changes = LinkChanges::default();
-        let (before, after) = (Links::of(now), Links::of(new));
+        let (mut before, after) = (Links::of(now), Links::of(new));
+        before.hosts.retain(|_, end| !here.contains(&end.switch) || is_open(end.switch, end.port));
         changes.compare_fixed(&before, &after);
         for (name, end) in &before.hosts {
             let at = at(now, end);
@@ -193,6 +200,12 @@ impl Runtime {
     ) -> Result<Opened, Vec<String>> {
         let mut opened = Opened::new();
         let mut refused = Vec::new();
+        let places = Places::of(lab);
+        let of_port = |port: &LivePort| {
+            let link = port.link?;
+            places.resource(&self.lab.links[link].name, self.lab.live.ethernet.get(&link)?)
+        };
+        let mut taken: BTreeSet<Resource> = self.ports.iter().filter_map(of_port).collect();
         if self.recorder.is_some() && !changes.is_empty() {
             refused.push("links: a recording is of the ports that it began with; end the instance first".to_owned());
         }
@@ -211,11 +224,12 @@ impl Runtime {
                     at(lab, end)
                 ));
             }
-            let waits = changes.closed.contains_key(name) || self.is_taken(end.ethernet);
+            // It is shared, or becomes free when a link is closed.
+            let waits = places.resource(name, end.ethernet).is_some_and(|resource| !taken.insert(resource));
             if !open || waits || !refused.is_empty() {
                 continue;
             }
-            match super::switches::open(&Places::of(lab), name, end.ethernet, false) {
+            match super::switches::open(&places, name, end.ethernet, false) {
                 Ok(driver) => _ = opened.insert(name.clone(), driver),
                 Err(error) => refused.push(format!("link {name}: {error}")),
             }
@@ -227,26 +241,28 @@ impl Runtime {
         self.lab_switches.iter().position(|here| *here == number)
     }
 
-    /// A port of ours has this address: it is shared, or becomes free when its link is closed.
-    fn is_taken(&self, wanted: &Ethernet) -> bool {
-        let of_link = |link: &usize| self.lab.live.ethernet.get(link);
-        let mut there = self.ports.iter().filter_map(|port| of_link(&port.link?));
-        wanted.address.is_some() && there.any(|ethernet| ethernet.address == wanted.address)
+    /// There is a segment at a port of a switch, by index in the lab.
+    pub(in crate::runtime) fn is_open(&self, switch: u16, port: u16) -> bool {
+        let here = self.switch_here(switch);
+        here.is_some_and(|here| matches!(self.switches[here].attachment(port), Attachment::Segment(_)))
     }
 
     /// The running lab is this one from now on: links that it lacks are closed, and those that are new opened.
     ///
     /// # Errors
-    /// When a port cannot be opened: its link is then not there.
+    /// When a port cannot be opened: its link is then not there, and is opened when the lab is applied again.
     pub(in crate::runtime) fn relink(
         &mut self,
         lab: Arc<Lab>,
         changes: &LinkChanges,
         mut opened: Opened,
     ) -> Result<(), UpError> {
-        for (switch, port) in changes.closed.values() {
-            if let Some(switch) = self.switch_here(*switch) {
-                self.close_link(switch, *port);
+        let mut disabled = BTreeSet::new();
+        for (name, (switch, port)) in &changes.closed {
+            if let Some(switch) = self.switch_here(*switch)
+                && self.close_link(switch, *port)
+            {
+                disabled.insert(name.clone());
             }
         }
         let numbers: BTreeMap<&str, usize> =
@@ -259,7 +275,7 @@ impl Runtime {
         let mut outcome = Ok(());
         for (name, end) in Links::of(&lab).hosts {
             if changes.opened.contains(name)
-                && let Err(error) = self.open_link(&lab, &end, opened.remove(name))
+                && let Err(error) = self.open_link(&lab, &end, opened.remove(name), disabled.contains(name))
             {
                 outcome = Err(error.into());
             }
@@ -271,22 +287,31 @@ impl Runtime {
         outcome
     }
 
-    fn open_link(&mut self, lab: &Lab, end: &HostEnd<'_>, driver: Option<Driver>) -> Result<(), PortError> {
+    /// `disabled`: the operator has disabled the port, and it stays so.
+    fn open_link(
+        &mut self,
+        lab: &Lab,
+        end: &HostEnd<'_>,
+        driver: Option<Driver>,
+        disabled: bool,
+    ) -> Result<(), PortError> {
         let Some(switch) = self.switch_here(end.switch) else { return Ok(()) };
         let port = self.open(&Places::of(lab), end.link_end(), end.ethernet, driver)?;
         let segment = self.segments.iter().position(|segment| segment.gone).unwrap_or(self.segments.len());
         let live = &mut self.switches[switch];
-        // Its port of the lab first; a switch may have to grow by it, and by those for further hosts.
-        let wanted = (usize::from(end.port) + 1).max(live.attachments.len());
-        let more = (wanted..).take(usize::from(end.ethernet.enodes) - 1).map(|port| port as u16);
+        // Its port of the lab first; those for further hosts are behind all of the lab, where none is in use. A switch may have to grow.
+        let behind = usize::from(lab.switches[usize::from(end.switch)].ports.max(end.port + 1));
+        let is_free = |port: &usize| live.attachments.get(*port).is_none_or(|at| *at == Attachment::Nothing);
+        let more = (behind..).filter(is_free).take(usize::from(end.ethernet.enodes) - 1).map(|port| port as u16);
         let ports: Vec<u16> = std::iter::once(end.port).chain(more).collect();
-        let all = wanted + ports.len() - 1;
+        let last = ports.iter().copied().max().unwrap_or(end.port);
+        let all = live.attachments.len().max(usize::from(last) + 1);
         live.machine.grow(all as u16);
         live.fib.grow(all as u16);
         live.attachments.resize(all, Attachment::Nothing);
         ports.iter().for_each(|port| live.attachments[usize::from(*port)] = Attachment::Segment(segment));
         let config = fcf(lab, end.link_end(), end.ethernet, live.machine.name(), ports);
-        let made = Segment::new(port, end.ethernet.vlan, switch, end.port, config);
+        let made = Segment { disabled, ..Segment::new(port, end.ethernet.vlan, switch, end.port, config) };
         match self.segments.get_mut(segment) {
             Some(place) => *place = made,
             None => self.segments.push(made),
@@ -297,21 +322,21 @@ impl Runtime {
         let machine = &self.switches[switch].machine;
         let (name, available) = (machine.services().fabric_name(), machine.domain().is_some());
         self.tell_fcf(now, segment, fcf::Input::Fabric { name, available });
-        if self.ports[port].up {
+        if self.ports[port].up && !disabled {
             self.tell_fcf(now, segment, fcf::Input::LinkUp);
         }
         self.look_at_port(now, port);
         Ok(())
     }
 
-    /// Hosts are told; what else is at the Ethernet port stays.
-    fn close_link(&mut self, switch: usize, port: u16) {
-        let Attachment::Segment(segment) = self.switches[switch].attachment(port) else { return };
+    /// Hosts are told; what else is at the Ethernet port stays. True if the operator had disabled it.
+    fn close_link(&mut self, switch: usize, port: u16) -> bool {
+        let Attachment::Segment(segment) = self.switches[switch].attachment(port) else { return false };
         let now = self.clock.now();
         self.tell_fcf(now, segment, fcf::Input::Shutdown);
         self.settle_inside(now);
         let number = self.segments[segment].port;
-        self.segments[segment].disabled = true;
+        let disabled = std::mem::replace(&mut self.segments[segment].disabled, true);
         self.segments[segment].gone = true;
         for attachment in &mut self.switches[switch].attachments {
             if *attachment == Attachment::Segment(segment) {
@@ -320,7 +345,10 @@ impl Runtime {
         }
         tracing::info!(link = self.ports[number].ethernet.name, port, "closed");
         self.ports[number].segments.retain(|other| *other != segment);
-        let Some(other) = self.ports[number].segments.first().copied() else { return self.close_port(number) };
+        let Some(other) = self.ports[number].segments.first().copied() else {
+            self.close_port(number);
+            return disabled;
+        };
         // The port is called after a link that it still has.
         let name = |link: &Link| {
             let of_switch = |switch: usize| Node::Switch(self.lab_switches[switch]);
@@ -331,6 +359,7 @@ impl Runtime {
             self.ports[number].link = Some(link);
             self.ports[number].ethernet.name = self.lab.links[link].name.clone();
         }
+        disabled
     }
 
     fn close_port(&mut self, number: usize) {
@@ -342,8 +371,9 @@ impl Runtime {
         port.ethernet.egress.blocked = false;
         port.ethernet.name.clear();
         (port.link, port.agent, port.vlans, port.light, port.up, port.ready) = (None, None, None, false, false, false);
-        // Who waited for its queue waits no more: without a peer it is emptied.
+        // Who waited for its queue waits no more: without a peer it is emptied, if it was not empty already.
         self.flush_ports(now);
+        self.release(number);
         self.poller.forget(2 * number as u64);
         self.poller.forget(2 * number as u64 + 1);
         self.captures.stop(Place::Ethernet(number));

@@ -25,7 +25,7 @@ use crate::state::{Agreement, StateStore};
 use crate::storage::Backing;
 use crate::storage::workers::Workers;
 use crate::sys::batch::BATCH;
-use sanloom_core::config::{Ethernet, Lab, MediumKind, Node};
+use sanloom_core::config::{Carrier, Ethernet, Lab, MediumKind, Node};
 use sanloom_core::map::VolumeId;
 use sanloom_core::time::Instant;
 use sanloom_wire::Wwpn;
@@ -120,6 +120,27 @@ impl Places {
         };
         let (own, peer) = (named(&ethernet.address, "sock"), named(&ethernet.peer, "peer.sock"));
         if second { (peer, own) } else { (own, peer) }
+    }
+}
+
+/// What only one port at a time can have.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Resource {
+    /// The path of a socket.
+    Path(PathBuf),
+    /// A network interface.
+    Interface(String),
+}
+
+impl Places {
+    /// What the switch's end of a link takes for itself; nothing: it connects to somebody else's socket, or has a descriptor.
+    fn resource(&self, link: &str, ethernet: &Ethernet) -> Option<Resource> {
+        match (ethernet.carrier, &ethernet.address, &ethernet.peer) {
+            (Carrier::Stream, _, Some(_)) => None,
+            (Carrier::Datagram | Carrier::Stream, ..) => Some(Resource::Path(self.sockets(link, ethernet, false).0)),
+            (Carrier::Tap | Carrier::Packet, Some(name), _) => Some(Resource::Interface(name.clone())),
+            (Carrier::Tap | Carrier::Packet | Carrier::Descriptor, ..) => None,
+        }
     }
 }
 

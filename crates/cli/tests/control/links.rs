@@ -1,0 +1,223 @@
+//! `sanloom apply` and the links of hosts where it is not easy: wires that are shared, ports that cannot be had, hosts in the middle of
+//! their work, and what an operator has done to a port.
+
+use crate::instance::Instance;
+use crate::peer::{self, find, run};
+use crate::process;
+use crate::raw_port::RawPort;
+use sanloom_api::apply::ApplyReport;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const LAB: &str = r#"
+[switch.sw1]
+
+[host."server{1..6}"]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[storage.files]
+lun_size = "64MiB"
+medium = "file"
+
+[[link]]
+from = "files"
+to = "sw1:0"
+"#;
+
+/// A lab with these links of hosts: number of the host and of its port, and what `ethernet` says beside `carrier = "dgram"`.
+fn lab(links: &[(u8, &str)]) -> String {
+    let link = |(number, more): &(u8, &str)| {
+        let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+        let ends = format!("from = \"server{number}\"\nto = \"sw1:{number}\"");
+        format!("\n[[link]]\n{ends}\nethernet = {{ carrier = \"dgram\"{more} }}\n")
+    };
+    LAB.to_owned() + &links.iter().map(link).collect::<String>()
+}
+
+const WIRE: &str = "address = \"wire.sock\", peer = \"wire.peer.sock\"";
+
+fn on_wire(vlan: u16) -> String {
+    format!("{WIRE}, vlan = {vlan}")
+}
+
+fn apply(instance: &Instance, lab: &str) -> String {
+    instance.write_lab(lab);
+    instance.run("apply LAB").good()
+}
+
+/// What is refused, in sentences.
+fn refused(instance: &Instance, lab: &str) -> String {
+    instance.write_lab(lab);
+    let ran = instance.run("apply LAB --json");
+    let report: ApplyReport = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    assert!(!report.applied && ran.code == 2, "{ran:?}");
+    report.refused.join("\n")
+}
+
+fn is_logged_in(instance: &Instance, host: &str) -> bool {
+    instance.run("show flogi LAB --live").good().contains(host)
+}
+
+/// VLANs that forwarders on the wire name, as `fipvlan` prints them.
+fn vlans(instance: &Instance) -> String {
+    let ends = ["wire.peer.sock", "wire.sock"].map(|name| instance.path(name));
+    let found = instance.run(&format!("fipvlan --mac 52:54:00:00:00:09 dgram:{}", ends.join(","))).good();
+    let vlan = |line: &str| Some(line.split('|').nth(1)?.trim().to_owned());
+    found.lines().filter_map(vlan).skip(1).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn links_share_a_new_wire_and_leave_it_one_by_one() {
+    let mut instance = Instance::start("links-wire", &lab(&[(1, "")]));
+    let stays = RawPort::log_in(&instance, "server1-sw1", 1);
+    apply(&instance, &lab(&[(1, ""), (2, &on_wire(102)), (3, &on_wire(103))]));
+    assert_eq!(vlans(&instance), "102 103");
+    // The one that the port was called after goes; the other one changes its VLAN; a third one comes.
+    apply(&instance, &lab(&[(1, ""), (3, &on_wire(113)), (4, &on_wire(104))]));
+    assert_eq!(vlans(&instance), "104 113");
+    // All leave it, and another link has the path in the same moment, without a VLAN.
+    apply(&instance, &lab(&[(1, ""), (5, WIRE)]));
+    RawPort::log_in_at(&instance, ["wire.sock", "wire.peer.sock"], 5);
+    // The path goes with its last link.
+    apply(&instance, &lab(&[(1, "")]));
+    assert!(!instance.folder.join("wire.sock").exists());
+    assert!(!stays.hears_clear(Duration::from_millis(300)), "the host that has nothing to do with it was told");
+    assert!(is_logged_in(&instance, "server1"));
+    instance.stop();
+}
+
+#[test]
+fn a_port_that_cannot_be_had_leaves_hosts_where_they_are() {
+    let mut instance = Instance::start("links-busy", &lab(&[(1, ""), (2, "")]));
+    let ports = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
+    let nowhere = lab(&[(1, ""), (2, "")]).replacen("\"dgram\"", "\"packet\", address = \"nowhere0\"", 1);
+    assert!(refused(&instance, &nowhere).contains("cannot open the interface nowhere0"));
+    // Another process has it: connected to somebody else, and of another kind.
+    let [own, theirs] = ["theirs.sock", "somebody.sock"].map(|name| instance.folder.join(name));
+    let other = std::os::unix::net::UnixDatagram::bind(&own).unwrap();
+    let _somebody = std::os::unix::net::UnixDatagram::bind(&theirs).unwrap();
+    other.connect(&theirs).unwrap();
+    let _stream = std::os::unix::net::UnixListener::bind(instance.folder.join("stream.sock")).unwrap();
+    for name in ["theirs.sock", "stream.sock"] {
+        let taken = lab(&[(1, &format!("address = \"{name}\"")), (2, "")]);
+        assert!(refused(&instance, &taken).contains("in use by another process"), "{name}");
+        assert!(instance.folder.join(name).exists());
+    }
+    for port in &ports {
+        assert!(!port.hears_clear(Duration::from_millis(200)), "{} was told", port.port_id);
+    }
+
+    // What comes into the way at the last moment: the rest is done, and the link is opened when the lab is applied again.
+    let path = instance.folder.join("server1-sw1.sock");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let changed = lab(&[(1, "enodes = 2"), (2, "enodes = 2"), (3, "")]);
+    instance.write_lab(&changed);
+    let ran = instance.run("apply LAB");
+    assert!(ran.code != 0 && ran.stderr.contains("not all of it is applied"), "{ran:?}");
+    RawPort::log_in(&instance, "server3-sw1", 3);
+    std::fs::remove_dir(&path).unwrap();
+    let said = apply(&instance, &changed);
+    assert!(said.contains("link server1-sw1 is opened at sw1:1") && !said.contains("server2"), "{said}");
+    let first = RawPort::log_in(&instance, "server1-sw1", 1);
+    first.log_in_another(4);
+    assert!(apply(&instance, &changed).contains("nothing to change"));
+    instance.stop();
+}
+
+/// Neither ports of the switch nor descriptors become more and more.
+#[test]
+fn links_come_and_go_fifty_times() {
+    let with = |vlan: u16| lab(&[(1, "enodes = 3"), (2, &format!("vlan = {vlan}, enodes = 4")), (3, "")]);
+    let mut instance = Instance::start("links-fifty", &with(200));
+    let stays = RawPort::log_in(&instance, "server3-sw1", 3);
+    let look = |instance: &Instance| {
+        let rows = |table: &str, list: &str| {
+            let view = instance.run(&format!("show {table} LAB --live --json")).good();
+            serde_json::from_str::<Value>(&view).unwrap()[list].as_array().unwrap().len()
+        };
+        (rows("counters", "counters"), rows("ports", "ports"), process::entries(instance.id(), "fd").len())
+    };
+    let before = look(&instance);
+    for round in 0..25 {
+        apply(&instance, &lab(&[(3, "")]));
+        apply(&instance, &with(201 + round));
+    }
+    assert_eq!(look(&instance), before);
+    // Four ports of the lab, and five for further hosts.
+    let ran = instance.run("port enable sw1:8 LAB");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    instance.run("port enable sw1:9 LAB").refused("there is no port `sw1:9` here");
+    let first = RawPort::log_in(&instance, "server1-sw1", 1);
+    [4, 5].into_iter().for_each(|number| first.log_in_another(number));
+    assert!(!stays.hears_clear(Duration::from_millis(200)));
+    instance.stop();
+}
+
+/// A port that is opened anew is as the operator has left it; its captures end, whole.
+#[test]
+fn what_an_operator_has_done_to_a_port_stays() {
+    let mut instance = Instance::start("links-operator", &lab(&[(1, ""), (2, "")]));
+    drop(RawPort::log_in(&instance, "server1-sw1", 1));
+    instance.run("port inject sw1:1 LAB --match els==FLOGI --do reject:09/00").good();
+    instance.run(&format!("capture server1-sw1 LAB --to {}", instance.path("first.pcapng"))).good();
+    instance.run("port disable sw1:1 LAB").good();
+    apply(&instance, &lab(&[(1, "enodes = 2"), (2, "")]));
+    instance.run("capture server1-sw1 LAB").refused("no capture of `server1-sw1` is running");
+    if let Some(tshark) = find("tshark") {
+        let said = run(tshark, &["-r", &instance.path("first.pcapng"), "-T", "fields", "-e", "fip.opcode"]);
+        assert!(!said.is_empty(), "nothing was captured");
+    }
+    let ports = instance.run("show ports LAB --live --json").good();
+    let ports: Value = serde_json::from_str(&ports).unwrap();
+    let row = ports["ports"].as_array().unwrap().iter().find(|row| row["port"] == "sw1:1").unwrap();
+    assert_eq!(row["light"], false, "{row}");
+    instance.run("port enable sw1:1 LAB").good();
+    assert!(instance.run("show injections LAB --live").good().contains("els==FLOGI"));
+    instance.run("port inject sw1:1 LAB --clear").good();
+    instance.run(&format!("capture server1-sw1 LAB --to {}", instance.path("second.pcapng"))).good();
+    RawPort::log_in(&instance, "server1-sw1", 1);
+    assert!(!instance.run("capture server1-sw1 LAB").good().starts_with("0 "));
+
+    // A port that is gone has neither.
+    apply(&instance, &lab(&[(2, "")]));
+    for line in ["capture server1-sw1 LAB", "capture sw1:1 LAB"] {
+        let ran = instance.run(line);
+        assert_ne!(ran.code, 0, "{line}: {ran:?}");
+    }
+    instance.run("port inject sw1:1 LAB --match els==FLOGI --do drop").refused("nothing is attached to `sw1:1`");
+    instance.run("port disable sw1:1 LAB").refused("nothing is attached to `sw1:1`");
+    instance.stop();
+}
+
+/// The link of a host is closed while it writes, and opened again with another number of hosts: a pause, and no error.
+#[test]
+fn a_link_that_is_opened_anew_under_io_is_only_a_pause() {
+    let Some(qemu_io) = find("qemu-io") else { return };
+    let mut instance = Instance::start("links-io", &lab(&[(1, ""), (2, "")]));
+    let other = RawPort::log_in(&instance, "server2-sw1", 2);
+    instance.start_initiator("server1");
+    let uri = peer::uri(&instance.folder.join("nbd.sock"), "");
+    let commands = |each: &dyn Fn(u32) -> Vec<String>| -> Vec<String> {
+        let all = (0..60).flat_map(each).flat_map(|command| ["-c".to_owned(), command]);
+        ["-f", "raw"].map(str::to_owned).into_iter().chain(all).chain([uri.clone()]).collect()
+    };
+    let write = |number: u32| vec![format!("write -P {} {number}M 1M", number + 2), "sleep 50".to_owned()];
+    let mut writer = Command::new(qemu_io).args(commands(&write)).stdout(Stdio::null()).spawn().unwrap();
+    for round in 0..3 {
+        std::thread::sleep(Duration::from_millis(700));
+        apply(&instance, &lab(&[(1, if round % 2 == 0 { "enodes = 2" } else { "" }), (2, "")]));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    apply(&instance, &lab(&[(2, "")]));
+    std::thread::sleep(Duration::from_millis(700));
+    apply(&instance, &lab(&[(1, ""), (2, "")]));
+    assert!(writer.wait().unwrap().success(), "{}", instance.log());
+    let read = commands(&|number| vec![format!("read -P {} {number}M 1M", number + 2)]);
+    let read: Vec<&str> = read.iter().map(String::as_str).collect();
+    let said = run(qemu_io, &read);
+    assert!(!said.contains("failed"), "{said}");
+    assert!(!other.hears_clear(Duration::from_millis(200)));
+    instance.stop();
+}
