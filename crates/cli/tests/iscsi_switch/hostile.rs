@@ -54,6 +54,9 @@ iscsi = { portals = "{portal}", chap_name = "server", chap_secret_file = "server
 extent = "1MiB"
 "#;
 
+/// Bytes of a header, and where they stand.
+type Fields<'a> = &'a [(usize, &'a [u8])];
+
 fn target(storage: &str) -> String {
     format!("iqn.2026-11.example.sanloom:{storage}")
 }
@@ -72,7 +75,7 @@ fn start(bed: &Bed) -> (Switch<'_>, String, [crate::started::Process; 2]) {
 }
 
 /// The first request of a login, with these fields beside its tag, and this text.
-fn login(fields: &[(usize, &[u8])], text: &[u8]) -> Vec<u8> {
+fn login(fields: Fields<'_>, text: &[u8]) -> Vec<u8> {
     let usual: [(usize, &[u8]); 5] =
         [(0, &[0x43, 0x87]), (8, &[0x80, 0, 0, 9, 0, 1]), (19, &[1]), (24, &[0; 4]), (27, &[1])];
     pdu(&[&usual, fields].concat(), text)
@@ -94,10 +97,10 @@ fn every_refusal_of_a_login_has_the_status_of_the_standard() {
     let long = format!("InitiatorName=iqn.{}\0TargetName={}\0", "x".repeat(300), target("plain"));
     let kerberos = names("secret") + "AuthMethod=KRB5\0";
     let strange = format!("{good}SessionType=Strange\0");
-    let wrong_stage: &[(usize, &[u8])] = &[(1, &[0x8b])];
+    let wrong_stage: Fields<'_> = &[(1, &[0x8b])];
     // RFC 7143, 11.13.5: class and detail.
     #[rustfmt::skip]
-    let cases: &[(&str, &[(usize, &[u8])], &str, [u8; 2])] = &[
+    let cases: &[(&str, Fields<'_>, &str, [u8; 2])] = &[
         ("sent elsewhere", &[], &names("moved"), [1, 1]),
         ("a reserved stage", wrong_stage, &good, [2, 0]),
         ("from the last stage on", &[(1, &[0x8f])], &good, [2, 0]),
@@ -234,7 +237,7 @@ fn lies(portal: &str) {
     let write = [0x2a, 0, 0, 0, 0, 0, 0, 0, 2, 0];
     let word = u32::to_be_bytes;
     #[rustfmt::skip]
-    let cases: &[(&str, &[(usize, &[u8])], usize, &[Fate])] = &[
+    let cases: &[(&str, Fields<'_>, usize, &[Fate])] = &[
         ("a segment of 16 MiB", &[(0, &[0x01, 0xa1]), (20, &word(1024)), (32, &write)], 0xff_ffff, &[Fate::Closed]),
         ("more than was agreed", &[(0, &[0x01, 0xa1]), (20, &word(1024)), (32, &write)], (256 << 10) + 4, &[Fate::Closed]),
         ("data of a read", &[(0, &[0x01, 0xc1]), (20, &word(512)), (32, &[0x28, 0, 0, 0, 0, 0, 0, 0, 1])], 512,
@@ -277,7 +280,7 @@ fn lies(portal: &str) {
 }
 
 /// A PDU with digests, of which one may be wrong.
-fn with_digests(fields: &[(usize, &[u8])], data: &[u8], wrong: Option<&str>) -> Vec<u8> {
+fn with_digests(fields: Fields<'_>, data: &[u8], wrong: Option<&str>) -> Vec<u8> {
     let mut sent = pdu(fields, data);
     let mut of_head = digest::of(&sent[..48]);
     let mut of_data = digest::of(&sent[48..]);
