@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::output;
-use sanloom_lab::{LoadedLab, Override};
+use sanloom_lab::{Diagnostic, LoadedLab, Override};
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -48,11 +48,29 @@ pub fn load(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure
     Ok(loaded)
 }
 
+/// The same of a lab that runs.
+///
+/// # Errors
+/// All its mistakes.
+pub fn load_running(file: &LabFile, overrides: &[Override]) -> Result<LoadedLab, Failure> {
+    let loaded = sanloom_lab::load(&file.label(), &file.text()?, overrides)?;
+    warnings_running(&loaded).for_each(show);
+    Ok(loaded)
+}
+
 /// Shows the warnings of a lab on standard error.
 pub fn warn(loaded: &LoadedLab) {
-    for warning in &loaded.warnings {
-        output::note(&warning.render(output::colours()));
-    }
+    loaded.warnings.iter().for_each(show);
+}
+
+/// The warnings of a lab that runs: its hosts bring their work with them.
+pub fn warnings_running(loaded: &LoadedLab) -> impl Iterator<Item = &Diagnostic> {
+    loaded.warnings.iter().filter(|warning| warning.code != "no-workload")
+}
+
+/// Shows a warning on standard error.
+pub fn show(warning: &Diagnostic) {
+    output::note(&warning.render(output::colours()));
 }
 
 /// Parses `key=value` of `--set`.

@@ -14,14 +14,15 @@ pub mod pool;
 pub mod report;
 pub mod run;
 
-use clap::Parser;
+use args::Cli;
+use clap::{CommandFactory, FromArgMatches};
 use exit::Failure;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// Runs a command line and returns its exit code, one of [`exit`].
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let outcome = match args::Cli::try_parse_from(as_tool(arguments.into_iter().collect())) {
+    let outcome = match parse(arguments.into_iter().collect()) {
         Ok(cli) => {
             interrupt::listen();
             commands::run(&cli.command)
@@ -46,13 +47,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// Commands that are programs of their own elsewhere; called by such a name, sanloom is that program.
 const TOOLS: [&str; 6] = ["esxcli", "fcnsq", "fcoeadm", "fcoemon", "fcping", "fipvlan"];
 
-/// `fipvlan -a` is `sanloom fipvlan -a`.
-fn as_tool(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let name = arguments.first().and_then(|program| Path::new(program).file_name()).map(OsString::from);
-    if let Some(tool) = name.filter(|name| TOOLS.iter().any(|tool| *name == **tool)) {
-        arguments.insert(1, tool);
-    }
-    arguments
+/// `fipvlan -a` is `sanloom fipvlan -a`, and its help says the former.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let name = arguments.first().and_then(|program| Path::new(program).file_name());
+    let is_tool = name.is_some_and(|name| TOOLS.iter().any(|tool| name == *tool));
+    let mut command = Cli::command().multicall(is_tool);
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Help and version are answers, too, and the only ones that are no mistake.

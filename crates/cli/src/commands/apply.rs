@@ -33,7 +33,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
     let loaded = sanloom_lab::load(&args.file.label(), &text, &[])?;
-    input::warn(&loaded);
+    input::warnings_running(&loaded).for_each(input::show);
     let request = Request::Apply { lab: text, preview: args.preview };
     let Answer::Applied(report) = instance::command(&loaded.lab, args.switch.as_deref(), &request)? else {
         return Err(Failure::protocol("the instance answered something else than what it has applied"));

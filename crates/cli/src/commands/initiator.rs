@@ -316,7 +316,7 @@ struct HostOfLab {
 
 /// What the lab says about the host, and which port it has, if the lab says so.
 fn host_of(path: PathBuf, args: &Args) -> Result<(HostOfLab, Result<PortName, Failure>), Failure> {
-    let lab = input::load(&LabFile { path }, &[])?.lab;
+    let lab = input::load_running(&LabFile { path }, &[])?.lab;
     let names = || lab.hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &args.host else {
         return Err(Failure::usage(format_args!("say which host with --host: {}", names())));

@@ -102,7 +102,7 @@ fn inject(args: &InjectArgs) -> Result<(), Failure> {
 }
 
 fn ask(at: &PortArgs, request: &Request) -> Result<Answer, Failure> {
-    let lab = input::load(&at.file, &[])?.lab;
+    let lab = input::load_running(&at.file, &[])?.lab;
     let switch = at.port.rsplit_once(':').map(|(switch, _)| switch);
     instance::command(&lab, switch, request)
 }

@@ -79,7 +79,8 @@ enum What {
 /// # Errors
 /// When the lab is wrong, has no switch of that name, or something cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = input::load(&args.file, &args.set)?;
+    let load = if args.live { input::load_running } else { input::load };
+    let loaded = load(&args.file, &args.set)?;
     let lab = Arc::new(loaded.lab);
     let on = args.switch.as_deref().map(|name| number_of(&lab, name)).transpose()?;
     if let Some(at) = args.at.filter(|at| *at > lab.run.duration) {

@@ -2,8 +2,11 @@
 
 use crate::exit::Failure;
 use crate::input::{self, LabFile};
-use crate::interrupt;
-use crate::output;
+use crate::report::{file, json};
+use crate::{instance, interrupt, output};
+use sanloom_api::control::{Answer, Request, ShowTable};
+use sanloom_api::view::build::Which;
+use sanloom_api::view::{Table, View};
 use sanloom_core::config::{Carrier, Lab, Node};
 use sanloom_lab::Override;
 use sanloom_live::control::Control;
@@ -12,11 +15,14 @@ use sanloom_live::record::Source;
 use sanloom_live::runtime::plan::{Options, Places};
 use sanloom_live::runtime::{Runtime, UpError};
 use sanloom_live::state::Agreement;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Options of `sanloom up`.
@@ -40,6 +46,9 @@ pub struct Args {
     /// Print the QEMU arguments that connect a virtual machine to each free port, and end
     #[arg(long)]
     print_qemu: bool,
+    /// Print them as JSON
+    #[arg(long, requires = "print_qemu")]
+    json: bool,
     /// Write the frames of the port of a link, or of a port as sw1:0, to a file (pcapng); may be repeated
     #[arg(long, value_name = "PORT=FILE", value_parser = parse_capture)]
     capture: Vec<(String, PathBuf)>,
@@ -69,12 +78,23 @@ fn parse_capture(argument: &str) -> Result<(String, PathBuf), String> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let text = args.file.text()?;
     let loaded = sanloom_lab::load(&args.file.label(), &text, &args.set)?;
-    input::warn(&loaded);
-    let lab = Arc::new(loaded.lab);
+    if !args.log_json || args.print_qemu {
+        input::warnings_running(&loaded).for_each(input::show);
+    }
     if args.print_qemu {
-        return output::print(&qemu(&lab, args.switch.as_deref()));
+        let lab = &loaded.lab;
+        let ports = free_ports(lab, args.switch.as_deref());
+        return match args.json {
+            true => output::written(file::stdout(|out| json::write_value(out, &ports))),
+            false => output::print(&ports.iter().map(FreePort::to_string).collect::<String>()),
+        };
     }
     log_to_stderr(&args.log, args.log_json)?;
+    for warning in input::warnings_running(&loaded).filter(|_| args.log_json) {
+        let (code, line) = (warning.code, warning.line);
+        tracing::warn!(code, line, remedy = warning.remedy, "{}", warning.reason);
+    }
+    let lab = Arc::new(loaded.lab);
     let agreement = match (args.apply, args.reset) {
         (true, _) => Agreement::Apply,
         (_, true) => Agreement::Reset,
@@ -146,9 +166,25 @@ pub(super) fn log_to_stderr(filter: &str, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Arguments for each free Ethernet port whose other end is a host or storage system, and for the stations of segments without a
-/// switch. Without a name of a switch, those of all.
-fn qemu(lab: &Lab, switch: Option<&str>) -> String {
+/// A port where nobody is, and the arguments of a virtual machine that would be there.
+#[derive(Serialize)]
+struct FreePort {
+    link: String,
+    /// Argument of `-netdev`.
+    netdev: String,
+    /// Argument of `-device`.
+    device: String,
+}
+
+impl fmt::Display for FreePort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# {}\n-netdev {} -device {}", self.link, self.netdev, self.device)
+    }
+}
+
+/// The free Ethernet ports whose other end is a host or storage system, and the stations of segments without a switch. Without a name
+/// of a switch, those of all.
+fn free_ports(lab: &Lab, switch: Option<&str>) -> Vec<FreePort> {
     let places = Places::of(lab);
     let here = |node: &Node| match node {
         Node::Switch(number) => switch.is_none_or(|name| lab.switches[usize::from(*number)].name == name),
@@ -162,26 +198,43 @@ fn qemu(lab: &Lab, switch: Option<&str>) -> String {
     });
     let stations = lab.live.stations.iter().filter(|_| switch.is_none());
     let stations = stations.map(|(number, ethernet)| (&*lab.storage[usize::from(*number)].name, ethernet, None));
-    let mut lines = String::new();
+    let lit = lit_links(lab, switch);
+    let mut ports = Vec::new();
     for (number, (name, ethernet, mac)) in links.chain(stations).enumerate() {
         let (own, peer) = places.sockets(name, ethernet, false);
-        let taken = ethernet.carrier == Carrier::Datagram
-            && UnixDatagram::unbound().is_ok_and(|socket| socket.connect(&peer).is_ok());
-        if taken {
+        if lit.contains(name) || ethernet.carrier == Carrier::Datagram && is_bound(&peer) {
             continue;
         }
         let (own, peer) = (own.display(), peer.display());
         let netdev = match ethernet.carrier {
-            Carrier::Datagram => format!(
-                "-netdev dgram,id=n{number},local.type=unix,local.path={peer},remote.type=unix,remote.path={own}"
-            ),
-            Carrier::Stream => format!("-netdev stream,id=n{number},server=off,addr.type=unix,addr.path={own}"),
+            Carrier::Datagram => {
+                format!("dgram,id=n{number},local.type=unix,local.path={peer},remote.type=unix,remote.path={own}")
+            }
+            Carrier::Stream => format!("stream,id=n{number},server=off,addr.type=unix,addr.path={own}"),
             Carrier::Tap | Carrier::Packet | Carrier::Descriptor => continue,
         };
         let mac = mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
-        lines += &format!("# {name}\n{netdev} -device virtio-net-pci,netdev=n{number},host_mtu=2500{mac}\n");
+        let device = format!("virtio-net-pci,netdev=n{number},host_mtu=2500{mac}");
+        ports.push(FreePort { link: name.to_owned(), netdev, device });
     }
-    lines
+    ports
+}
+
+/// Links of a running instance that somebody is at; none where none runs.
+fn lit_links(lab: &Lab, switch: Option<&str>) -> BTreeSet<String> {
+    let request = Request::Show { table: ShowTable::Fabric(Which::Ports), switch: None };
+    match instance::ask(lab, switch, &request) {
+        Ok(Answer::View(View { table: Table::Ports(view), .. })) => {
+            view.ports.into_iter().filter(|row| row.light).map(|row| row.link).collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Somebody has the socket, whoever it is connected to.
+fn is_bound(path: &Path) -> bool {
+    let tried = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
+    !tried.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
 /// The Ethernet address from which Linux makes the port name of the lab: 20:00 and the address.

@@ -141,6 +141,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn ask(file: &LabFile, action: VolumeAction) -> Result<Answer, Failure> {
-    let lab = input::load(file, &[])?.lab;
+    let lab = input::load_running(file, &[])?.lab;
     instance::command(&lab, None, &Request::Volume { action })
 }

@@ -42,6 +42,24 @@ fn a_chain_is_measured_beside_one_of_bare_datagrams() {
     }
 }
 
+#[test]
+fn offloads_are_measured_one_by_one() {
+    let found = numbers(&["bench", "offloads", "--megabytes", "2"]);
+    let rows = found["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 8, "{found}");
+    for row in rows {
+        for value in ["read_mb_per_s", "read_cpu_ns_per_kb", "write_mb_per_s", "write_cpu_ns_per_kb"] {
+            assert!(row[value].as_f64() > Some(0.0), "{value} in {row}");
+        }
+        let [placed, staged] = ["placed_frames", "staged_frames"].map(|value| row[value].as_u64().unwrap());
+        // Answers to questions are short.
+        match ["without placement", "none"].contains(&row["offloads"].as_str().unwrap()) {
+            true => assert!(placed == 0 && staged > 500, "{row}"),
+            false => assert!(placed > 500 && staged < 100, "{row}"),
+        }
+    }
+}
+
 const TWO_HOSTS: &str = r#"
 [switch.sw1]
 domain = 1

@@ -1,8 +1,12 @@
-//! Data are on the disk before the host hears so, unless the lab says otherwise: what the system was asked for, as strace sees it.
+//! What the system was asked for, as strace sees it: data are on the disk before the host hears so, unless the lab says otherwise; frames
+//! that wait are taken and sent together.
 
 use crate::instance::Instance;
 use crate::peer::find;
+use crate::raw_port::{RawPort, number_of};
+use sanloom_live::sys::batch::BATCH;
 use std::process::Command;
+use std::time::Duration;
 
 const LAB: &str = r#"
 [switch.sw1]
@@ -65,4 +69,50 @@ fn a_write_is_synchronised_before_its_status_where_the_cache_is_off() {
     let back = calls(&trace, "back-lun0.img");
     let synced = back.iter().filter(|call| **call == "sync").count();
     assert!(back.len() > 10 && synced < 3, "{back:?}");
+}
+
+const TWO_HOSTS: &str = r#"
+[switch.sw1]
+
+[host."server{1..2}"]
+wwpn = "20:00:52:54:00:00:00:01"
+
+[[link]]
+from = "server{1..2}"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+"#;
+
+#[test]
+fn frames_that_wait_take_one_call_in_and_one_out() {
+    if find("strace").is_none() {
+        return;
+    }
+    let mut instance = Instance::start_under("batches", TWO_HOSTS, |lab, folder| {
+        let mut command = Command::new("strace");
+        command.args(["-D", "-f", "-qq", "-e", "trace=recvmmsg,sendmmsg", "-e", "abbrev=all", "-o"]);
+        command.arg(folder.join("trace")).args([env!("CARGO_BIN_EXE_sanloom"), "up", lab]);
+        command
+    });
+    let [one, other] = [1, 2].map(|number| RawPort::log_in(&instance, &format!("server{number}-sw1"), number));
+    let signal = |name: &str| {
+        assert!(Command::new("kill").args([name, &instance.id().to_string()]).status().unwrap().success());
+    };
+    signal("-STOP");
+    one.socket.set_nonblocking(true).unwrap();
+    // As many as the kernel keeps for a process that does not take them.
+    let sent = (0..).find(|number| one.socket.send(&one.frame(other.port_id, *number, 256)).is_err()).unwrap();
+    signal("-CONT");
+    for number in 0..sent {
+        assert_eq!(other.next(Duration::from_secs(30)).map(|frame| number_of(&frame)), Some(number));
+    }
+    instance.stop();
+    let trace = std::fs::read_to_string(instance.path("trace")).unwrap();
+    let most = |call: &str| {
+        let calls = trace.lines().filter(|line| line.contains(call));
+        calls.filter_map(|line| line.rsplit("= ").next()?.trim().parse::<u32>().ok()).max().unwrap_or(0)
+    };
+    let (taken, given, whole) = (most("recvmmsg"), most("sendmmsg"), sent.min(BATCH as u32));
+    // Something of the switch's own may stand between.
+    assert!(sent > 4 && taken + 2 >= whole && given + 2 >= whole, "{sent} sent, {taken} taken, {given} given");
 }

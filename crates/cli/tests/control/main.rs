@@ -5,6 +5,7 @@ mod apply;
 mod bench;
 mod captures;
 mod durable;
+mod ends;
 mod examples;
 mod forwarding;
 mod inject;

@@ -1,6 +1,7 @@
 //! sanloom's initiator, through sanloom's switch, to sanloom's storage, with programs of others at its NBD socket.
 
 mod bed;
+mod by_name;
 mod descriptor;
 #[path = "../../../../tests/descriptors.rs"]
 mod descriptors;
@@ -11,6 +12,8 @@ mod peer;
 mod qemu_io;
 #[path = "../../../../tests/started.rs"]
 mod started;
+mod stations;
+mod taps;
 mod tools;
 mod vlans;
 

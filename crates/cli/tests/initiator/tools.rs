@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 const TOOL: &str = env!("CARGO_BIN_EXE_sanloom");
 
 /// `fcoemon` in the folder of a bed.
-struct Monitor {
+pub struct Monitor {
     folder: PathBuf,
     process: Process,
 }
 
 impl Monitor {
-    fn start(bed: &Bed) -> Monitor {
+    pub fn start(bed: &Bed) -> Monitor {
         fs::create_dir_all(bed.path("etc")).unwrap();
         let arguments = ["fcoemon", "-f", "--config-folder", &bed.path("etc"), "--run-folder", &bed.path("run")];
         Monitor { folder: bed.folder.to_path_buf(), process: bed.folder.sanloom(arguments) }
@@ -35,19 +35,19 @@ impl Monitor {
     }
 
     /// What a tool prints.
-    fn tool(&self, arguments: &[&str]) -> String {
+    pub fn tool(&self, arguments: &[&str]) -> String {
         let folder = self.path("run");
         run(TOOL, &[&arguments[..1], &["--run-folder", &folder], &arguments[1..]].concat())
     }
 
     /// What a tool says that fails.
-    fn complaint(&self, arguments: &[&str]) -> String {
+    pub fn complaint(&self, arguments: &[&str]) -> String {
         let folder = self.path("run");
         fail(TOOL, &[&arguments[..1], &["--run-folder", &folder], &arguments[1..]].concat())
     }
 
     /// Waits until `fcoeadm -i` says this, or, without a text, until there is no instance.
-    fn wait_for(&self, text: Option<&str>) -> String {
+    pub fn wait_for(&self, text: Option<&str>) -> String {
         let begun = Instant::now();
         loop {
             let output =
@@ -77,7 +77,7 @@ impl Drop for Monitor {
 }
 
 const ENABLED: &str = "FCOE_ENABLE=\"yes\"\nDCB_REQUIRED=\"yes\"\nAUTO_VLAN=\"yes\"\nMODE=\"fabric\"";
-const ONLINE: &str = "State:             Online";
+pub const ONLINE: &str = "State:             Online";
 
 /// DCBX first, then VLAN discovery, then the login; then everything that may happen to an instance.
 #[test]
@@ -263,6 +263,11 @@ fn look_at(monitor: &Monitor) {
         assert!(lines[1].starts_with("echo    1 accepted ") && lines[1].ends_with(" ms"), "{said}");
         assert!(lines[3].starts_with("2 frames sent, 2 received 0 errors, 0.000% loss, avg. rt time "), "{said}");
     }
+    let summary: serde_json::Value =
+        serde_json::from_str(&monitor.tool(&["fcping", "-h", "eth0", "-c", "3", "-i", "0", "-F", id, "--json"]))
+            .unwrap();
+    assert_eq!((&summary["sent"], &summary["received"]), (&3.into(), &3.into()));
+    assert!(summary["average_ms"].as_f64() > Some(0.0), "{summary}");
     assert!(monitor.complaint(&["fcping", "-h", "eth0", "-c", "1", "-F", "0x0a0b0c"]).contains("no echo came back"));
 
     let adapters = monitor.tool(&["esxcli", "fcoe", "adapter", "list"]);

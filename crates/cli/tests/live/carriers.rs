@@ -38,11 +38,14 @@ fn a_guest_works_over_a_socket_pair_that_was_inherited() {
     check_capture(&bed.capture("server1-sw1"), 2 * 512);
 }
 
+/// With the arguments that `--print-qemu` says.
 #[test]
 fn a_guest_works_over_a_stream() {
     let change = [("carrier = \"dgram\"", "carrier = \"stream\"")];
     let Some(mut bed) = Bed::start_changed("stream", LAB, &change, &["server1-sw1"]) else { return };
-    let netdev = format!("stream,server=off,addr.type=unix,addr.path={}", bed.folder.path("server1-sw1.sock"));
+    let printed: serde_json::Value = serde_json::from_str(&bed.command(&["up", "--print-qemu", "--json"])).unwrap();
+    assert_eq!(printed[0]["link"], "server1-sw1");
+    let netdev = printed[0]["netdev"].as_str().unwrap().replace("id=n0,", "");
     let said = bed.guest_on(&netdev, Stdio::null(), "server1-sw1", 1, SCRIPT).end();
     assert!(said.good().contains("host Online"));
     bed.stop();

@@ -1,11 +1,12 @@
 //! `fcping`: ECHO to a port (FC-LS), through a host that is logged in (document 002, Open-FCoE).
 
 use super::fcnsq::query_name;
-use super::{RunFolder, ask, fc_id, hex};
+use super::{RunFolder, ask, fc_id, hex, print_json};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use clap::ArgGroup;
 use sanloom_api::fcoe::{FcoeAnswer, FcoeRequest, NameQuery, Named};
+use serde::Serialize;
 use std::time::Duration;
 
 /// Options of `fcping`.
@@ -39,11 +40,25 @@ pub struct Args {
     /// Print the summary only
     #[arg(short)]
     quiet: bool,
+    /// Print the summary only, as JSON
+    #[arg(long)]
+    json: bool,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
     #[command(flatten)]
     run: RunFolder,
+}
+
+/// What came back.
+#[derive(Serialize)]
+struct Summary {
+    /// Where the echoes were sent to.
+    port_id: u32,
+    sent: u64,
+    received: u64,
+    /// From request to answer, on average; none came: nothing.
+    average_ms: Option<f64>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -73,7 +88,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(_) => return Err(Failure::protocol("the name server's answer makes no sense")),
         None => args.port_id.unwrap_or(0),
     };
-    output::print(&format!("sending echo to 0x{port_id:06X}\n"))?;
+    if !args.json {
+        output::print(&format!("sending echo to 0x{port_id:06X}\n"))?;
+    }
     let (mut sent, mut received, mut micros_sum) = (0_u64, 0_u64, 0_u64);
     while !interrupt::requested() && args.count.is_none_or(|count| sent < count) {
         if sent > 0 && !args.flood && !interrupt::pause(args.interval) {
@@ -89,16 +106,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Ok(_) => format!("echo {sent:4} came back with other bytes\n"),
             Err(failure) => format!("echo {sent:4} {}\n", failure.message),
         };
-        if !args.quiet {
+        if !args.quiet && !args.json {
             output::print(&line)?;
         }
     }
-    let lost = sent - received;
-    let share = if sent > 0 { lost as f64 / sent as f64 * 100.0 } else { 0.0 };
-    let average = if received > 0 { micros_sum as f64 / received as f64 / 1e3 } else { 0.0 };
-    output::print(&format!(
-        "{sent} frames sent, {received} received {lost} errors, {share:.3}% loss, avg. rt time {average:.3} ms\n"
-    ))?;
+    let average_ms = (received > 0).then(|| micros_sum as f64 / received as f64 / 1e3);
+    if args.json {
+        print_json(&Summary { port_id, sent, received, average_ms })?;
+    } else {
+        let lost = sent - received;
+        let share = if sent > 0 { lost as f64 / sent as f64 * 100.0 } else { 0.0 };
+        let average = average_ms.unwrap_or(0.0);
+        output::print(&format!(
+            "{sent} frames sent, {received} received {lost} errors, {share:.3}% loss, avg. rt time {average:.3} ms\n"
+        ))?;
+    }
     if received == 0 { Err(Failure::protocol("no echo came back")) } else { Ok(()) }
 }
 

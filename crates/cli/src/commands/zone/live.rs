@@ -93,13 +93,13 @@ pub(super) fn edits(lab: &Lab, status: &ZoneStatus, path: &Path) -> Result<Vec<E
 }
 
 pub(super) fn run(args: &Args, action: ZoneAction) -> Result<(), Failure> {
-    let lab = input::load(&args.file, &[])?.lab;
+    let lab = input::load_running(&args.file, &[])?.lab;
     show(args, &ask(&lab, args.switch.as_deref(), action).and_then(status)?)
 }
 
 pub(super) fn edit(args: &EditArgs) -> Result<(), Failure> {
     let EditArgs { args, edit } = args;
-    let lab = input::load(&args.file, &[])?.lab;
+    let lab = input::load_running(&args.file, &[])?.lab;
     let switch = args.switch.as_deref();
     let now = status(ask(&lab, switch, ZoneAction::Show)?)?;
     let edits = edits(&lab, &now, edit)?;
