@@ -307,7 +307,7 @@ fn the_same_lab_gives_the_same_bytes() {
 
 #[test]
 fn parts_of_a_run_make_up_the_whole() {
-    let lab = lab_with(FABRIC, FAULTS, BURSTS);
+    let lab = lab_with(FABRIC, "", BURSTS);
     let part = |from_ms: Option<u64>, until_ms: Option<u64>| {
         let [from_ps, until_ps] = [from_ms, until_ms].map(|ms| ms.map(|ms| ms * 1_000_000_000));
         let (mut head, mut out) = (Vec::new(), Vec::new());
