@@ -11,7 +11,7 @@ const USAGE: &str = "\
 usage: cargo xtask CHORE
 
   soak [MINUTES] [SEED]   long campaigns: random labs with faults, random fabrics, the fast engine against the plain one,
-                          mutated frames at a running switch beside a guest
+                          mutated frames at a running switch beside a guest, mutated PDUs at an iSCSI switch beside a host
   instructions            counted instructions per frame-hop against the pinned ceiling (needs valgrind)
 ";
 

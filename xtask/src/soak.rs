@@ -11,6 +11,8 @@ const MINUTES: u64 = 10;
 const FABRICS_PER_MINUTE: u64 = 2_000;
 /// Guests for each minute that work beside a host whose frames are mutated, see `cli/tests/live/hostile.rs`.
 const GUESTS_PER_MINUTE: u64 = 2;
+/// Seeds of hosts for each minute that send nonsense over iSCSI, see `cli/tests/iscsi_switch/hostile.rs`.
+const HOSTS_PER_MINUTE: u64 = 6;
 
 /// Runs each campaign for MINUTES (10), or about as long, from SEED on; without SEED they begin where no campaign has begun
 /// before. Assertions and overflow checks are on, optimisation too.
@@ -32,14 +34,16 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     eprintln!("soak: {minutes} min, random labs and fabrics from seed {seed}");
     let (cases, fabrics) = ((minutes * 20_000).to_string(), (minutes * FABRICS_PER_MINUTE).to_string());
     campaign("sanloom-sim", "frame_path", &[("PROPTEST_CASES", &cases)])?;
-    let guests = (minutes * GUESTS_PER_MINUTE).to_string();
+    let (guests, hosts) = ((minutes * GUESTS_PER_MINUTE).to_string(), (minutes * HOSTS_PER_MINUTE).to_string());
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     for test in ["domain_random", "whole_switches"] {
         campaign("sanloom-core", test, &[("SANLOOM_SEEDS", &fabrics), ("SANLOOM_FIRST_SEED", &seed)])?;
     }
     campaign("sanloom-sim", "random_labs", &[("SANLOOM_MINUTES", &minutes), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";
-    run("sanloom", "live", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])
+    run("sanloom", "live", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])?;
+    let one = "hosts_that_send_nonsense_disturb_no_other_and_cost_little";
+    run("sanloom", "iscsi_switch", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])
 }
 
 fn campaign(package: &str, test: &str, environment: &[(&str, &str)]) -> Result<(), String> {

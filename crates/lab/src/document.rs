@@ -237,6 +237,11 @@ impl Document {
         refined
     }
 
+    /// How many elements of a section the file has, ranges not expanded.
+    pub fn tables(&self, name: &str) -> usize {
+        self.section(name).map_or(0, |section| section.tables.len())
+    }
+
     /// The overrides, to see which were used.
     pub fn sets(&self) -> &[SetEntry] {
         &self.sets

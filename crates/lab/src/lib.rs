@@ -25,6 +25,7 @@ mod value;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use overrides::Override;
 pub use reference::reference;
+pub use suggest::closest;
 
 use diagnostic::{Sink, Sources};
 use document::Document;

@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 /// Code of an override whose key leads nowhere.
 pub(crate) const BAD_SET: &str = "bad-set";
 
+/// Sections with the same keys that are easily taken for each other.
+const RELATED: [(&str, &str); 2] = [("link", "isl"), ("isl", "link")];
+
 /// One `--set key=value`. The key is a path into the file: `run.seed`, `workload.reads.depth`, `switch.*.queueing`,
 /// `host.server1.queue_depth`, `link.2.rate` (the second `[[link]]`) or `isl.ISL1.length` (one link by its name). Names
 /// may be `*` or ranges. The value is TOML, or text without quotes.
@@ -72,17 +75,37 @@ impl SetEntry {
         applies
     }
 
-    /// Reports an override that meant nothing that exists.
-    pub fn report_if_unused<'n>(&self, names: impl Fn(&str) -> Vec<&'n str>, sink: &mut Sink) {
+    /// Reports an override that meant nothing that exists. `names` gives the names of a section, `tables` how many
+    /// elements of a section the file has.
+    pub fn report_if_unused<'n>(
+        &self,
+        names: impl Fn(&str) -> Vec<&'n str>,
+        tables: impl Fn(&str) -> usize,
+        sink: &mut Sink,
+    ) {
         if self.used.get() {
             self.report_missed(sink);
             return;
         }
         let known = names(self.section.name);
-        let remedy = match suggest::closest(&self.typed, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => format!("the lab has no {}", self.section.heading()),
-            None => format!("use `*` for all, or one of {}", few(&known)),
+        let heading = self.section.heading();
+        let elsewhere = RELATED
+            .iter()
+            .find(|(section, other)| *section == self.section.name && names(other).contains(&self.typed.as_str()));
+        let remedy = match (suggest::closest(&self.typed, known.iter().copied()), elsewhere) {
+            (_, Some((_, other))) => {
+                format!("that name is in [[{other}]]: write {other}.{}.{}", self.typed, self.key.path)
+            }
+            (Some(near), None) => format!("did you mean `{near}`?"),
+            (None, None) if !known.is_empty() => format!("use `*` for all, or one of {}", few(&known)),
+            (None, None) => match tables(self.section.name) {
+                0 => format!("the lab has no {heading}"),
+                1 if self.section.form == Form::List => format!("the lab has one {heading}, which is number 1"),
+                count if self.section.form == Form::List => {
+                    format!("each {heading} has the number of its place in the file: use 1 to {count}, or `*` for all")
+                }
+                _ => format!("use a name of {heading}, or `*` for all"),
+            },
         };
         sink.error(
             BAD_SET,

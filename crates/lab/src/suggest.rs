@@ -1,7 +1,7 @@
 //! "Did you mean …?"
 
-/// The candidate most like `word`, if it is like it at all.
-pub(crate) fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+/// The candidate most like `word`, which somebody has typed, if one is like it at all.
+pub fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // Long words are no typing mistakes, and the comparison is quadratic.
     if word.is_empty() || word.len() > 64 {
         return None;

@@ -116,6 +116,50 @@ fn a_session_with_losses_is_well_formed_and_only_the_broken_crcs_are_bad() {
     assert!(broken > 0);
 }
 
+/// Zones that an ISL carries when it comes up, and once more when they change.
+fn zoned(config: &str, zone: &str, default: &str) -> String {
+    format!(
+        r#"
+[zoning]
+default = "{default}"
+effective = "{config}"
+[[zone_config]]
+name = "{config}"
+zones = ["{zone}"]
+[[zone]]
+name = "{zone}"
+members = ["server{{1..4}}", "disk{{1..2}}"]
+[[change]]
+at = "1ms"
+switch = "edge1"
+action = "create"
+zone = "{zone}{zone}"
+members = ["server1", "disk1"]
+"#
+    )
+}
+
+/// MR and SFC carry names of zones, which are padded to whole words.
+#[test]
+fn zones_on_an_isl_are_well_formed_but_for_names_that_need_padding() {
+    let Some(tshark) = Tshark::of_several_links() else { return };
+    for (name, zones, readable) in [
+        ("zones-whole", zoned("conf", "pair", "closed"), true),
+        ("zones-padded", zoned("config", "first", "closed"), false),
+        ("zones-open", zoned("conf", "pair", "open"), false),
+    ] {
+        let file = capture(&lab_with(FABRIC, &zones, BURSTS), &["ISL"]);
+        let with_names = tshark.fields(name, &file, &["swils.opcode", "_ws.malformed"]);
+        for opcode in ["0x22", "0x25"] {
+            let found: Vec<&String> = with_names.iter().filter(|row| row.starts_with(opcode)).collect();
+            assert!(!found.is_empty(), "{name}: no frame {opcode}");
+            assert_eq!(found.iter().all(|row| !row.contains("Malformed")), readable, "{name}: {found:?}");
+        }
+        let filter = if readable { READABLE.to_owned() } else { format!("{READABLE} && {WITHOUT_NAMES}") };
+        assert_none_bad(&tshark.read(name, &file, &["-V", "-Y", &filter]));
+    }
+}
+
 /// By address and exchange. Wireshark 4.0 has fields for this (`fcp.request_in`, `fcp.time`), which stay empty on native
 /// Fibre Channel: it finds the command of no other frame, shows their LUN as FFFF and begins `fc.time` with the first of
 /// them. So it does with RX_ID FFFF or equal to OX_ID, with any LUN, without the logins, and even if all frames of the
@@ -274,6 +318,10 @@ fn links_that_are_not_there_are_left_out() {
 /// together the frames of an answer between domain controllers (class F). These frames are left out.
 const READABLE: &str = "!(fc.type == 0x22 && frame.len == 140) && !(fc.type == 0x20 && fc.s_id contains ff:fc)";
 
+/// Nor does it skip the padding behind the name of a zone or configuration in MR and SFC: where a name is no multiple of four
+/// bytes long, it misreads the rest. `$default_zone_open`, which says that the default zone is open, is such a name.
+const WITHOUT_NAMES: &str = "!(swils.opcode == 0x22 || swils.opcode == 0x25)";
+
 /// The frame is one of those.
 fn is_unreadable(fc_type: &str, s_id: &str, bytes: &str) -> bool {
     (fc_type == "0x22" && bytes == "140") || (fc_type == "0x20" && s_id.starts_with("ff.fc."))
@@ -281,12 +329,16 @@ fn is_unreadable(fc_type: &str, s_id: &str, bytes: &str) -> bool {
 
 fn assert_well_formed(tshark: &Tshark, name: &str, file: &[u8]) {
     let text = tshark.read(name, file, &["-V", "-Y", READABLE]);
+    assert_none_bad(&text);
+    for expected in ["FLOGI", "PLOGI", "PRLI", "GID_FF", "Read(10)", "Write(10)", "XFER_RDY"] {
+        assert!(text.contains(expected), "no {expected}");
+    }
+}
+
+fn assert_none_bad(text: &str) {
     for bad in ["Malformed", "Dissector bug", "[incorrect"] {
         let at = text.find(bad).unwrap_or(0);
         assert!(!text.contains(bad), "{bad:?} in\n{}", &text[at.saturating_sub(3000)..(at + 500).min(text.len())]);
-    }
-    for expected in ["FLOGI", "PLOGI", "PRLI", "GID_FF", "Read(10)", "Write(10)", "XFER_RDY"] {
-        assert!(text.contains(expected), "no {expected}");
     }
 }
 

@@ -94,6 +94,24 @@ fn reproduces_the_npiv_paper_with_its_figures() {
     {
         assert!(page.contains(text), "{text}");
     }
+    // Of the machine that moved only the last login stands, of those of the storm only what was not repeated.
+    let logins = |lab: &str| {
+        let sentence = page.split(&format!("examples/{lab}.toml (")).nth(1).unwrap_or_else(|| panic!("{lab}"));
+        let number = |before: &str| {
+            let text = sentence.split(before).next().and_then(|text| text.rsplit(' ').next());
+            text.and_then(|text| text.parse::<u64>().ok()).unwrap_or_else(|| panic!("{lab}: {before}"))
+        };
+        (number(" logins accepted"), number(" of them stand at the end"))
+    };
+    bench.write("migration.toml", include_str!("../../../../examples/npiv-migration.toml"));
+    let shown = bench.run("show flogi migration.toml --at 2s --json");
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    let standing = shown["table"]["logins"].as_array().or(shown["logins"].as_array()).expect("a table").len() as u64;
+    assert_eq!(logins("npiv-migration").1, standing);
+    for lab in ["npiv-migration", "npiv-login-storm"] {
+        let (accepted, standing) = logins(lab);
+        assert!(0 < standing && standing < accepted, "{lab}: {standing} of {accepted}");
+    }
     // Where the paper stops: the first login that takes longer than E_D_TOV, its repetition, and what follows.
     for text in [
         "the FDISC of virtual port 204 on port 5 is the first that takes longer than E_D_TOV",

@@ -50,6 +50,30 @@ fn explains_why_ports_can_and_cannot_talk() {
 }
 
 #[test]
+fn what_a_log_calls_a_port_is_as_good_as_its_name() {
+    let bench = bench("zone-explain-names");
+    let answer = |question: &str| {
+        let ran = bench.run(&format!("zone explain peer.toml {question} --json"));
+        assert_eq!(ran.code, 0, "{question}: {}", ran.stderr);
+        serde_json::from_str::<ZoneExplanation>(&ran.stdout).expect("JSON")
+    };
+    let by_name = answer("server1 array1");
+    let (first, second) = (&by_name.pairs[0].first, &by_name.pairs[0].second);
+    assert_ne!(first.port_id, "000000");
+    for (a, b) in [
+        (first.port_id.clone(), second.port_id.clone()),
+        (format!("0x{}", first.port_id), second.port_id.to_uppercase()),
+        (first.port_name.clone(), second.port_name.replace(':', "")),
+        (format!("wwnn:{}", first.node_name), format!("wwpn:{}", second.port_name)),
+    ] {
+        assert_eq!(answer(&format!("{a} {b}")).pairs, by_name.pairs[..1], "{a} {b}");
+    }
+    // Addresses that are given at login stand in no lab.
+    let ran = bench.run("zone explain peer.toml server1 000000 --set switch.sw1.addressing=flat");
+    assert!(ran.code == 2 && ran.stderr.contains("given their address at login"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_zone_of_another_virtual_fabric_does_not_count() {
     let bench = bench("zone-virtual-fabrics");
     bench.write("vf.toml", include_str!("../../../../examples/virtual-fabrics.toml"));
@@ -72,6 +96,15 @@ fn explains_the_default_zone_and_asks_for_ports_that_there_are() {
     let bench = bench("zone-default");
     assert_snapshot!(bench.run("zone explain tiny.toml h1 d1").snapshot());
     assert_snapshot!("unknown_port", bench.run("zone explain peer.toml server9 tape").snapshot());
+    for (question, said) in [
+        ("server1 arrray1", "did you mean `array1`?"),
+        ("nosuch tape", "write one of `server1`"),
+        ("server1 010101", "its ports are those of `server1`"),
+        ("server1 10:00:00:00:00:00:00:01", "its ports are those of `server1`"),
+    ] {
+        let ran = bench.run(&format!("zone explain peer.toml {question}"));
+        assert!(ran.code == 2 && ran.stderr.contains(said), "{question}: {}", ran.stderr);
+    }
     let json = bench.run("zone explain peer.toml server8 tape --json");
     let answer: ZoneExplanation = serde_json::from_str(&json.stdout).expect("JSON");
     assert!(answer.allowed);

@@ -1,124 +1,14 @@
 //! Hosts that do what QEMU does not: log in again with writes under way, fetch nothing, send too much, come in crowds, and fight
 //! for a block.
 
-use crate::bed::{self, Bed, HOSTS_TARGET, Switch, free_port};
+use crate::bed::{self, Bed, Switch, free_port};
 use crate::forwarding::through_gates;
 use crate::gate::Gate;
-use crate::raw::{hear, pdu};
-use std::fs;
+use crate::host::{BLOCK, Host, memory, processor};
+use crate::raw::hear;
 use std::io::Write;
-use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
-
-const BLOCK: usize = 512;
-
-/// A host, as far as it goes.
-struct Host {
-    connection: TcpStream,
-    /// Of the next command.
-    number: u32,
-}
-
-impl Host {
-    /// Logs in with this part of its session identifier.
-    fn log_in(portal: &str, session: u16) -> Host {
-        let mut connection = TcpStream::connect(portal).unwrap();
-        connection.set_nodelay(true).unwrap();
-        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let names = format!("InitiatorName=iqn.2026-11.net.example:raw\0TargetName={HOSTS_TARGET}\0");
-        let text = names + "InitialR2T=No\0ImmediateData=Yes\0MaxRecvDataSegmentLength=262144\0";
-        let [high, low] = session.to_be_bytes();
-        let isid = [0x80, 0, 0, 1, high, low];
-        let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
-        connection.write_all(&login).unwrap();
-        let answer = hear(&mut connection).unwrap();
-        assert_eq!((answer[0], answer[1], answer[36]), (0x23, 0x87, 0), "{answer:02x?}");
-        Host { connection, number: 1 }
-    }
-
-    /// The same, when its commands are forwarded.
-    fn ready(portal: &str, session: u16) -> Host {
-        let mut host = Host::log_in(portal, session);
-        host.until_good(|host| host.send(0x80, 0, &[0; 6], &[]));
-        thread::sleep(Duration::from_millis(300));
-        host
-    }
-
-    fn send(&mut self, flags: u8, bytes: usize, cdb: &[u8], data: &[u8]) {
-        let number = self.number.to_be_bytes();
-        self.number += 1;
-        let expected = (bytes as u32).to_be_bytes();
-        let fields: [(usize, &[u8]); 5] =
-            [(0, &[0x01, flags | 1]), (16, &number), (20, &expected), (24, &number), (32, cdb)];
-        self.connection.write_all(&pdu(&fields, data)).unwrap();
-    }
-
-    fn read(&mut self, lba: u32, blocks: u16) {
-        let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), blocks.to_be_bytes());
-        self.send(0xc0, usize::from(blocks) * BLOCK, &[0x28, 0, a, b, c, d, 0, high, low, 0], &[]);
-    }
-
-    fn write(&mut self, lba: u32, data: &[u8]) {
-        let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), ((data.len() / BLOCK) as u16).to_be_bytes());
-        self.send(0xa0, data.len(), &[0x2a, 0, a, b, c, d, 0, high, low, 0], data);
-    }
-
-    /// `new` where `old` is.
-    fn compare_and_write(&mut self, lba: u32, old: u8, new: u8) {
-        let [a, b, c, d] = lba.to_be_bytes();
-        let data = [[old; BLOCK], [new; BLOCK]].concat();
-        self.send(0xa0, data.len(), &[0x89, 0, 0, 0, 0, 0, a, b, c, d, 0, 0, 0, 1, 0, 0], &data);
-    }
-
-    /// Status and data of the next command that ends.
-    fn answer(&mut self) -> (u8, Vec<u8>) {
-        let mut data = Vec::new();
-        loop {
-            let heard = hear(&mut self.connection).unwrap();
-            match heard[0] {
-                0x25 => {
-                    let len = u32::from_be_bytes([0, heard[5], heard[6], heard[7]]) as usize;
-                    data.extend_from_slice(&heard[48..48 + len]);
-                    if heard[1] & 1 != 0 {
-                        return (heard[3], data);
-                    }
-                }
-                0x21 => return (heard[3], data),
-                _ => {}
-            }
-        }
-    }
-
-    /// Does it until it is done: what it hears first may be a unit attention, or BUSY.
-    fn until_good(&mut self, command: impl Fn(&mut Host)) -> Vec<u8> {
-        let until = Instant::now() + Duration::from_secs(15);
-        loop {
-            command(self);
-            let (status, data) = self.answer();
-            if status == 0 {
-                return data;
-            }
-            assert!(Instant::now() < until, "status {status:#x}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-/// Memory of a process in KiB.
-fn memory(id: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-/// Processor time of a process so far.
-fn processor(id: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
-    let fields: Vec<u64> =
-        stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0)).collect();
-    Duration::from_millis((fields[11] + fields[12]) * 10)
-}
 
 #[test]
 fn a_host_that_logs_in_again_finds_nothing_later_of_what_it_wrote_before() {

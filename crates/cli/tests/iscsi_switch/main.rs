@@ -6,7 +6,11 @@ mod conformance;
 mod crashes;
 mod forwarding;
 mod gate;
+mod host;
+mod hostile;
 mod hosts;
+mod istgt;
+mod mutations;
 mod operators;
 #[path = "../../../../tests/peer.rs"]
 mod peer;

@@ -34,7 +34,9 @@ use crate::diagnostic::{Finding, Origin, Severity, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
-use sanloom_core::config::{Lab, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning};
+use sanloom_core::config::{
+    Lab, Link, Node, Picos, Place, Problem, ProblemKind, Run, Section, Timers, ZoneDefault, Zoning,
+};
 use sanloom_core::zoning::ZoneDatabase;
 use std::collections::BTreeMap;
 
@@ -112,7 +114,7 @@ pub(crate) fn build<'d>(document: &'d Document, label: &str, sink: &mut Sink) ->
     let holes = holes.with_faults(document, sink);
     let expect_places = expectations::build(document, &mut lab, holes.in_topology(), sink);
     for set in document.sets() {
-        set.report_if_unused(|section| known(&lab, section), sink);
+        set.report_if_unused(|section| known(&lab, section), |section| document.tables(section), sink);
     }
     let places = vec![
         (Section::Run, vec![Where::new(single("run")?)]),
@@ -223,7 +225,10 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
         "switch" => lab.switches.iter().map(|s| s.name.as_str()).collect(),
         "host" => lab.hosts.iter().map(|h| h.name.as_str()).collect(),
         "storage" => lab.storage.iter().map(|s| s.name.as_str()).collect(),
-        "link" | "isl" => lab.links.iter().map(|l| l.name.as_str()).collect(),
+        "link" | "isl" => {
+            let is_isl = |l: &Link| l.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
+            lab.links.iter().filter(|l| is_isl(l) == (section == "isl")).map(|l| l.name.as_str()).collect()
+        }
         "pool" => lab.live.pools.iter().map(|p| p.name.as_str()).collect(),
         "back_end" => lab.live.back_ends.iter().map(|b| b.name.as_str()).collect(),
         "volume" => lab.live.volumes.iter().map(|v| v.name.as_str()).collect(),

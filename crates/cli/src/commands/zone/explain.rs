@@ -5,6 +5,7 @@ use super::ports;
 use crate::exit::Failure;
 use crate::input::{self, LabFile};
 use crate::output;
+use crate::report::format::clean;
 use crate::report::terminal::grid::{Column, Grid};
 use crate::report::{file, json};
 use sanloom_api::zoning::{
@@ -24,7 +25,7 @@ pub struct Args {
     #[command(flatten)]
     file: LabFile,
     /// A host or storage system (all its ports), a port of it (`server1:0`), or a port as zones name it: port name,
-    /// `wwnn:` and node name, domain and port (`3,7`), address (`0x030700`)
+    /// `wwnn:` and node name, domain and port (`3,7`), address (`030700`)
     #[arg(value_name = "A")]
     first: String,
     /// The other one
@@ -51,6 +52,13 @@ struct Port {
     identity: PortIdentity,
     /// Number of its fabric.
     fabric: u16,
+}
+
+impl Port {
+    /// The host or storage system that has it.
+    fn node(&self) -> &str {
+        self.view.name.rsplit_once(':').map_or(self.view.name.as_str(), |(node, _)| node)
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -103,23 +111,42 @@ fn of_fabric(status: &ZoneStatus) -> Result<Vec<Port>, Failure> {
 
 /// The ports that an argument means.
 fn find<'p>(all: &'p [Port], wanted: &str) -> Result<Vec<&'p Port>, Failure> {
-    let of_node = |port: &&Port| match port.view.name.rsplit_once(':') {
-        Some((node, _)) => node == wanted || port.view.name == wanted,
-        None => false,
-    };
-    let of_node: Vec<&Port> = all.iter().filter(of_node).collect();
+    let of_node: Vec<&Port> = all.iter().filter(|port| port.node() == wanted || port.view.name == wanted).collect();
     if !of_node.is_empty() {
         return Ok(of_node);
     }
-    let found: Vec<&Port> = match wanted.parse::<ZoneMember>() {
-        Ok(member) => all.iter().filter(|port| port.identity.is(&member)).collect(),
-        Err(_) => Vec::new(),
-    };
-    if found.is_empty() {
-        let help = "name a host or storage system that is linked to a switch, or a port of one, such as server1:0";
-        return Err(Failure::usage(format_args!("no port of the lab is `{wanted}`: {help}")));
+    // Logs of switches write an address without 0x, as the tables of sanloom do.
+    let member = wanted.parse::<ZoneMember>().or_else(|_| format!("0x{wanted}").parse());
+    let known = |port: &&Port| port.view.port_id != NO_ADDRESS || !matches!(member, Ok(ZoneMember::PortId(_)));
+    let is_it = |port: &&Port| member.as_ref().is_ok_and(|member| port.identity.is(member));
+    let found: Vec<&Port> = all.iter().filter(known).filter(is_it).collect();
+    if !found.is_empty() {
+        return Ok(found);
     }
-    Ok(found)
+    let help = match member {
+        Ok(ZoneMember::PortId(_)) if all.iter().any(|port| port.view.port_id == NO_ADDRESS) => {
+            "some ports are given their address at login, so no lab knows it; write the port name".to_owned()
+        }
+        Ok(_) => format!("its ports are those of {}", nodes(all)),
+        Err(_) => {
+            let names = all.iter().flat_map(|port| [port.node(), port.view.name.as_str()]);
+            match sanloom_lab::closest(wanted, names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!(
+                    "write one of {}, a port of one such as server1:0, a port name, wwnn: and a node name, or an address",
+                    nodes(all)
+                ),
+            }
+        }
+    };
+    Err(Failure::usage(format_args!("no linked port is `{}`: {help}", clean(wanted))))
+}
+
+/// The hosts and storage systems that have ports; of many the first few.
+fn nodes(all: &[Port]) -> String {
+    let mut names: Vec<String> = all.iter().map(|port| port.node().to_owned()).collect();
+    names.dedup();
+    quoted(&names)
 }
 
 /// By fabric: the zones that count in it, which are not those of other virtual fabrics.

@@ -407,16 +407,22 @@ impl Forward {
         switch: &mut Switch<'_>,
         actions: &mut Vec<Action>,
     ) {
-        let (found, of_data) = match Head::parse(header).map(|head| head.header) {
-            Ok(Header::ScsiCommand(command)) => {
-                (self.find(number, command.initiator_tag), reason == RejectReason::DATA_DIGEST_ERROR)
-            }
+        let digest = reason == RejectReason::DATA_DIGEST_ERROR;
+        let rejected = Head::parse(header);
+        let (found, of_data) = match rejected.as_ref().map(|head| &head.header) {
+            Ok(Header::ScsiCommand(command)) => (self.find(number, command.initiator_tag), digest),
             Ok(Header::DataOut(data)) => (self.find(number, data.initiator_tag), true),
             _ => (None, false),
         };
         match found {
             // The command goes on without these data, and ends with a status of its own (RFC 7143, sections 7.8 and 11.4.7.2).
-            Some(_) if of_data => self.counters.unexpected += 1,
+            Some((tag, of)) if of_data => {
+                self.counters.unexpected += 1;
+                // Data with digests are whole: the host has sent what is rejected here.
+                if let (true, Ok(head)) = (digest && self.is_at_work(tag, usize::from(of.part)), rejected) {
+                    switch.session.reject_forwarded(tag, &head);
+                }
+            }
             Some((tag, of)) if !self.is_at_work(tag, usize::from(of.part)) => self.counters.unexpected += 1,
             Some((tag, of)) => {
                 let failure = Response::check(Sense::new(SenseKey::ABORTED_COMMAND, SenseCode::NONE));

@@ -9,7 +9,7 @@ use crate::iscsi::sequence::{Order, UNNUMBERED};
 use crate::scsi::{BlockIo, Command, Device, IoStatus, IoTag, Response, Step};
 use crate::time::Instant;
 use sanloom_wire::iscsi::code::{attribute, flag};
-use sanloom_wire::iscsi::{DataOut, Head, NO_TAG, R2t, RejectReason, ScsiCommand, emit_sense};
+use sanloom_wire::iscsi::{DataOut, Head, Header, NO_TAG, R2t, RejectReason, ScsiCommand, emit_sense};
 use sanloom_wire::sense::Sense;
 
 /// What a Data-Out is to the forwarding path.
@@ -180,6 +180,25 @@ impl Session {
             emit_sense(&sense.to_bytes(), &mut segment);
         }
         self.send_response(tag.0 as u16, response.status, residual(moved, expected), segment.into());
+    }
+
+    /// A back end has found that data of a task, which it had as the host has sent them, do not fit their digest. The host is told with the
+    /// header of what it has sent, as far as that is kept (RFC 7143, section 7.8). `at_back`: as the back end has it.
+    pub(in crate::iscsi) fn reject_forwarded(&mut self, tag: IoTag, at_back: &Head) {
+        let Some(task) = self.forwarded(tag) else { return };
+        let command = task.command;
+        let header: Header = match at_back.header {
+            Header::DataOut(data) => {
+                let end = data.offset + at_back.data_bytes;
+                let open = task.r2ts.iter().find(|open| data.target_tag != NO_TAG && end <= open.end);
+                let target_tag = open.map_or(NO_TAG, |open| open.target_tag);
+                let (lun, initiator_tag) = (command.lun, command.initiator_tag);
+                DataOut { lun, initiator_tag, target_tag, exp_stat_sn: 0, ..data }.into()
+            }
+            _ => command.into(),
+        };
+        self.counters.digest_errors += 1;
+        self.reject(&Head::with_data(header, at_back.data_bytes), RejectReason::DATA_DIGEST_ERROR);
     }
 
     /// No back end works for a task any more, and if it was not aborted, its response has gone. It had no buffer, so there is nothing to

@@ -14,7 +14,7 @@ use crate::report::html::{escape, plain_page};
 use crate::report::plot::{self, Plot};
 use crate::report::{file, json};
 use beds::Runs;
-use sanloom_api::results::Results;
+use labs::Outcome;
 use std::path::{Path, PathBuf};
 
 /// Options of `sanloom reproduce npiv`.
@@ -55,11 +55,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let further = further?;
     write(args, &runs, &judged, &further)?;
-    let unexpected = further.iter().flat_map(|results| &results.expectations).any(|expectation| !expectation.ok);
+    let unexpected =
+        further.iter().flat_map(|outcome| &outcome.results.expectations).any(|expectation| !expectation.ok);
     if unexpected || judged.iter().any(Verdict::missed) { Err(Failure::expectation()) } else { Ok(()) }
 }
 
-fn write(args: &Args, runs: &Runs, judged: &[Verdict], further: &[Results]) -> Result<(), Failure> {
+fn write(args: &Args, runs: &Runs, judged: &[Verdict], further: &[Outcome]) -> Result<(), Failure> {
     let write_json = |path: &Path| output::written(file::write(path, |out| json::write_value(out, &judged)));
     if !args.no_report {
         let plots = figures::plots(runs);
@@ -105,11 +106,11 @@ fn beside(runs: &Runs) -> String {
 }
 
 /// What follows where the paper stops.
-fn beyond(runs: &Runs, further: &[Results]) -> Vec<String> {
+fn beyond(runs: &Runs, further: &[Outcome]) -> Vec<String> {
     std::iter::once(numbers::beyond(runs)).chain(further.iter().map(labs::sentence)).collect()
 }
 
-fn page(runs: &Runs, judged: &[Verdict], further: &[Results], plots: &[Plot]) -> String {
+fn page(runs: &Runs, judged: &[Verdict], further: &[Outcome], plots: &[Plot]) -> String {
     let missed = judged.iter().filter(|verdict| verdict.missed()).count();
     let figures: String =
         plots.iter().map(|plot| format!("<div class=\"drawing\">{}</div>\n", plot::svg(plot))).collect();

@@ -1,0 +1,141 @@
+//! A host by the bytes that it sends: [`Host`]; and what it costs a process.
+
+use crate::bed::HOSTS_TARGET;
+use crate::raw::{hear, pdu};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const BLOCK: usize = 512;
+
+/// A host, as far as it goes.
+pub struct Host {
+    pub connection: TcpStream,
+    /// Of the next command.
+    pub number: u32,
+    /// Data of commands that have not ended, by their tags: those of several may come in turns.
+    data: BTreeMap<[u8; 4], Vec<u8>>,
+}
+
+impl Host {
+    /// Logs in with this part of its session identifier.
+    pub fn log_in(portal: &str, session: u16) -> Host {
+        Host::log_in_to(portal, HOSTS_TARGET, session, "")
+    }
+
+    /// The same to another target, with more keys.
+    pub fn log_in_to(portal: &str, target: &str, session: u16, keys: &str) -> Host {
+        let mut connection = TcpStream::connect(portal).unwrap();
+        connection.set_nodelay(true).unwrap();
+        connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let names = format!("InitiatorName=iqn.2026-11.net.example:raw\0TargetName={target}\0{keys}");
+        let text = names + "InitialR2T=No\0ImmediateData=Yes\0MaxRecvDataSegmentLength=262144\0";
+        let [high, low] = session.to_be_bytes();
+        let isid = [0x80, 0, 0, 1, high, low];
+        let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
+        connection.write_all(&login).unwrap();
+        let answer = hear(&mut connection).unwrap();
+        assert_eq!((answer[0], answer[1], answer[36]), (0x23, 0x87, 0), "{answer:02x?}");
+        Host { connection, number: 1, data: BTreeMap::new() }
+    }
+
+    /// The same, when its commands are forwarded.
+    pub fn ready(portal: &str, session: u16) -> Host {
+        let mut host = Host::log_in(portal, session);
+        host.until_good(|host| host.send(0x80, 0, &[0; 6], &[]));
+        thread::sleep(Duration::from_millis(300));
+        host
+    }
+
+    /// A command with such flags, expected length and immediate data.
+    pub fn send(&mut self, flags: u8, bytes: usize, cdb: &[u8], data: &[u8]) {
+        let number = self.number.to_be_bytes();
+        self.number += 1;
+        let expected = (bytes as u32).to_be_bytes();
+        let fields: [(usize, &[u8]); 5] =
+            [(0, &[0x01, flags | 1]), (16, &number), (20, &expected), (24, &number), (32, cdb)];
+        self.connection.write_all(&pdu(&fields, data)).unwrap();
+    }
+
+    /// READ(10).
+    pub fn read(&mut self, lba: u32, blocks: u16) {
+        let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), blocks.to_be_bytes());
+        self.send(0xc0, usize::from(blocks) * BLOCK, &[0x28, 0, a, b, c, d, 0, high, low, 0], &[]);
+    }
+
+    /// WRITE(10), all data immediate.
+    pub fn write(&mut self, lba: u32, data: &[u8]) {
+        let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), ((data.len() / BLOCK) as u16).to_be_bytes());
+        self.send(0xa0, data.len(), &[0x2a, 0, a, b, c, d, 0, high, low, 0], data);
+    }
+
+    /// `new` where `old` is.
+    pub fn compare_and_write(&mut self, lba: u32, old: u8, new: u8) {
+        let [a, b, c, d] = lba.to_be_bytes();
+        let data = [[old; BLOCK], [new; BLOCK]].concat();
+        self.send(0xa0, data.len(), &[0x89, 0, 0, 0, 0, 0, a, b, c, d, 0, 0, 0, 1, 0, 0], &data);
+    }
+
+    /// Status and data of the next command that ends.
+    pub fn answer(&mut self) -> (u8, Vec<u8>) {
+        loop {
+            let heard = hear(&mut self.connection).unwrap();
+            let (tag, flags, status) = (heard[16..20].try_into().unwrap(), heard[1], heard[3]);
+            if heard[0] == 0x25 {
+                let data = self.data.entry(tag).or_default();
+                let [len, at] = [[0, heard[5], heard[6], heard[7]], heard[40..44].try_into().unwrap()];
+                assert_eq!(u32::from_be_bytes(at) as usize, data.len(), "{:02x?}", &heard[..48]);
+                data.extend_from_slice(&heard[48..48 + u32::from_be_bytes(len) as usize]);
+            }
+            if heard[0] == 0x21 || (heard[0] == 0x25 && flags & 1 != 0) {
+                return (status, self.data.remove(&tag).unwrap_or_default());
+            }
+        }
+    }
+
+    /// Does it until it is done: what it hears first may be a unit attention, or BUSY.
+    pub fn until_good(&mut self, command: impl Fn(&mut Host)) -> Vec<u8> {
+        let until = Instant::now() + Duration::from_secs(15);
+        loop {
+            command(self);
+            let (status, data) = self.answer();
+            if status == 0 {
+                return data;
+            }
+            assert!(Instant::now() < until, "status {status:#x}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Memory of a process in KiB.
+pub fn memory(id: u32) -> u64 {
+    of_status(id, "VmRSS:")
+}
+
+/// The most memory that a process had since [`forget_most`], in KiB.
+pub fn most_memory(id: u32) -> u64 {
+    of_status(id, "VmHWM:")
+}
+
+/// What a process has is the most that it had.
+pub fn forget_most(id: u32) {
+    fs::write(format!("/proc/{id}/clear_refs"), "5").unwrap();
+}
+
+fn of_status(id: u32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Processor time of a process so far.
+pub fn processor(id: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+    let fields: Vec<u64> =
+        stat.rsplit(") ").next().unwrap().split(' ').map(|field| field.parse().unwrap_or(0)).collect();
+    Duration::from_millis((fields[11] + fields[12]) * 10)
+}
