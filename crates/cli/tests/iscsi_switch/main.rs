@@ -202,8 +202,11 @@ fn tshark_finds_nothing_malformed_on_either_side() {
 #[test]
 fn both_paths_are_measured_beside_what_is_possible() {
     // It fails where a switch has not taken the path that it is measured for.
-    let asked = ["reproduce", "iscsi-switch", "--size", "64K", "--depth", "1,8", "--seconds", "0.1", "--rounds", "1"];
-    let said = run(bed::SANLOOM, &asked);
+    let bed = Bed::new("measured");
+    let page = bed.path("figures.html");
+    let asked =
+        ["reproduce", "iscsi-switch", "--size", "64K,128K", "--depth", "1,8", "--seconds", "0.1", "--rounds", "1"];
+    let said = run(bed::SANLOOM, &[&asked[..], &["--plot", &page]].concat());
     let without = said.lines().find(|line| line.starts_with("The stock chain was not measured"));
     match without {
         // No package brings the device.
@@ -211,6 +214,22 @@ fn both_paths_are_measured_beside_what_is_possible() {
         Some(why) => _ = skip::<()>(why),
         None => {}
     }
+    // Links of 1 Gb/s let no more pass, and are used.
+    let over_links = said.split("Links of 1 Gb/s\n").nth(1).unwrap();
+    let speeds = over_links.lines().filter_map(|line| {
+        let (_, behind) = line.split_once("end to end ").or_else(|| line.split_once("forwarding "))?;
+        behind.split_whitespace().next()?.parse::<f64>().ok()
+    });
+    let speeds: Vec<f64> = speeds.take(8).collect();
+    assert!(speeds.len() == 8 && speeds.iter().all(|speed| (20.0..140.0).contains(speed)), "{speeds:?}\n{said}");
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    for figure in
+        ["Figure 9: read throughput, depth 8", "Figure 10: write throughput", "Figure 11: CPU utilization, read"]
+    {
+        assert!(drawn.contains(figure), "no {figure}");
+    }
+    // Op and depth, of two quantities; and the links.
+    assert_eq!(drawn.matches("<svg").count(), 2 * 2 * 2 + 2 * 2);
     for op in ["read", "write"] {
         let stock = without.is_none().then_some("stock chain");
         for path in ["end to end", "ceiling", "conventional", "forwarding"].into_iter().chain(stock) {

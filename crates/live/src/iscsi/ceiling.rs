@@ -3,6 +3,7 @@
 //! against; connections with digests cannot pass.
 
 use crate::poll::{Interest, Poller};
+use crate::sys::stream::pace;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -95,11 +96,17 @@ impl Pair {
     }
 }
 
-/// Forwards connections without digests until `go_on` says no. The PDUs that passed.
+/// Forwards connections without digests until `go_on` says no. The PDUs that passed. `link`: so many bytes in a second pass each way of a
+/// connection at most, as on a link.
 ///
 /// # Errors
 /// When the system does not let us listen or wait.
-pub fn run(listen: &TcpListener, to: SocketAddr, mut go_on: impl FnMut() -> bool) -> io::Result<u64> {
+pub fn run(
+    listen: &TcpListener,
+    to: SocketAddr,
+    link: Option<u32>,
+    mut go_on: impl FnMut() -> bool,
+) -> io::Result<u64> {
     listen.set_nonblocking(true)?;
     let mut poller = Poller::new()?;
     poller.set(LISTENER, Some(listen.as_fd()), Interest { read: true, write: false })?;
@@ -113,6 +120,9 @@ pub fn run(listen: &TcpListener, to: SocketAddr, mut go_on: impl FnMut() -> bool
                 for stream in [&host, &target] {
                     stream.set_nonblocking(true)?;
                     stream.set_nodelay(true)?;
+                    if let Some(bytes_per_second) = link {
+                        pace(stream, bytes_per_second)?;
+                    }
                 }
                 pairs.insert(next, Pair { host, target, up: Way::new(), down: Way::new() });
                 ready.push(next * 2);

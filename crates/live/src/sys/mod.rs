@@ -1,5 +1,6 @@
-//! What Linux offers and no safe crate does: batches of datagrams with auxiliary data, tap interfaces, packet sockets.
-//! All unsafe code of sanloom is here.
+//! What Linux offers and no safe crate does: batches of datagrams with auxiliary data, tap interfaces, packet sockets,
+//! streams as slow as a link. All unsafe code of sanloom is here.
 
 pub mod batch;
 pub mod interface;
+pub mod stream;

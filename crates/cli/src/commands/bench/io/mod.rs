@@ -280,7 +280,7 @@ pub struct Compared {
     pub pids: Vec<u32>,
 }
 
-/// What is measured on all paths, one session on each, at random places.
+/// What is measured on all paths, at random places.
 pub struct Comparison {
     /// The paths; ratios are to the first one.
     pub paths: Vec<Compared>,
@@ -290,6 +290,8 @@ pub struct Comparison {
     pub depth: Vec<u32>,
     /// What is done. Writes destroy what is there.
     pub op: Vec<Op>,
+    /// Sessions at once on each path.
+    pub sessions: u32,
     /// Seconds of each measurement.
     pub seconds: f64,
     /// How often each is measured.
@@ -302,7 +304,7 @@ impl Comparison {
     /// # Errors
     /// When a target is not there or fails, or Ctrl-C came.
     pub fn run(self) -> Result<Report, Failure> {
-        let Comparison { paths, size, depth, op, seconds, rounds } = self;
+        let Comparison { paths, size, depth, op, sessions, seconds, rounds } = self;
         let pids = paths.iter().flat_map(|path| path.pids.iter().map(|&pid| (path.name.to_owned(), pid))).collect();
         let place = |path: Compared| {
             let Compared { name, portal, target, lun, .. } = path;
@@ -314,7 +316,7 @@ impl Comparison {
             depth,
             op,
             random: true,
-            sessions: 1,
+            sessions,
             seconds,
             rounds,
             pids,

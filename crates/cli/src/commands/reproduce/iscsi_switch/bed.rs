@@ -48,7 +48,13 @@ pub(super) struct Bed {
     /// The switch without the forwarding path, and with it.
     pub(super) conventional: Place,
     pub(super) forwarding: Place,
+    /// Storage behind a link, and the same behind a link, a switch that forwards, and a link.
+    pub(super) link: Place,
+    pub(super) links: Place,
 }
+
+/// 1 Gb/s, as the links of document 003.
+const LINK_BYTES_PER_SECOND: u32 = 125_000_000;
 
 impl Drop for Bed {
     fn drop(&mut self) {
@@ -70,7 +76,7 @@ fn iscsi_name(storage: &str) -> String {
     format!("iqn.2026-11.example.sanloom:{storage}")
 }
 
-fn storage_lab(folder: &Path, portals: &[SocketAddr; 3]) -> String {
+fn storage_lab(folder: &Path, portals: &[SocketAddr; 4]) -> String {
     let mut lab = format!("[live]\nfolder = {:?}\n", folder.join("storage"));
     for (number, portal) in (1..).zip(portals) {
         lab += &format!("[storage.disk{number}]\nlun_size = \"128MiB\"\niscsi = {{ portals = \"{portal}\" }}\n");
@@ -100,12 +106,13 @@ impl Bed {
         let folder = std::env::temp_dir().join(format!("sanloom-iscsi-switch-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| failed("cannot make a folder", error))?;
         // All open at once, so that no two are the same.
-        let listeners = (0..8).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listeners = (0..13).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listeners: Result<Vec<TcpListener>, _> = listeners.collect();
         let ports = listeners.and_then(|all| all.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>());
         let ports: Vec<SocketAddr> = ports.map_err(|error| failed("no port is free", error))?;
-        let [first, second, third, copy, slow, fast, front, back] = ports[..] else {
-            return Err(Failure::bug("eight ports were asked for"));
+        let [first, second, third, copy, slow, fast, front, back, fourth, link, behind, paced, before] = ports[..]
+        else {
+            return Err(Failure::bug("thirteen ports were asked for"));
         };
         let place = |portal, storage: &str| Place { portal, target: iscsi_name(storage), lun: 0, pids: Vec::new() };
         let mut bed = Bed {
@@ -119,14 +126,21 @@ impl Bed {
             ceiling: place(copy, "disk1"),
             conventional: place(slow, "conventional"),
             forwarding: place(fast, "forwarding"),
+            link: place(link, "disk4"),
+            links: place(before, "links"),
         };
-        bed.up("storage", &storage_lab(&folder, &[first, second, third]))?;
+        bed.up("storage", &storage_lab(&folder, &[first, second, third, fourth]))?;
         let lab = switch_lab(&folder, "conventional", slow, (2, second), false);
         bed.conventional.pids = vec![bed.up("conventional", &lab)?];
         let lab = switch_lab(&folder, "forwarding", fast, (3, third), true);
         bed.forwarding.pids = vec![bed.up("forwarding", &lab)?];
-        bed.ceiling.pids = vec![bed.copy(copy, first)?];
-        for name in ["conventional", "forwarding"] {
+        bed.ceiling.pids = vec![bed.copy(copy, first, None)?];
+        for (listen, to) in [(link, fourth), (behind, fourth), (before, paced)] {
+            bed.copy(listen, to, Some(LINK_BYTES_PER_SECOND))?;
+        }
+        let lab = switch_lab(&folder, "links", paced, (4, behind), true);
+        bed.links.pids = vec![bed.up("links", &lab)?];
+        for name in ["conventional", "forwarding", "links"] {
             bed.until(|bed| Ok(bed.volume(name)?.is_some_and(|volume| volume.served.is_some())))?;
         }
         Ok(bed)
@@ -159,9 +173,11 @@ impl Bed {
         if line == "ready\n" { Ok(pid) } else { Err(Failure::environment(format_args!("`{name}` does not come up"))) }
     }
 
-    fn copy(&mut self, listen: SocketAddr, to: SocketAddr) -> Result<u32, Failure> {
+    /// A forwarder that does nothing else, but be a link.
+    fn copy(&mut self, listen: SocketAddr, to: SocketAddr, link: Option<u32>) -> Result<u32, Failure> {
         let mut command = program()?;
         command.args(["bench", "pdu-copy", "--listen", &listen.to_string(), "--to", &to.to_string()]);
+        command.args(link.map(|bytes| format!("--bytes-per-second={bytes}")));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|error| failed("cannot start this program", error))?;
         let pid = child.id();
