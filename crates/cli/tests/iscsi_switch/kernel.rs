@@ -49,7 +49,7 @@ done
 "#;
 
 /// Bytes that all passes write.
-const BYTES: u64 = 40 * 256 << 10;
+const BYTES: u64 = 40 * (256 << 10);
 
 #[test]
 fn the_kernel_goes_on_over_the_other_portal_when_one_is_closed() {
