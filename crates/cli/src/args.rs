@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
     about = "Designs, simulates and runs storage area networks, frame by frame",
     max_term_width = 100,
     after_help = "Exit codes: 0 ok; 1 a checked expectation failed; 2 wrong usage or lab file; 3 a peer or protocol \
-                  failed; 4 the environment (permission, full disk); 70 a bug in sanloom; 130 a study was interrupted."
+                  failed; 4 the environment (permission, full disk); 70 a bug in sanloom; 130 interrupted."
 )]
 pub struct Cli {
     /// What to do.

@@ -17,8 +17,7 @@ pub const PROTOCOL: u8 = 3;
 pub const ENVIRONMENT: u8 = 4;
 /// A mistake of sanloom itself.
 pub const BUG: u8 = 70;
-/// Interrupted by Ctrl-C before a study of several runs was complete; what had finished is kept. A single `sim` that is
-/// interrupted keeps and writes what it measured, and ends with [`OK`].
+/// Interrupted by Ctrl-C before the work was complete; what was measured is kept and written.
 pub const INTERRUPTED: u8 = 130;
 
 /// Why a command did not end with [`OK`].
@@ -57,7 +56,7 @@ impl Failure {
         Failure::new(BUG, format_args!("{message}\n{REPORT_IT}"))
     }
 
-    /// A study was interrupted.
+    /// The work was interrupted.
     pub fn interrupted(message: impl fmt::Display) -> Failure {
         Failure { code: INTERRUPTED, message: format!("interrupted: {message}"), coloured: None }
     }

@@ -1,7 +1,7 @@
 //! A TOML table checked key by key against the definitions of its section.
 
 use crate::diagnostic::{Origin, Sink};
-use crate::schema::{Fallback, Key, Kind, SectionDef};
+use crate::schema::{Fallback, Form, Key, Kind, SECTIONS, SectionDef};
 use crate::suggest;
 use crate::value::{self, Places, Value};
 use toml::Spanned;
@@ -109,15 +109,28 @@ pub(crate) fn unknown_key(
 ) {
     let known: Vec<&str> = known.collect();
     let lower = name.to_lowercase();
-    let near = (synonyms.iter().find(|(also, _)| *also == lower))
-        .map(|(_, key)| *key)
-        .or_else(|| suggest::closest(name, known.iter().copied()));
-    let remedy = match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("its keys are {}", known.join(", ")),
+    let meant = synonyms.iter().find(|(also, _)| *also == lower).map(|(_, key)| *key);
+    let near = || suggest::closest(name, known.iter().copied());
+    let remedy = match (meant, of_another(name, |key| key == name)) {
+        (Some(meant), _) => format!("did you mean `{meant}`?"),
+        (None, Some((section, key))) => format!("`{key}` belongs in {}", section.heading()),
+        (None, None) => match (near(), of_another(name, |_| true)) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, Some((section, near))) => format!("did you mean `{near}` in {}?", section.heading()),
+            (None, None) => format!("its keys are {}", known.join(", ")),
+        },
     };
     let reason = format!("{inside} has no key `{}`", value::cut(name));
     sink.error(UNKNOWN_KEY, origin, reason, remedy);
+}
+
+/// The key like `name` of a section that is there once, of those that `fits`, with the section.
+fn of_another(name: &str, fits: impl Fn(&str) -> bool) -> Option<(&'static SectionDef, &'static str)> {
+    // Everything has a name and may be described; that says nothing about where it belongs.
+    let says = |key: &&'static Key| !["name", "description"].contains(&key.path) && fits(key.path);
+    let single = || SECTIONS.iter().filter(|section| section.form == Form::Single);
+    let near = suggest::closest(name, single().flat_map(|section| section.keys).filter(says).map(|key| key.path))?;
+    single().find(|section| section.key(near).is_some()).map(|section| (section, near))
 }
 
 /// The defaults of a section as if a file had written them.
@@ -148,8 +161,9 @@ pub(crate) fn loose(key: &'static Key, text: &str, places: Places, sink: &mut Si
     let mut plain = Sink::default();
     let found = value::check(&key.kind, key.example, &quoted, places, &mut plain);
     if plain.has_errors() {
+        // Values are typed there without quotes.
         let first = if strict.has_errors() { strict } else { plain };
-        first.pour_into(sink);
+        first.pour_into(sink, |remedy| remedy.replace('"', ""));
     }
     found
 }
@@ -157,7 +171,6 @@ pub(crate) fn loose(key: &'static Key, text: &str, places: Places, sink: &mut Si
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::SECTIONS;
 
     #[test]
     fn every_default_and_example_of_the_table_is_valid() {

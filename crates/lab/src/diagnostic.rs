@@ -236,9 +236,9 @@ impl Sink {
     }
 
     /// Moves everything to another collection.
-    pub fn pour_into(self, other: &mut Sink) {
+    pub fn pour_into(self, other: &mut Sink, remedy: impl Fn(&str) -> String) {
         for finding in self.findings {
-            other.add(finding);
+            other.add(Finding { remedy: remedy(&finding.remedy), ..finding });
         }
     }
 

@@ -72,20 +72,20 @@ pub fn load(path_label: &str, text: &str, overrides: &[Override]) -> Result<Load
     Err(sink.finish(Severity::Error, &sources))
 }
 
-/// Reads a time with its unit, such as `500ms`, as lab files write it.
+/// Reads a time with its unit, such as `500ms`, as lab files write it but for the quotes.
 ///
 /// # Errors
 /// What is wrong with it and how to write it, in one sentence.
 pub fn parse_time(text: &str) -> Result<Picos, String> {
-    units::parse(text, &units::TIME).map(Picos).map_err(|bad| format!("{}: {}", bad.reason, bad.remedy))
+    units::parse(text, &units::TIME).map(Picos).map_err(|bad| bad.typed())
 }
 
-/// Reads a number of bytes with its unit, such as `4GiB`, as lab files write it.
+/// Reads a number of bytes with its unit, such as `4GiB`, as lab files write it but for the quotes.
 ///
 /// # Errors
 /// What is wrong with it and how to write it, in one sentence.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    units::parse(text, &units::SIZE).map_err(|bad| format!("{}: {}", bad.reason, bad.remedy))
+    units::parse(text, &units::SIZE).map_err(|bad| bad.typed())
 }
 
 /// Reads the file of zone edits `text` and does the edits on the zone database of a lab, in one transaction that has not

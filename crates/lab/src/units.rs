@@ -93,6 +93,13 @@ pub(crate) struct BadQuantity {
     pub remedy: String,
 }
 
+impl BadQuantity {
+    /// In one sentence, to somebody who types on a command line, where values need no quotes.
+    pub fn typed(&self) -> String {
+        format!("{}: {}", self.reason, self.remedy.replace('"', ""))
+    }
+}
+
 /// Code of a number without its unit.
 pub(crate) const MISSING_UNIT: &str = "missing-unit";
 /// Code of a unit that does not exist or measures something else.
@@ -168,7 +175,7 @@ pub(crate) fn missing_unit(number: &str, dimension: &Dimension, example: &str) -
     BadQuantity {
         code: MISSING_UNIT,
         reason: format!("`{number}` has no unit, {} was expected", dimension.noun),
-        remedy: format!("write the unit in quotes, for example \"{number}{unit}\"; units are {}", units.join(", ")),
+        remedy: format!("write the unit behind it, for example \"{number}{unit}\"; units are {}", units.join(", ")),
     }
 }
 

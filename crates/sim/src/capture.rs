@@ -19,11 +19,30 @@ use std::collections::BinaryHeap;
 /// Largest data field that a simulated fabric offers at login, in bytes.
 const FABRIC_FRAME_BYTES: u16 = 2048;
 
+/// The part of a run whose frames are captured, by their first bits, in ps since the workloads began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Window {
+    /// The first instant; `None`: everything from the first login on.
+    pub from_ps: Option<u64>,
+    /// The first instant that is not part of it any more; `None`: there is no end.
+    pub until_ps: Option<u64>,
+}
+
+impl Window {
+    fn holds(&self, world: &World, at_ps: u64) -> bool {
+        // The workloads begin when everybody has logged in.
+        let at_ps = at_ps.checked_sub(world.start_ps).filter(|_| world.start_ps > 0);
+        let Some(at_ps) = at_ps else { return self.from_ps.is_none() };
+        self.from_ps.is_none_or(|from| at_ps >= from) && self.until_ps.is_none_or(|until| at_ps < until)
+    }
+}
+
 /// A capture in the making. Frames leave it in the order of their first bits, so the last ones are kept back until
 /// nothing earlier can come.
 pub struct Capture {
     /// Number of the interface of each link, by link.
     interfaces: Vec<Option<u32>>,
+    window: Window,
     pending: BinaryHeap<Reverse<Pending>>,
     /// Number of the next frame, which decides between frames that begin together.
     next: u64,
@@ -69,7 +88,13 @@ impl Capture {
             *slot = Some(count);
             count += 1;
         }
-        Capture { interfaces, pending: BinaryHeap::new(), next: 0 }
+        Capture { interfaces, window: Window::default(), pending: BinaryHeap::new(), next: 0 }
+    }
+
+    /// The same of a part of the run only.
+    #[must_use]
+    pub fn within(self, window: Window) -> Capture {
+        Capture { window, ..self }
     }
 
     /// Takes what passed on watched links since the last call and appends the frames that no earlier one can precede any
@@ -77,6 +102,10 @@ impl Capture {
     pub fn add(&mut self, world: &World, observed: &[Observed], out: &mut Vec<u8>) {
         for item in observed {
             let Some(Some(interface)) = self.interfaces.get(item.lane as usize / 2).copied() else { continue };
+            let ObservedKind::Frame { start_ps, .. } = item.kind else { continue };
+            if !self.window.holds(world, start_ps) {
+                continue;
+            }
             let Some((start_ps, crc_error, bytes)) = packet(world, item) else { continue };
             let (number, backward) = (self.next, !item.lane.is_multiple_of(2));
             self.next += 1;

@@ -4,7 +4,7 @@ mod labs;
 
 use labs::{FABRIC, check, lab_with, link, watched};
 use sanloom_core::config::Lab;
-use sanloom_sim::capture::Capture;
+use sanloom_sim::capture::{Capture, Window};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -303,6 +303,23 @@ fn the_same_lab_gives_the_same_bytes() {
     assert!(file == capture(&lab, &[]), "two captures of the same lab differ");
     let other = lab_with(FABRIC, FAULTS, &[BURSTS, &["run.seed=2"]].concat());
     assert!(file != capture(&other, &[]), "the seed has no effect");
+}
+
+#[test]
+fn parts_of_a_run_make_up_the_whole() {
+    let lab = lab_with(FABRIC, "", BURSTS);
+    let part = |from_ms: Option<u64>, until_ms: Option<u64>| {
+        let [from_ps, until_ps] = [from_ms, until_ms].map(|ms| ms.map(|ms| ms * 1_000_000_000));
+        let (mut head, mut out) = (Vec::new(), Vec::new());
+        let mut capture = Capture::new(&lab, &[0, 1], &mut head).within(Window { from_ps, until_ps });
+        watched(&lab, &mut |world, observed| capture.add(world, observed, &mut out));
+        capture.finish(&mut out);
+        out
+    };
+    let parts = [part(None, Some(0)), part(Some(0), Some(2)), part(Some(2), Some(3)), part(Some(3), None)];
+    assert!(parts.iter().all(|part| part.len() > 1_000), "{:?}", parts.each_ref().map(Vec::len));
+    assert!(parts.concat() == part(None, None));
+    assert!(part(Some(7), None).is_empty(), "nothing comes after the end");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod labs;
 
 use labs::{FABRIC, TINY, lab, lab_with, run};
 use sanloom_api::results::{EventKind, Finding, FindingKind, Results};
+use sanloom_core::config::ProblemKind;
 
 fn find(results: &Results, kind: FindingKind) -> Option<&Finding> {
     results.findings.iter().find(|finding| finding.kind == kind)
@@ -88,6 +89,51 @@ fn a_busy_processor_is_named() {
     let results = run(&lab_with(TINY, "", &sets));
     let finding = find(&results, FindingKind::Bottleneck).unwrap_or_else(|| panic!("{:?}", results.findings));
     assert_eq!(finding.culprit.as_deref(), Some("server"));
+}
+
+#[test]
+fn data_that_crosses_several_full_links_is_counted_once() {
+    let full = ["storage.disk.rate=\"1000k/s\"", "workload.reads.size=64KiB", "workload.reads.depth=32"];
+    let results = run(&lab_with(TINY, "", &full));
+    let finding = find(&results, FindingKind::Bottleneck).unwrap_or_else(|| panic!("{:?}", results.findings));
+    let in_all = format!("the hosts move {:.1} MB/s in all", results.totals.io.throughput_bytes_per_s / 1e6);
+    assert!(finding.title.starts_with("2 links"), "{finding:?}");
+    assert!(finding.detail.ends_with(&in_all) && !finding.detail.contains("towards"), "{finding:?}");
+    let sets = ["run.duration=20ms", "workload.mixed.depth=16", "workload.mixed.read_share=1"];
+    let results = run(&lab_with(FABRIC, "", &sets));
+    let finding = find(&results, FindingKind::Bottleneck).unwrap_or_else(|| panic!("{:?}", results.findings));
+    let isl = results.links.iter().find(|link| link.name == "ISL").expect("the ISL");
+    let way = format!("towards edge1:4, with {:.1} MB/s of data", isl.backward.throughput_bytes_per_s / 1e6);
+    assert!(finding.detail.ends_with(&way), "{finding:?}");
+}
+
+#[test]
+fn who_gives_a_link_the_credits_that_check_asks_for_is_not_told_again() {
+    for (size, reads) in [("4KiB", "1"), ("8KiB", "0.7"), ("32KiB", "1"), ("1MiB", "0")] {
+        let sets = |credits: &str| {
+            let set = |set: &str| set.to_owned();
+            vec![
+                set("isl.ISL.length=25km"),
+                format!("isl.ISL.credits={credits}"),
+                format!("workload.mixed.size={size}"),
+                format!("workload.mixed.read_share={reads}"),
+                set("workload.mixed.depth=64"),
+                set("host.*.queue_depth=64"),
+            ]
+        };
+        let lab = |credits: &str| {
+            let sets = sets(credits);
+            lab_with(FABRIC, "", &sets.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let advice = lab("8").advice();
+        let advice = advice.iter().find(|advice| advice.kind == ProblemKind::FewCredits).expect("an advice");
+        let credits: String = advice.remedy.chars().filter(char::is_ascii_digit).collect();
+        for (credits, told) in [("8", true), (credits.as_str(), false)] {
+            let results = run(&lab(credits));
+            let few = results.findings.iter().find(|finding| finding.title.contains("too few credits"));
+            assert_eq!(few.is_some(), told, "{size} with {credits} credits: {few:?}");
+        }
+    }
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub struct WhatIfRow {
     pub longest_stall_s: f64,
     /// Host with the longest stall; empty: there was none.
     pub stalled_host: String,
+    /// Longest time from the arrival of a request to its end, in microseconds.
+    pub longest_request_us: f64,
     /// Paths between a host and a storage system that are lost.
     pub paths_lost: u64,
     /// Host and storage pairs that have no path left.

@@ -11,6 +11,7 @@ use sanloom_core::config::{AttachedPort, Lab, ZoneDefault, Zoning};
 use sanloom_core::fabric::PortIdentity;
 use sanloom_core::fabric_switch::{JoinEnd, Joined, Obstacle, join};
 use sanloom_core::zoning::{MergeConflict, Preview, ZoneDatabase};
+use sanloom_lab::LoadedLab;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -58,7 +59,7 @@ const TABLE_ROWS: usize = 40;
 pub fn run(args: &Args) -> Result<(), Failure> {
     let Question::MergePreview(args) = &args.question;
     let [first, second] = [&args.first, &args.second].map(|path| LabFile { path: path.clone() });
-    let (first, second) = (input::load(&first, &[])?.lab, input::load(&second, &[])?.lab);
+    let (first, second) = (input::load(&first, &[])?, input::load(&second, &[])?);
     let answer = preview(args, &first, &second)?;
     if args.json {
         output::written(file::stdout(|out| json::write_value(out, &answer)))?;
@@ -71,10 +72,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn preview(args: &MergeArgs, first: &Lab, second: &Lab) -> Result<MergePreview, Failure> {
-    let ends = [(first, args.from.as_deref(), "--from"), (second, args.to.as_deref(), "--to")];
-    let [from, to] = ends.map(|(lab, wanted, option)| end(lab, wanted, option));
-    let (from, to) = (from?, to?);
+fn preview(args: &MergeArgs, first: &LoadedLab, second: &LoadedLab) -> Result<MergePreview, Failure> {
+    let from = end(first, args.from.as_deref(), "--from")?;
+    let to = end(second, args.to.as_deref(), "--to")?;
+    let (first, second) = (&first.lab, &second.lab);
     let joined = join(from, to);
     let switch = |end: JoinEnd<'_>| end.lab.switches[usize::from(end.switch)].name.clone();
     let mut answer = MergePreview {
@@ -103,8 +104,12 @@ fn preview(args: &MergeArgs, first: &Lab, second: &Lab) -> Result<MergePreview, 
     Ok(answer)
 }
 
-/// The switch that a link would end at: the one that is named, or the first, if the lab is one fabric.
-fn end<'l>(lab: &'l Lab, wanted: Option<&str>, option: &str) -> Result<JoinEnd<'l>, Failure> {
+/// The switch that a link would end at: the one that is named, or the first, if the lab is one fabric when it begins.
+fn end<'l>(
+    LoadedLab { lab, isolated, .. }: &'l LoadedLab,
+    wanted: Option<&str>,
+    option: &str,
+) -> Result<JoinEnd<'l>, Failure> {
     let names: Vec<&str> = lab.switches.iter().map(|switch| switch.name.as_str()).collect();
     let some = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if let Some(wanted) = wanted {
@@ -113,7 +118,9 @@ fn end<'l>(lab: &'l Lab, wanted: Option<&str>, option: &str) -> Result<JoinEnd<'
             || Failure::usage(format_args!("{} has no switch `{wanted}`: {option} names one of {some}", lab.name));
         return found.map(|switch| JoinEnd { lab, switch: switch as u16 }).ok_or_else(unknown);
     }
-    let fabrics: BTreeSet<u16> = lab.fabrics_at_start().into_iter().collect();
+    let isolated = isolated.iter().map(|link| *link as u16);
+    let apart: BTreeSet<u16> = lab.dark_links().into_iter().chain(isolated).collect();
+    let fabrics: BTreeSet<u16> = lab.fabrics_without(&apart).into_iter().collect();
     match fabrics.len() {
         1 => Ok(JoinEnd { lab, switch: 0 }),
         0 => Err(Failure::usage(format_args!("{} has no switch that a link could end at", lab.name))),
@@ -204,7 +211,8 @@ fn text(answer: &MergePreview) -> String {
         text.push_str(&format!("\n{}{class}{object}\n  {}\n  help: {}\n", cause.reason, cause.text, cause.remedy));
     }
     if let Some(merged) = &answer.merged {
-        text.push_str(&format!("\nzones   {}: {}\n", ports::state_line(merged), merged.zones.join(" ")));
+        let zones = if merged.zones.is_empty() { String::new() } else { format!(": {}", merged.zones.join(" ")) };
+        text.push_str(&format!("\nzones   {}{zones}\n", ports::state_line(merged)));
         let taken = match (answer.changes_first, answer.changes_second) {
             (false, false) => "neither fabric's database changes".to_owned(),
             (true, false) => format!("{first} takes over a new database"),
@@ -233,8 +241,8 @@ fn text(answer: &MergePreview) -> String {
     if let [[a, b], more @ ..] = &answer.made_up_names[..] {
         let more = if more.is_empty() { String::new() } else { format!(" (and {} pairs more)", more.len()) };
         text.push_str(&format!(
-            "\nnote: the labs make up one world-wide name for `{a}` and `{b}`{more}; the preview gave one of the two another: \
-             give both a `wwn` before such fabrics meet\n"
+            "\nnote: `{a}` of the first lab and `{b}` of the second would have one world-wide name, which sanloom makes up for \
+             switches without `wwn`{more}; this preview took another for one of them: give both a `wwn` before such fabrics meet\n"
         ));
     }
     if !answer.duplicate_port_names.is_empty() {

@@ -41,7 +41,7 @@ const EXIT_CODES: &str = "\
 | 3 | a peer misbehaved or a protocol failed |
 | 4 | the environment does not let us: a missing permission, a full disk |
 | 70 | a bug in sanloom |
-| 130 | Ctrl-C before a study of several runs was complete; what had finished is kept. An interrupted `sim` writes what it measured and ends with 0 |
+| 130 | Ctrl-C before the work was complete; what was measured is kept: `sim` writes its results, a study the runs that had finished |
 
 ";
 

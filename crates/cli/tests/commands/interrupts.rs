@@ -35,7 +35,7 @@ fn an_interrupted_run_keeps_what_it_measured() {
     let words = "sim failing.toml --duration 900s --set host.*.queue_depth=1 --set workload.reads.think_time=5ms \
                  --json results.json --trace h1-hub --trace-file timeline.txt";
     let ran = interrupted(&bench, words, || size(timeline.clone()) > 200_000);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
     assert!(ran.stderr.contains("interrupted: the results cover what was simulated"), "{}", ran.stderr);
     assert!(ran.stdout.contains("interrupted, so these are the results so far"), "{}", ran.stdout);
     let results = without_engine(&bench.read("results.json"));

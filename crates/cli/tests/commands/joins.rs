@@ -125,6 +125,14 @@ fn every_obstacle_is_named_with_the_values_of_both_sides() {
 #[test]
 fn a_lab_of_two_fabrics_is_asked_where_the_link_ends() {
     let bench = Bench::new("join-two");
+    // In what is isolated from the beginning on, too, there are two.
+    bench.write("apart.toml", include_str!("../../../../examples/vendor-flow-control.toml"));
+    let ran = bench.run("fabric merge-preview apart.toml apart.toml --from sanbox2");
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("holds 2 fabrics: say with --to"), "{}", ran.stderr);
+    let text = bench.run("fabric merge-preview tiny.toml tiny.toml").stdout;
+    assert!(text.contains("`hub` of the first lab and `hub` of the second would have one world-wide name"), "{text}");
+    assert!(text.lines().all(|line| !line.trim_end().ends_with(':')), "nothing is announced that is not there: {text}");
     bench.write("two.toml", &(part("x", "domain = 7") + &part("y", "domain = 8")));
     bench.write("one.toml", &part("a", "domain = 8"));
     insta::assert_snapshot!("two_fabrics", bench.run("fabric merge-preview two.toml one.toml").snapshot());

@@ -37,6 +37,24 @@ fn isls(view: View) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_lab_without_a_switch_shows_that_it_has_none() {
+    let bench = bench("show-empty");
+    bench.write("empty.toml", "");
+    for table in ["switch", "fabric"] {
+        let ran = bench.run(&format!("show {table} empty.toml"));
+        assert!(ran.code == 0 && ran.stdout.ends_with("there is no switch\n"), "{table}: {}{}", ran.stdout, ran.stderr);
+    }
+    let topology = bench.run("check empty.toml").stdout;
+    assert!(topology.contains("Fabrics  none\n"), "{topology}");
+}
+
+#[test]
+fn says_what_a_time_below_zero_is() {
+    let text = bench("show-since").run("show flogi tiny.toml").stdout;
+    assert!(text.contains(" logged in\nTimes below zero are before the workloads began.\n"), "{text}");
+}
+
+#[test]
 fn shows_why_the_switches_of_two_vendors_do_not_join() {
     let bench = bench("show-vendors");
     assert_snapshot!("fabric_flow_control", bench.run("show fabric flow-control.toml").snapshot());

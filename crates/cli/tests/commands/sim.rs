@@ -160,6 +160,24 @@ fn a_capture_has_the_links_that_were_named_and_no_others() {
 }
 
 #[test]
+fn a_capture_may_be_of_a_part_of_the_run() {
+    let bench = Bench::new("sim-capture-part");
+    let packets = |options: &str| {
+        let ran = bench.run(&format!("sim tiny.toml --no-report --quiet --pcap part.pcapng --capture all {options}"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{options}");
+        let found = interfaces(&std::fs::read(bench.path("part.pcapng")).expect("a capture"));
+        found.iter().map(|(_, packets)| packets).sum::<usize>()
+    };
+    let login = packets("--capture-for 0s");
+    let (begin, middle) = (packets("--capture-for 2ms"), packets("--capture-from 2ms --capture-for 1ms"));
+    assert!(0 < login && login < begin && middle > 0, "{login}, {begin}, {middle}");
+    assert_eq!(begin + middle + packets("--capture-from 3ms"), packets(""));
+    let ran = bench.run("sim tiny.toml --pcap part.pcapng --capture all --capture-for 1");
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("for example 1ms;"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_topology_of_a_report_says_how_busy_each_link_was() {
     let bench = Bench::new("sim-topology");
     assert_eq!(bench.run("sim tiny.toml --quiet --json results.json --set workload.reads.hosts=h1").code, 0);

@@ -22,6 +22,9 @@ fn the_files_do_not_depend_on_the_number_of_threads() {
     // Five links, two switches, three HBAs.
     assert_eq!(rows.len(), 10);
     assert_eq!(rows[0]["pairs_cut_off"], 1);
+    // A failure of a side costs requests the time that commands need to go over to the other one, at least.
+    let longest = |row: &serde_json::Value| row["longest_request_us"].as_f64().expect("a number");
+    assert!(rows.iter().map(longest).fold(0.0, f64::max) > 3.0 * rows.iter().map(longest).fold(f64::MAX, f64::min));
     let hosts: Vec<_> = rows[0]["hosts"].as_array().expect("hosts").iter().map(|host| &host["name"]).collect();
     assert_eq!(hosts, ["both", "single"]);
 }

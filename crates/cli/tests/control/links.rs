@@ -221,3 +221,21 @@ fn a_link_that_is_opened_anew_under_io_is_only_a_pause() {
     assert!(!other.hears_clear(Duration::from_millis(200)));
     instance.stop();
 }
+
+/// What is recorded has the ports that it began with; the rest of a lab may change.
+#[test]
+fn a_recorded_instance_keeps_its_links() {
+    let mut instance = Instance::start("links-recorded", &lab(&[(1, "")]));
+    instance.stop();
+    instance.up(&["--record", &instance.path("run.jsonl")]);
+    let host = RawPort::log_in(&instance, "server1-sw1", 1);
+    for other in [lab(&[]), lab(&[(1, ""), (2, "")]), lab(&[(1, "enodes = 2")])] {
+        assert!(refused(&instance, &other).contains("a recording is of the ports that it began with"));
+    }
+    assert!(!instance.folder.join("server2-sw1.sock").exists());
+    let larger = lab(&[(1, "")]).replace("64MiB", "65MiB");
+    assert!(apply(&instance, &larger).contains("grows to"));
+    assert!(!host.hears_clear(Duration::from_millis(200)));
+    instance.stop();
+    assert!(instance.run("replay @run.jsonl").good().contains("outputs the same"));
+}

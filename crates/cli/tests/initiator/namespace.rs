@@ -35,6 +35,7 @@ const SCRIPT: &str = r#"
 set -e
 mount -t tmpfs run /run
 mount -t tmpfs lib /var/lib
+mount -t sysfs sys /sys
 mkdir /var/lib/lldpad
 ip link set lo up
 ip link add v0 mtu 2500 type veth peer name v1 mtu 2500
@@ -53,6 +54,8 @@ ip link add link w1 name probe type vlan id 9 2>/dev/null || create=
 echo "== create"
 $1 fipvlan --mac 52:54:00:00:00:02 -c w1 2>&1 || echo "code $?"
 [ -z "$create" ] || ip -d link show w1.153-fcoe | grep -o "vlan protocol 802.1Q id [0-9]*"
+echo "== auto"
+$1 fipvlan -a
 echo "== fipvlan"
 $1 fipvlan --run-folder $2/run --mac 52:54:00:00:00:02 $create -s w1
 for try in $(seq 100); do
@@ -125,6 +128,10 @@ fn others_read_our_lldp_and_vlan_devices_carry_fcoe() {
 
     let found = section("fipvlan");
     assert!(found.contains("w1              | 153  | 02:53:4c:01:00:01"), "{said}");
+    // Each interface asks with its own address; at the others nobody names a VLAN.
+    let auto = section("auto");
+    assert!(["v1              | 152", "w1              | 153"].iter().all(|row| auto.contains(row)), "{said}");
+    assert_eq!(auto.matches("02:53:4c:01:00").count(), 2, "{said}");
     let created = section("create");
     let refused = "cannot create the VLAN device w1.153-fcoe: Operation not supported";
     match created.contains("code") {

@@ -60,6 +60,7 @@ fn whatif_rows() -> Vec<WhatIfRow> {
             healthy_bytes_per_s: 6.4e8,
             longest_stall_s: 0.01 * f64::from(i),
             stalled_host: format!("server{i}"),
+            longest_request_us: 12_000.0 * f64::from(i),
             paths_lost: u64::from(i == 3),
             pairs_cut_off: u64::from(i == 3),
             ios_failed: 0,

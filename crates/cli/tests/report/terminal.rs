@@ -2,7 +2,7 @@
 
 use crate::fixture;
 use sanloom::report::terminal::render;
-use sanloom_api::results::{Interval, Replications, Results};
+use sanloom_api::results::{ExpectationResult, Interval, Replications, Results};
 
 #[test]
 fn a_small_lab_at_80_columns() {
@@ -65,6 +65,22 @@ fn books_that_do_not_balance_are_loud() {
 }
 
 #[test]
+fn many_streams_are_shown_in_groups() {
+    let mut results = fixture::core_edge();
+    let stream = results.streams[0].clone();
+    let streams = (1..=32).map(|number| {
+        let mut stream = stream.clone();
+        stream.name = format!("reads{number}");
+        stream.io.throughput_bytes_per_s *= 1.0 + f64::from(number % 3) / 10.0;
+        stream
+    });
+    results.streams = streams.collect();
+    let text = render(&results, 80);
+    assert!(text.contains("\nreads1..32 "), "{text}");
+    assert!(text.contains("A row with several streams shows the mean of each"), "{text}");
+}
+
+#[test]
 fn replications_show_their_interval() {
     let mut results = fixture::core_edge();
     results.replications = Some(Replications {
@@ -74,5 +90,8 @@ fn replications_show_their_interval() {
     });
     let text = render(&results, 80);
     assert!(text.contains("3 seeds"), "{text}");
+    assert!(render(&results, 200).contains("all but the table of several seeds is of this one"));
+    results.expectations = vec![ExpectationResult { metric: "totals.iops".into(), ok: true, ..Default::default() }];
+    assert!(render(&results, 80).contains("Expectations: 1 of 1 hold with seed"), "{text}");
     assert!(text.contains("640") && text.contains("± 24.8") && text.contains("MB/s"), "{text}");
 }

@@ -32,7 +32,10 @@ impl fmt::Display for Report {
         }
         let fabrics = self.fabrics.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(" | ");
         let more = if self.fabrics.len() > 8 { " | …" } else { "" };
-        writeln!(f, "Fabrics  {}: {fabrics}{more}", self.fabrics.len())?;
+        match self.fabrics.len() {
+            0 => writeln!(f, "Fabrics  none")?,
+            count => writeln!(f, "Fabrics  {count}: {fabrics}{more}")?,
+        }
         self.oversubscription(f)?;
         self.paths(f)?;
         self.points(f)

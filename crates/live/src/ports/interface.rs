@@ -13,7 +13,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Room for a full FCoE frame with its tag (document 002).
 const MTU: u16 = 2_500;
-/// What the kernel keeps for us while we do something else, in bytes.
+/// What the kernel keeps for us at a tap while we do something else, in frames: 32 requests of 1 MiB in frames of 2 KiB. What comes on top
+/// is lost, and a response among it makes its command wait for its time-out.
+const TAP_QUEUE_FRAMES: u32 = 16_384;
+/// What the kernel keeps for us at a packet socket while we do something else, in bytes.
 const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
 
 /// A tap interface: this machine at one end, the switch at the other.
@@ -33,6 +36,7 @@ impl Tap {
         let failed = |error| PortError::Interface { name: name.to_owned(), error };
         let file = interface::open_tap(name).map_err(failed)?;
         interface::bring_up(name, MTU).map_err(failed)?;
+        interface::set_queue(name, TAP_QUEUE_FRAMES).map_err(failed)?;
         let mut tap = Tap { file, name: name.to_owned(), running: false };
         tap.look_for_peer();
         Ok(tap)

@@ -65,22 +65,27 @@ pub fn index_of(name: &str) -> io::Result<u32> {
     }
 }
 
+/// Sets how many frames the kernel keeps in front of an interface (rtnetlink, IFLA_TXQLEN; the `ioctl` for it takes more rights).
+///
+/// # Errors
+/// Without permission, or without such an interface.
+pub fn set_queue(name: &str, frames: u32) -> io::Result<()> {
+    // `ifinfomsg`: family, type, index, flags, which of them change.
+    let mut body = vec![0; 4];
+    body.extend(index_of(name)?.to_ne_bytes());
+    body.extend([0; 8]);
+    body.extend(attribute(libc::IFLA_TXQLEN, &frames.to_ne_bytes()));
+    change_link(0, &body)
+}
+
 /// Makes a VLAN device, and brings it up (rtnetlink, RTM_NEWLINK of kind "vlan").
 ///
 /// # Errors
 /// Without permission, without such a parent, or when there is a device of this name.
 pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
-    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
     const KIND: &[u8] = b"vlan";
     const IFLA_VLAN_ID: u16 = 1;
     let index = index_of(parent)?;
-    let attribute = |kind: u16, value: &[u8]| {
-        let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    };
     let id = attribute(IFLA_VLAN_ID, &vlan.to_ne_bytes());
     let details = [attribute(libc::IFLA_INFO_KIND, KIND), attribute(libc::IFLA_INFO_DATA, &id)].concat();
     // `ifinfomsg`: family, type, index, flags, which of them change.
@@ -90,7 +95,22 @@ pub fn add_vlan(parent: &str, name: &str, vlan: u16) -> io::Result<()> {
     body.extend(attribute(libc::IFLA_LINK, &index.to_ne_bytes()));
     body.extend(attribute(libc::IFLA_IFNAME, &[name.as_bytes(), b"\0"].concat()));
     body.extend(attribute(libc::IFLA_LINKINFO, &details));
-    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    change_link(libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
+}
+
+/// An attribute of rtnetlink.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// Sends RTM_NEWLINK, and takes its answer.
+fn change_link(flags: libc::c_int, body: &[u8]) -> io::Result<()> {
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags;
     // `nlmsghdr`: length, type, flags, number, port.
     let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
     message.extend(libc::RTM_NEWLINK.to_ne_bytes());

@@ -5,11 +5,14 @@ use crate::commands::initiator::PortName;
 use crate::exit::{self, Failure};
 use crate::output;
 use sanloom_live::initiator::{FoundVlan, discover_vlans};
+use sanloom_live::ports::EthernetPort;
 use sanloom_live::sys::interface::{add_vlan, index_of};
 use sanloom_wire::ether::MacAddr;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
+use std::thread::{self, ScopedJoinHandle};
 
 /// The page of document 002, and what there is beside it.
 const HELP: &str = "Usage: fipvlan [ options ] [ network interfaces ]
@@ -60,14 +63,30 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.auto {
         ports.extend(ethernet_interfaces().into_iter().map(PortName::Interface));
     }
-    let mut rows = Vec::new();
+    let mut opened = Vec::new();
     for name in &ports {
         let mac = args.mac.or_else(|| name.mac());
         let mac =
             mac.ok_or_else(|| Failure::usage(format_args!("{name} has no Ethernet address; give one with --mac")))?;
-        let mut port = name.open().map_err(Failure::environment)?;
-        let found = discover_vlans(&mut port, mac)
-            .map_err(|error| Failure::environment(format_args!("cannot wait for {name}: {error}")))?;
+        match name.open() {
+            Ok(port) => opened.push((name, mac, port)),
+            // One that nobody named, and that is not ours.
+            Err(error) if !args.interfaces.contains(name) => output::note(&format!("{name} is left out: {error}")),
+            Err(error) => return Err(Failure::environment(error)),
+        }
+    }
+    // All at once: where nobody answers, it takes seconds.
+    let answers: Vec<_> = thread::scope(|scope| {
+        let ask = |(name, mac, mut port): (_, MacAddr, EthernetPort)| {
+            (name, mac, scope.spawn(move || discover_vlans(&mut port, mac)))
+        };
+        let asked: Vec<_> = opened.into_iter().map(ask).collect();
+        let answer = |asked: ScopedJoinHandle<'_, _>| asked.join().unwrap_or_else(|panic| resume_unwind(panic));
+        asked.into_iter().map(|(name, mac, asked)| (name, mac, answer(asked))).collect()
+    });
+    let mut rows = Vec::new();
+    for (name, mac, found) in answers {
+        let found = found.map_err(|error| Failure::environment(format_args!("cannot wait for {name}: {error}")))?;
         rows.extend(found.into_iter().map(|found| (name, mac, found)));
     }
     if rows.is_empty() {

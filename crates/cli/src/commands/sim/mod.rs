@@ -10,8 +10,9 @@ use crate::report::{self, csv, file, folder, json};
 use crate::run::{self, View};
 use recorder::Recorder;
 use sanloom_api::results::{ExpectationResult, Metrics, Results};
-use sanloom_core::config::Lab;
+use sanloom_core::config::{Lab, Picos};
 use sanloom_lab::{LoadedLab, Override, topology};
+use sanloom_sim::capture::Window;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,9 +47,17 @@ pub struct Args {
     /// Write the frames of the links of `--capture` into this pcapng file, with real bytes and CRC; `-` for standard output
     #[arg(long, value_name = "FILE", requires = "capture")]
     pcap: Option<PathBuf>,
-    /// Links to capture by name, or `all`
+    /// Links to capture by name, or `all`; of a busy link the file grows by all the bytes that it carries
     #[arg(long, value_name = "LINK,…", value_delimiter = ',', requires = "pcap")]
     capture: Vec<String>,
+    /// Capture only frames that begin so long after the workloads began, or later, for example 500ms [default: from the
+    /// first login on]
+    #[arg(long, value_name = "TIME", requires = "pcap", value_parser = sanloom_lab::parse_time)]
+    capture_from: Option<Picos>,
+    /// Capture for so long after `--capture-from`; without that, from the first login until so long after the workloads
+    /// began
+    #[arg(long, value_name = "TIME", requires = "pcap", value_parser = sanloom_lab::parse_time)]
+    capture_for: Option<Picos>,
     /// Write every frame and primitive signal of this link, with credits, as a text timeline
     #[arg(long, value_name = "LINK")]
     trace: Option<String>,
@@ -91,7 +100,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     args.describe(&mut results, &loaded);
     judge(&lab, &mut results);
-    args.write(&lab, &results, report_folder.as_deref())
+    args.write(&lab, &results, report_folder.as_deref())?;
+    let finished = results.replications.as_ref().map_or(1, |replications| replications.seeds.len());
+    match finished < args.replications as usize {
+        true => Err(Failure::interrupted(format_args!("{finished} of {} replications finished", args.replications))),
+        false => Ok(()),
+    }
 }
 
 /// Holds the results against the expectations of the lab. A run that was cut short is not judged: its bounds were meant
@@ -125,7 +139,9 @@ impl Args {
     fn recorder(&self, lab: &Lab, report_folder: Option<&Path>) -> Result<Recorder, Failure> {
         let mut recorder = Recorder::default();
         if let Some(path) = &self.pcap {
-            recorder.capture(lab, &recorder::links(lab, &self.capture)?, path)?;
+            let from_ps = self.capture_from.map(|from| from.0);
+            let until_ps = self.capture_for.map(|length| from_ps.unwrap_or(0).saturating_add(length.0));
+            recorder.capture(lab, &recorder::links(lab, &self.capture)?, Window { from_ps, until_ps }, path)?;
         }
         if let Some(name) = &self.trace {
             let path = self.trace_path(report_folder);
@@ -183,7 +199,7 @@ impl Args {
             output::print(&text)?;
         }
         if results.lab.interrupted {
-            output::note("interrupted: the results cover what was simulated; expectations were not judged");
+            return Err(Failure::interrupted("the results cover what was simulated; expectations were not judged"));
         }
         if results.expectations.iter().all(|verdict| verdict.ok) {
             return Ok(());

@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::report::format::clean;
 use crate::run::Tap;
 use sanloom_core::config::Lab;
-use sanloom_sim::capture::Capture;
+use sanloom_sim::capture::{Capture, Window};
 use sanloom_sim::net::Observed;
 use sanloom_sim::run::Control;
 use sanloom_sim::trace::Trace;
@@ -29,14 +29,14 @@ struct Sink {
 }
 
 impl Recorder {
-    /// Captures these links into a file.
+    /// Captures these links into a file, in a part of the run.
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn capture(&mut self, lab: &Lab, links: &[u16], path: &Path) -> Result<(), Failure> {
+    pub fn capture(&mut self, lab: &Lab, links: &[u16], window: Window, path: &Path) -> Result<(), Failure> {
         let mut sink = Sink::open(path)?;
         let mut begin = Vec::new();
-        let capture = Capture::new(lab, links, &mut begin);
+        let capture = Capture::new(lab, links, &mut begin).within(window);
         sink.write(&begin);
         self.capture = Some((capture, sink));
         self.links.extend(links);

@@ -2,7 +2,6 @@
 
 use crate::input::Threads;
 use crate::interrupt;
-use crate::output;
 use crate::run::style;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use sanloom_api::results::Replications;
@@ -24,11 +23,7 @@ pub fn run(lab: &Arc<Lab>, count: u32, threads: Threads, quiet: bool) -> Option<
     });
     bar.finish_and_clear();
     let replications = results.replications?;
-    let finished = replications.seeds.len();
-    if finished < count as usize {
-        output::note(&format!("interrupted: intervals are of {finished} of {count} replications"));
-    }
-    (finished > 1).then_some(replications)
+    (replications.seeds.len() > 1).then_some(replications)
 }
 
 fn cores() -> usize {

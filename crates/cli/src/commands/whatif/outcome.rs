@@ -66,6 +66,7 @@ impl Case {
                 healthy_bytes_per_s: throughput_from(&healthy.series, at_s),
                 longest_stall_s,
                 stalled_host,
+                longest_request_us: broken.totals.io.latency.max_us,
                 paths_lost: lost(broken).saturating_sub(lost(healthy)),
                 pairs_cut_off: pairs_cut_off(broken).saturating_sub(pairs_cut_off(healthy)),
                 ios_failed: broken.totals.io.ios_failed,

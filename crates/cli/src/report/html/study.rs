@@ -2,7 +2,7 @@
 
 use super::page::{Page, Section, escape};
 use super::{Cell, Table};
-use crate::report::format::{self, mb_per_s, percent, seconds};
+use crate::report::format::{self, mb_per_s, percent, seconds, us};
 use sanloom_api::results::{SweepRow, WhatIfRow};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -163,6 +163,7 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
         .number("Worst step MB/s")
         .number("Longest stall")
         .text("Of host")
+        .number("Longest request")
         .number("Paths lost")
         .number("Pairs cut off")
         .number("Failed requests")
@@ -177,6 +178,7 @@ pub fn whatif(lab: &str, rows: &[WhatIfRow], command: &str) -> String {
             Cell::mb_per_s(row.worst_bytes_per_s),
             Cell::number(row.longest_stall_s, seconds(row.longest_stall_s)),
             Cell::text(&row.stalled_host),
+            Cell::number(row.longest_request_us, us(row.longest_request_us)),
             Cell::count(row.paths_lost),
             Cell::bad_count(row.pairs_cut_off),
             Cell::bad_count(row.ios_failed),

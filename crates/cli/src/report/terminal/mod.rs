@@ -17,11 +17,13 @@ use sanloom_api::results::{
 };
 use std::fmt::Write as _;
 
-/// Hosts or storage systems up to this number are shown one by one, more in groups.
+/// Hosts, streams or storage systems up to this number are shown one by one, more in groups.
 const SINGLE_ROWS: usize = 12;
+/// Groups that say more than chance does.
+const MAX_GROUPS: usize = 8;
 /// No table has more rows than this; the rest is counted.
 const MAX_ROWS: usize = 24;
-/// Links shown: the busiest.
+/// Links shown: the busiest, and those that wait for credit.
 const LINK_ROWS: usize = 10;
 
 /// The whole result for a terminal of `width` columns (at least 60 are taken).
@@ -49,10 +51,11 @@ fn headline(out: &mut String, results: &Results, width: usize) {
         out.push_str(&wrap(&clean(&lab.description.replace('\n', " ")), width, 0));
     }
     let line = format!(
-        "{} simulated, {} of it measured, seed {}{}",
+        "{} simulated, {} of it measured, seed {}{}{}",
         seconds(lab.duration_s),
         seconds(results.measured_s()),
         lab.seed,
+        if results.replications.is_some() { "; all but the table of several seeds is of this one" } else { "" },
         if lab.interrupted { "; interrupted, so these are the results so far" } else { "" }
     );
     out.push_str(&wrap(&line, width, 2));
@@ -105,7 +108,8 @@ fn io_cells(name: String, group: &[&IoStats]) -> Vec<String> {
 }
 
 fn hosts(out: &mut String, results: &Results, width: usize) {
-    let rows = groups(&results.hosts, SINGLE_ROWS, MAX_ROWS, |host| &host.name, |host| host.io.throughput_bytes_per_s);
+    let rows =
+        groups(&results.hosts, SINGLE_ROWS, MAX_GROUPS, |host| &host.name, |host| host.io.throughput_bytes_per_s);
     let mut grid = Grid::new(io_columns("Hosts"));
     for Group { name, members } in rows.iter().take(MAX_ROWS) {
         let members: Vec<&IoStats> = members.iter().map(|host| &host.io).collect();
@@ -115,12 +119,16 @@ fn hosts(out: &mut String, results: &Results, width: usize) {
     grid.last_row(io_cells("all".into(), &[&results.totals.io]));
     out.push('\n');
     out.push_str(&grid.render(width));
+    say_what_groups_show(out, "hosts", &rows, width);
+}
+
+/// What the numbers of a row are that stands for several.
+fn say_what_groups_show<T>(out: &mut String, what: &str, rows: &[Group<'_, T>], width: usize) {
     if rows.iter().any(|group| group.members.len() > 1) {
-        out.push_str(&wrap(
-            "A row with several hosts shows the mean of each host, the throughput of the slowest, and the worst percentiles.",
-            width,
-            0,
-        ));
+        let text = format!(
+            "A row with several {what} shows the mean of each, the throughput of the slowest, and the worst percentiles."
+        );
+        out.push_str(&wrap(&text, width, 0));
     }
 }
 
@@ -129,12 +137,16 @@ fn streams(out: &mut String, results: &Results, width: usize) {
         return;
     }
     let mut grid = Grid::new(io_columns("Streams"));
-    for stream in results.streams.iter().take(MAX_ROWS) {
-        grid.row(io_cells(clean(&stream.name), &[&stream.io]));
+    let rows =
+        groups(&results.streams, SINGLE_ROWS, MAX_GROUPS, |stream| &stream.name, |s| s.io.throughput_bytes_per_s);
+    for Group { name, members } in rows.iter().take(MAX_ROWS) {
+        let members: Vec<&IoStats> = members.iter().map(|stream| &stream.io).collect();
+        grid.row(io_cells(name.clone(), &members));
     }
-    grid.more(results.streams.len().saturating_sub(MAX_ROWS));
+    grid.more(rows.len().saturating_sub(MAX_ROWS));
     out.push('\n');
     out.push_str(&grid.render(width));
+    say_what_groups_show(out, "streams", &rows, width);
 }
 
 fn storage(out: &mut String, results: &Results, width: usize) {
@@ -144,7 +156,7 @@ fn storage(out: &mut String, results: &Results, width: usize) {
     let rows = groups(
         &results.storage,
         SINGLE_ROWS,
-        MAX_ROWS,
+        MAX_GROUPS,
         |storage| &storage.name,
         |storage| storage.throughput_bytes_per_s,
     );
@@ -181,7 +193,7 @@ fn storage(out: &mut String, results: &Results, width: usize) {
 }
 
 fn links(out: &mut String, results: &Results, width: usize) {
-    let mut busiest: Vec<(&LinkResult, &LinkDirection)> = results
+    let mut worst: Vec<(&LinkResult, &LinkDirection)> = results
         .links
         .iter()
         .map(|link| {
@@ -189,16 +201,16 @@ fn links(out: &mut String, results: &Results, width: usize) {
             if weight(&link.backward) > weight(&link.forward) { (link, &link.backward) } else { (link, &link.forward) }
         })
         .collect();
-    if busiest.is_empty() {
+    if worst.is_empty() {
         return;
     }
     // Links that are equal stay in the order of the lab.
-    busiest.sort_by(|(_, x), (_, y)| {
+    worst.sort_by(|(_, x), (_, y)| {
         let weight = |d: &LinkDirection| d.utilisation.max(d.credit_wait_fraction);
         weight(y).total_cmp(&weight(x))
     });
     let mut grid = Grid::new(vec![
-        Column::left("Busiest links"),
+        Column::left("Links, worst first"),
         Column::left("direction").rank(1),
         Column::right("busy"),
         Column::right("MB/s"),
@@ -208,7 +220,7 @@ fn links(out: &mut String, results: &Results, width: usize) {
         Column::right("lost credit").rank(2),
         Column::right("resets"),
     ]);
-    for (link, direction) in busiest.iter().take(LINK_ROWS) {
+    for (link, direction) in worst.iter().take(LINK_ROWS) {
         grid.row(vec![
             clean(&link.name),
             clean(&format!("{} > {}", direction.from, direction.to)),
@@ -221,7 +233,7 @@ fn links(out: &mut String, results: &Results, width: usize) {
             grouped(link.link_resets),
         ]);
     }
-    grid.more(busiest.len().saturating_sub(LINK_ROWS));
+    grid.more(worst.len().saturating_sub(LINK_ROWS));
     out.push('\n');
     out.push_str(&grid.render(width));
 }
@@ -321,7 +333,11 @@ pub fn expectations(out: &mut String, results: &Results, width: usize) {
         return;
     }
     let held = verdicts.iter().filter(|verdict| verdict.ok).count();
-    let _ = writeln!(out, "\nExpectations: {held} of {} hold", verdicts.len());
+    let of_one = match &results.replications {
+        Some(_) => format!(" with seed {}", results.lab.seed),
+        None => String::new(),
+    };
+    let _ = writeln!(out, "\nExpectations: {held} of {} hold{of_one}", verdicts.len());
     for verdict in verdicts {
         let value = match verdict.value {
             Some(value) => format::measured(&verdict.metric, value),

@@ -27,6 +27,10 @@ pub fn render_live(view: &View, width: usize) -> String {
 fn table(view: &View, when: &str, width: usize) -> String {
     let width = width.max(60);
     let mut out = format!("{}, {when}\n", clean(&view.of));
+    if is_without_switches(&view.table) {
+        out.push_str("there is no switch\n");
+        return out;
+    }
     match &view.table {
         Table::Switch(table) => switches(&mut out, table, width),
         Table::Flogi(table) => logins(&mut out, table, width),
@@ -43,6 +47,15 @@ fn table(view: &View, when: &str, width: usize) -> String {
         Table::Sessions(table) => volume::sessions(&mut out, table, width),
     }
     out
+}
+
+/// Of the tables that have a row for each switch at least.
+fn is_without_switches(table: &Table) -> bool {
+    match table {
+        Table::Switch(table) => table.switches.is_empty(),
+        Table::Fabric(table) => table.switches.is_empty(),
+        _ => false,
+    }
 }
 
 fn switches(out: &mut String, table: &SwitchView, width: usize) {
@@ -124,6 +137,9 @@ fn logins(out: &mut String, table: &FlogiView, width: usize) {
     }
     out.push_str(&grid.render(width));
     let _ = writeln!(out, "{} logged in", grouped(table.logins.len() as u64));
+    if table.logins.iter().any(|row| row.since_s < 0.0) {
+        out.push_str("Times below zero are before the workloads began.\n");
+    }
 }
 
 fn objects(out: &mut String, table: &NsView, width: usize) {

@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Half a second of light: 100,000 km of fibre.
 const MAX_PROPAGATION: Picos = Picos::from_ms(500);
-/// A full frame with its delimiters and the smallest gap (FC-FS): 2,112 + 36 + 24 bytes.
-const FULL_FRAME_BYTES: u64 = 2_172;
 
 pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     if lab.links.len() > MAX_LINKS {
@@ -47,33 +45,8 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
     zones(lab, problems);
 }
 
-/// Links whose credits do not cover their length, and zones that permit nothing.
+/// Zones that permit nothing, or not what they seem to.
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
-    for (index, link) in lab.links.iter().enumerate() {
-        let frame = link.rate.time_of(FULL_FRAME_BYTES);
-        let needed = (2 * link.propagation.0).div_ceil(frame.0) + 1;
-        for end in &link.ends {
-            if u64::from(end.bb_credit) < needed {
-                problems.add(
-                    ProblemKind::FewCredits,
-                    Place::of(Section::Link, index).key("length"),
-                    format!(
-                        "{} buffers at `{}` cannot keep the link `{}` busy: full frames need {needed} at {} over this length",
-                        end.bb_credit,
-                        node_name(lab, end.node),
-                        link.name,
-                        link.rate
-                    ),
-                    format!("give the link `credits = {needed}`, unless this is what the lab shows"),
-                );
-                break;
-            }
-        }
-    }
-    idle_zones(lab, problems);
-}
-
-fn idle_zones(lab: &Lab, problems: &mut Problems) {
     let known = known_members(lab);
     for (index, zone) in lab.zoning.zones.iter().enumerate() {
         let place = Place::of(Section::Zone, index);

@@ -1,5 +1,6 @@
 //! What a lab must satisfy as a whole: [`Lab::validate`] and [`Lab::advice`].
 
+mod credits;
 mod fabric;
 mod joins;
 mod nodes;
@@ -50,6 +51,7 @@ impl Lab {
     pub fn advice(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         nodes::advise(self, &mut problems);
+        credits::advise(self, &mut problems);
         fabric::advise(self, &mut problems);
         joins::advise(self, &mut problems);
         // A lab of iSCSI targets alone has nothing to simulate.

@@ -79,28 +79,39 @@ pub(super) fn links(view: &View<'_>, results: &Results) -> Vec<Finding> {
     let full = |lane: &u32| ratio(view.busy_ps(*lane), view.measured_ps) >= FULL;
     let lanes: Vec<u32> = (0..view.lanes.len() as u32).filter(full).collect();
     let Some(&worst) = lanes.iter().max_by_key(|&&lane| view.busy_ps(lane)) else { return Vec::new() };
-    let names: Vec<String> = lanes.iter().map(|&lane| view.names.link(lane).to_owned()).collect();
-    let data: f64 = lanes
-        .iter()
-        .map(|&lane| {
-            let link = &results.links[lane as usize / 2];
-            let way = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
-            way.throughput_bytes_per_s
-        })
-        .sum();
+    let mut names: Vec<String> = lanes.iter().map(|&lane| view.names.link(lane).to_owned()).collect();
+    names.dedup();
+    let busy: Vec<f64> = lanes.iter().map(|&lane| ratio(view.busy_ps(lane), view.measured_ps)).collect();
+    let data = |lane: u32| {
+        let link = &results.links[lane as usize / 2];
+        let way = if lane.is_multiple_of(2) { &link.forward } else { &link.backward };
+        way.throughput_bytes_per_s / 1e6
+    };
+    // What crosses several full links is the same data: only the hosts tell how much it is.
+    let hosts = results.totals.io.throughput_bytes_per_s / 1e6;
+    let detail = match (&lanes[..], &names[..]) {
+        (&[lane], _) => format!(
+            "the line is busy {} of the time towards {}, with {:.1} MB/s of data",
+            percent(busy[0]),
+            view.names.port(view.names.to(lane)),
+            data(lane)
+        ),
+        (_, [_]) => format!(
+            "the line is busy {} of the time or more both ways; the hosts move {hosts:.1} MB/s in all",
+            percent(busy.iter().copied().fold(1.0, f64::min))
+        ),
+        _ => format!(
+            "each line is busy {} of the time or more; the hosts move {hosts:.1} MB/s in all",
+            percent(busy.iter().copied().fold(1.0, f64::min))
+        ),
+    };
     vec![Finding {
         kind: FindingKind::Bottleneck,
         title: match names.len() {
             1 => format!("Link {} carries all it can", names[0]),
             n => format!("{n} links carry all they can"),
         },
-        detail: format!(
-            "{}: the line is busy {} of the time towards {}, with {:.1} MB/s of data in all",
-            list(&names),
-            percent(ratio(view.busy_ps(worst), view.measured_ps)),
-            view.names.port(view.names.to(worst)),
-            data / 1e6
-        ),
+        detail: format!("{}: {detail}", list(&names)),
         remedy: "A second link, a faster one, or storage nearer to its hosts".to_owned(),
         culprit: Some(view.names.link(worst).to_owned()),
         ..Finding::default()
