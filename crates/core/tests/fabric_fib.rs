@@ -116,7 +116,10 @@ impl Model {
         if d.domain() != self.domain {
             let domain = if controller { d.port() } else { d.domain() };
             let legs = self.legs.get(&domain).map_or(&[][..], |legs| legs);
-            return match legs.get(usize::from(ingress) % legs.len().max(1)) {
+            let first = usize::from(ingress) % legs.len().max(1);
+            // Not back where it came from.
+            let leg = legs.iter().cycle().skip(first).take(legs.len()).find(|leg| **leg != Leg::Port(ingress));
+            return match leg {
                 None => drop(DropReason::NoRoute),
                 Some(Leg::Port(port)) => forward(*port),
                 Some(Leg::Bundle(bundle)) => Decision::Forward(Egress::Bundle(*bundle)),
@@ -160,8 +163,8 @@ fn any_delta() -> impl Strategy<Value = FibDelta> {
         2 => Just(FibDelta::ZoningOn),
         1 => Just(FibDelta::ZoningOff),
         1 => prop::sample::select(vec![None, Some(DOMAIN), Some(2)]).prop_map(|domain| FibDelta::Domain { domain }),
-        4 => (0..4u8, prop::collection::vec(any_leg(), 0..4))
-            .prop_map(|(domain, legs)| FibDelta::Routes { domain, legs }),
+        4 => (0..4u8, prop::collection::btree_set(any_leg(), 0..4))
+            .prop_map(|(domain, legs)| FibDelta::Routes { domain, legs: legs.into_iter().collect() }),
     ]
 }
 
@@ -319,15 +322,39 @@ fn spray_names_the_group_and_one_leg_needs_none() {
     assert_eq!(to(5), drop(DropReason::NoRoute));
 }
 
+#[test]
+fn no_frame_goes_back_over_the_leg_that_it_came_from() {
+    let legs = [Leg::Port(1), Leg::Port(2), Leg::Bundle(9)];
+    let routes = |domain, legs: &[Leg]| FibDelta::Routes { domain, legs: legs.to_vec() };
+    for choice in [IslChoice::Ingress, IslChoice::DevicePair, IslChoice::Exchange, IslChoice::Spray] {
+        let modes = (0..=3).map(|port| mode(port, PortMode::E));
+        let deltas: Vec<FibDelta> =
+            modes.chain([routes(2, &legs), routes(3, &legs[..1]), routes(4, &legs[2..])]).collect();
+        let mut fib = fib(choice, &deltas);
+        fib.join_bundle(0, 0, 9);
+        fib.join_bundle(3, 0, 9);
+        let decide = |ingress, domain, n: u32| {
+            let s_id = FcId::from_parts(7, 0, (n % 251) as u8);
+            fib.decide(ingress, s_id, FcId::from_parts(domain, 0, 0), n as u16)
+        };
+        for (ingress, back) in [(1, forward(1)), (2, forward(2)), (3, Decision::Forward(Egress::Bundle(9)))] {
+            assert!((0..500).all(|n| decide(ingress, 2, n) != back), "{choice:?} {ingress}");
+        }
+        assert_eq!([1, 2].map(|ingress| decide(ingress, 3, 0)), [drop(DropReason::NoRoute), forward(1)]);
+        assert_eq!([0, 3].map(|ingress| decide(ingress, 4, 0)), [drop(DropReason::NoRoute); 2]);
+        assert!(fib.leads_back(3, Leg::Bundle(9)) && !fib.leads_back(3, Leg::Port(3)));
+    }
+}
+
 /// Counts the choices of `frames` over `legs` ports and compares them with an even spread: the sum of squared
 /// deviations over the expectation must stay below a bound that a fair die misses about once in 10^5 (chi-square).
 fn assert_even(what: &str, legs: u16, frames: impl Iterator<Item = (u32, u32, u16)>, choice: IslChoice) {
-    let deltas = [mode(0, PortMode::E), FibDelta::Routes { domain: 9, legs: (0..legs).map(Leg::Port).collect() }];
+    let deltas = [mode(0, PortMode::E), FibDelta::Routes { domain: 9, legs: (1..=legs).map(Leg::Port).collect() }];
     let fib = fib(choice, &deltas);
     let mut counts = vec![0u32; usize::from(legs)];
     for (s, d, ox_id) in frames {
         match fib.decide(0, id(s), id(d), ox_id) {
-            Decision::Forward(Egress::Port(port)) => counts[usize::from(port)] += 1,
+            Decision::Forward(Egress::Port(port)) => counts[usize::from(port) - 1] += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -366,7 +393,7 @@ fn device_pairs_spread_evenly() {
 
 #[test]
 fn an_exchange_keeps_its_path_and_a_pair_keeps_its_path() {
-    let routes = FibDelta::Routes { domain: 9, legs: (0..4).map(Leg::Port).collect() };
+    let routes = FibDelta::Routes { domain: 9, legs: (4..8).map(Leg::Port).collect() };
     let exchange = fib(IslChoice::Exchange, &[mode(0, PortMode::E), mode(1, PortMode::E), routes.clone()]);
     let pair = fib(IslChoice::DevicePair, &[mode(0, PortMode::E), mode(1, PortMode::E), routes]);
     let (s, d) = (id(0x01_0000), id(0x09_0000));

@@ -30,7 +30,7 @@ pub enum Egress {
 pub enum DropReason {
     /// The S_ID was not given to the F_Port that the frame came in through.
     BadSourceId,
-    /// No path to the domain of the D_ID.
+    /// No path to the domain of the D_ID, or only back where the frame came from.
     NoRoute,
     /// The D_ID is of this domain, but no port has it.
     UnknownDestination,

@@ -32,6 +32,8 @@ pub struct Fib {
     list_of: Box<[u16; 256]>,
     /// The port that stands for an ingress port when that decides about the leg: the first of its bundle.
     ingress: Box<[u16]>,
+    /// The leg that each port is, or is of.
+    leg_of: Box<[Leg]>,
     /// Permitted (s_id, d_id), as one key.
     pairs: KeySet,
     /// Ids in the open default zone.
@@ -84,6 +86,7 @@ impl Fib {
             lists: vec![Box::default()],
             list_of: Box::new([0; 256]),
             ingress: (0..ports).collect(),
+            leg_of: (0..ports).map(Leg::Port).collect(),
             pairs: KeySet::default(),
             default_zone: KeySet::default(),
             work: FibWork::default(),
@@ -96,6 +99,9 @@ impl Fib {
     /// At an F_Port the S_ID must be one of the port's; only a FLOGI or FDISC, S_ID 0 to FFFFFE, may be without (FC-LS,
     /// fabric login). Hard zoning is checked where the D_ID is owned, which is also the ingress switch when both are
     /// local. Services are always reachable.
+    ///
+    /// No frame goes back over the leg that it came from. While switches do not agree on paths yet, two that hand frames to each
+    /// other would fill all buffers in between, and nothing moves there until the hold time is over.
     #[inline(always)]
     pub fn decide(&self, ingress: u16, s_id: FcId, d_id: FcId, ox_id: u16) -> Decision {
         match self.modes.get(usize::from(ingress)) {
@@ -213,18 +219,27 @@ impl Fib {
 
     /// Frames that come in through `port` take the leg of those that come in through `first`: both belong to one bundle,
     /// and frames of one exchange come over all of its links. Ports that do not exist are ignored.
-    pub fn join_ingress(&mut self, port: u16, first: u16) {
+    pub fn join_bundle(&mut self, port: u16, first: u16, bundle: u16) {
         if let Some(ingress) = self.ingress.get_mut(usize::from(port)) {
             *ingress = first;
+            self.leg_of[usize::from(port)] = Leg::Bundle(bundle);
         }
+    }
+
+    /// A frame that came in through `ingress` would go back where it came from: whoever takes the legs of a spray group in turn
+    /// takes the next one.
+    #[inline]
+    pub fn leads_back(&self, ingress: u16, leg: Leg) -> bool {
+        self.leg_of.get(usize::from(ingress)) == Some(&leg)
     }
 
     /// It knows so many ports from now on, if that is more than before; the new ones are down.
     pub fn grow(&mut self, ports: u16) {
-        let (mut modes, mut ingress) = (self.modes.to_vec(), self.ingress.to_vec());
+        let (mut modes, mut ingress, mut leg_of) = (self.modes.to_vec(), self.ingress.to_vec(), self.leg_of.to_vec());
         modes.resize(usize::from(ports).max(modes.len()), PortMode::Down);
+        leg_of.extend((ingress.len() as u16..ports).map(Leg::Port));
         ingress.extend(ingress.len() as u16..ports);
-        (self.modes, self.ingress) = (modes.into(), ingress.into());
+        (self.modes, self.ingress, self.leg_of) = (modes.into(), ingress.into(), leg_of.into());
     }
 
     /// What was done to the table since its beginning.
@@ -259,18 +274,22 @@ impl Fib {
         let legs = self.legs(domain);
         let chosen = match *legs {
             [] => return Decision::Drop(DropReason::NoRoute),
+            [only] if self.leads_back(ingress, only) => return Decision::Drop(DropReason::NoRoute),
             [only] => only,
-            _ => match self.isl_choice {
-                IslChoice::Ingress => legs[usize::from(self.ingress[usize::from(ingress)]) % legs.len()],
-                IslChoice::DevicePair => legs[below(mix(pair(s_id, d_id)), legs.len())],
-                IslChoice::Exchange => {
-                    let key = pair(s_id, d_id) ^ u64::from(ox_id) << 48;
-                    legs[below(mix(key), legs.len())]
-                }
-                IslChoice::Spray => {
-                    return Decision::Forward(Egress::Spray(u16::from(domain)));
-                }
-            },
+            _ => {
+                let number = match self.isl_choice {
+                    IslChoice::Ingress => usize::from(self.ingress[usize::from(ingress)]) % legs.len(),
+                    IslChoice::DevicePair => below(mix(pair(s_id, d_id)), legs.len()),
+                    IslChoice::Exchange => {
+                        let key = pair(s_id, d_id) ^ u64::from(ox_id) << 48;
+                        below(mix(key), legs.len())
+                    }
+                    IslChoice::Spray => {
+                        return Decision::Forward(Egress::Spray(u16::from(domain)));
+                    }
+                };
+                if self.leads_back(ingress, legs[number]) { legs[(number + 1) % legs.len()] } else { legs[number] }
+            }
         };
         Decision::Forward(match chosen {
             Leg::Port(port) => Egress::Port(port),

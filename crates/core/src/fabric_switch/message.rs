@@ -100,8 +100,7 @@ impl FabricSwitch {
                 ),
             },
             Message::Ct(ct) if matches!(request.from, Peer::Domain(_)) => {
-                let message = Message::Ct(ct);
-                self.names.handle(now, names::Input::Request { request, message });
+                self.ask_names(now, request, Message::Ct(ct));
             }
             _ => self.discarded += 1,
         }

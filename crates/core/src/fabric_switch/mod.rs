@@ -21,6 +21,7 @@
 //! Exchanges with other switches are kept here, see [`crate::ils`].
 
 mod config;
+mod early;
 mod join;
 mod message;
 mod status;
@@ -45,6 +46,7 @@ use crate::switch::{self, PortKind, Switch};
 use crate::time::Instant;
 use crate::zoning::ZoneDatabase;
 use crate::zoning::server::{self, ChangeFailure, ZoneChange, ZoneServer};
+use early::Early;
 use sanloom_wire::{FcId, Frame, Wwnn, Wwpn};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use waiting::Waiting;
@@ -191,6 +193,8 @@ pub struct FabricSwitch {
     exchanges: Exchanges<(Asker, u32)>,
     /// Questions of N_Ports that the other switches do not know yet.
     waiting: Waiting,
+    /// Questions of switches to which there is no path yet.
+    early: Early,
     /// Legs to each domain that can be reached.
     legs: BTreeMap<u8, Vec<Leg>>,
     /// A port elsewhere whose name the next own object has.
@@ -233,6 +237,7 @@ impl FabricSwitch {
             names: NameExchange::new(config.names),
             exchanges: Exchanges::new(config.services.e_d_tov),
             waiting: Waiting::default(),
+            early: Early::default(),
             legs: BTreeMap::new(),
             superseded: None,
             changes: BTreeMap::new(),
@@ -298,6 +303,7 @@ impl FabricSwitch {
             self.names.poll_timeout(),
             self.exchanges.next_deadline(),
             self.waiting.next_deadline(),
+            self.early.next_deadline(),
         ];
         let ports = self.isls.values().map(|isl| isl.machine.poll_timeout());
         machines.into_iter().chain(ports).flatten().min()

@@ -19,7 +19,8 @@ impl FabricSwitch {
             let others =
                 self.settle_ports(now) | self.settle_domains(now) | self.settle_paths(now) | self.settle_names(now);
             self.info_is_old |= others;
-            let own = self.settle_zones(now) | self.settle_services(now) | self.answer_waiting(now);
+            let own =
+                self.settle_zones(now) | self.settle_services(now) | self.answer_waiting(now) | self.answer_early(now);
             if !others && !own {
                 return;
             }

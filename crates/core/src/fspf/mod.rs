@@ -22,7 +22,8 @@
 //! - A receiver takes sixteen in a row, then one every `min_ls_arrival`; what comes faster is not acknowledged and so
 //!   comes again.
 //! - Records go on to each neighbour at once if the last ones went a `pace` ago, else together when it is over.
-//! - All that changes within `compute_delay` shares one search for paths. The loss of an own link does not wait for it:
+//! - Paths are searched at once, and after that what changes within `compute_delay` shares one search. So all switches change
+//!   theirs within microseconds of each other, and few frames go astray in between. The loss of an own link never waits:
 //!   frames would go on to a port without light.
 //!
 //! # What heals
@@ -75,7 +76,7 @@ pub struct FspfConfig {
     pub max_age: Span,
     /// Between two LSUs to a neighbour, and between two records of a switch.
     pub pace: Span,
-    /// From a change to the search for paths.
+    /// Between two searches for paths.
     pub compute_delay: Span,
 }
 
@@ -216,6 +217,8 @@ pub struct Fspf {
     incarnation: Option<Incarnation>,
     announcements: Bucket,
     announced_at: Option<Instant>,
+    /// When paths were searched last.
+    computed_at: Option<Instant>,
     routes: BTreeMap<u8, Vec<Leg>>,
     alarms: Alarms<Alarm>,
     outputs: VecDeque<Output>,
@@ -236,6 +239,7 @@ impl Fspf {
             incarnation: Some(Incarnation::FIRST),
             announcements: Bucket::full(ANNOUNCEMENTS),
             announced_at: None,
+            computed_at: None,
             routes: BTreeMap::new(),
             alarms: Alarms::new(),
             outputs: VecDeque::new(),
@@ -313,7 +317,7 @@ impl Fspf {
         self.flushing = DomainSet::default();
         self.incarnation = Some(Incarnation::FIRST);
         self.announcements = Bucket::full(ANNOUNCEMENTS);
-        self.announced_at = None;
+        (self.announced_at, self.computed_at) = (None, None);
         self.take_routes(vec![Vec::new(); usize::from(u8::MAX) + 1]);
         self.domain = domain;
         self.announce(now);
@@ -496,18 +500,20 @@ impl Fspf {
             }
             Alarm::Announce | Alarm::Refresh => self.announce(now),
             Alarm::Expire => self.expire(now),
-            Alarm::Compute => self.compute(),
+            Alarm::Compute => self.compute(now),
         }
     }
 
     fn compute_soon(&mut self, now: Instant) {
         if self.domain.is_some() {
-            self.alarms.set_earlier(Alarm::Compute, now + self.config.compute_delay);
+            let next = self.computed_at.map_or(now, |before| now.max(before + self.config.compute_delay));
+            self.alarms.set_earlier(Alarm::Compute, next);
         }
     }
 
-    fn compute(&mut self) {
+    fn compute(&mut self, now: Instant) {
         let Some(own) = self.domain else { return };
+        self.computed_at = Some(now);
         self.counters.computations += 1;
         let routes = paths::paths(own, &self.own_links(), &self.database);
         self.take_routes(routes);

@@ -174,7 +174,7 @@ impl Runtime {
         let node = &mut self.switches[switch];
         match node.fib.decide(ingress, s_id, d_id, ox_id) {
             Decision::Forward(egress) => {
-                let port = node.port_of(egress, ox_id);
+                let port = node.port_of(ingress, egress, ox_id);
                 node.forwarded += 1;
                 match port {
                     Some(port) => self.leave(now, (switch, port), source, frame, d_id),

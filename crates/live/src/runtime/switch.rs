@@ -87,7 +87,7 @@ impl LiveSwitch {
     }
 
     /// The port that a frame leaves through. Members of a bundle are taken by exchange, so that frames of one stay in order.
-    pub fn port_of(&mut self, egress: Egress, ox_id: u16) -> Option<u16> {
+    pub fn port_of(&mut self, ingress: u16, egress: Egress, ox_id: u16) -> Option<u16> {
         match egress {
             Egress::Port(port) => Some(port),
             Egress::Bundle(bundle) => {
@@ -95,12 +95,13 @@ impl LiveSwitch {
                 members.get(usize::from(ox_id) % members.len().max(1)).copied()
             }
             Egress::Spray(group) => {
-                self.turn = self.turn.wrapping_add(1);
                 let legs = self.fib.spray_members(group);
-                let leg = *legs.get(self.turn % legs.len().max(1))?;
-                match leg {
+                let mut turns = (1..=2).map(|turn| self.turn.wrapping_add(turn) % legs.len().max(1));
+                let turn = turns.find(|turn| legs.get(*turn).is_some_and(|leg| !self.fib.leads_back(ingress, *leg)))?;
+                self.turn = turn;
+                match legs[turn] {
                     Leg::Port(port) => Some(port),
-                    Leg::Bundle(bundle) => self.port_of(Egress::Bundle(bundle), ox_id),
+                    Leg::Bundle(bundle) => self.port_of(ingress, Egress::Bundle(bundle), ox_id),
                 }
             }
         }

@@ -471,7 +471,9 @@ impl SwitchPlane {
         }
         let isl_choice: IslChoice = config.isl_choice;
         let mut fib = Fib::new(config.domain, config.ports, isl_choice);
-        output_of.iter().zip(0..).for_each(|(&first, port)| fib.join_ingress(port, first));
+        for (port, bundle) in (0..).zip(&plan.bundle_of_port) {
+            bundle.iter().for_each(|bundle| fib.join_bundle(port, output_of[usize::from(port)], *bundle));
+        }
         SwitchPlane {
             fib,
             crossbar: Crossbar::new(config.ports, config.queueing, config.arbitration).with_trunks(&members),

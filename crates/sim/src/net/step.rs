@@ -147,11 +147,12 @@ impl Net {
             Decision::Forward(Egress::Spray(group)) => {
                 let legs = plane.fib.spray_members(group);
                 let turn = &mut plane.turn[usize::from(group)];
-                if *turn as usize >= legs.len() {
-                    *turn = 0;
+                let mut number = if (*turn as usize) < legs.len() { *turn as usize } else { 0 };
+                if plane.fib.leads_back(port, legs[number]) {
+                    number = (number + 1) % legs.len();
                 }
-                let leg = legs[*turn as usize];
-                *turn += 1;
+                let leg = legs[number];
+                *turn = number as u16 + 1;
                 match leg {
                     Leg::Port(port) => port,
                     Leg::Bundle(bundle) => plane.bundle_output[usize::from(bundle)],

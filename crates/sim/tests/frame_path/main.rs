@@ -282,7 +282,7 @@ fn hold_against_each_other(case: &Case, happened: &mut BTreeMap<&'static str, u6
 }
 
 /// What must happen, and at least how often in a hundred cases: a fourth or less of what does.
-const WANTED: [(&str, u64); 24] = [
+const WANTED: [(&str, u64); 26] = [
     ("data", 1_500),
     ("control_at_nport", 100),
     ("control_at_switch", 50),
@@ -291,6 +291,8 @@ const WANTED: [(&str, u64); 24] = [
     ("spray", 60),
     ("exchange", 60),
     ("pair", 60),
+    ("way back", 3),
+    ("only way back", 3),
     ("resets", 80),
     ("reset_with_frames_under_way", 20),
     ("hold_time", 80),

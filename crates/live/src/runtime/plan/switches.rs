@@ -146,8 +146,8 @@ impl Runtime {
                 self.ports[port].segments.push(self.segments.len() - 1);
             }
             let mut fib = Fib::new(0, plan.machine.services.ports, config.isl_choice);
-            for members in plan.bundles.values() {
-                members.iter().for_each(|port| fib.join_ingress(*port, members[0]));
+            for (bundle, members) in &plan.bundles {
+                members.iter().for_each(|port| fib.join_bundle(*port, members[0], *bundle));
             }
             let made = self.clock.now();
             heads.push(SwitchHead { name: config.name.clone(), made_ns: made.as_ns(), zones: begun, addresses });

@@ -101,8 +101,14 @@ impl Switch {
             };
         }
         let legs = &self.legs[&domain];
+        // Frames do not go back over the link, or bundle, that they came over.
+        let back = |leg: usize| self.together[port].contains(&leg);
         match legs[..] {
             [] => return Err("no_route"),
+            [only] if back(only) => {
+                *happened.entry("only way back").or_default() += 1;
+                return Err("no_route");
+            }
             [only] => return Ok(Some(only)),
             _ => {}
         }
@@ -120,7 +126,15 @@ impl Switch {
             }
         };
         *happened.entry(name).or_default() += 1;
-        Ok(Some(legs[leg]))
+        if !back(legs[leg]) {
+            return Ok(Some(legs[leg]));
+        }
+        *happened.entry("way back").or_default() += 1;
+        let next = (leg + 1) % legs.len();
+        if name == "spray" {
+            self.turn.insert(domain, next + 1);
+        }
+        Ok(Some(legs[next]))
     }
 
     /// A frame comes into the buffer of an input.
