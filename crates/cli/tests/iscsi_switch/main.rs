@@ -10,6 +10,7 @@ mod host;
 mod hostile;
 mod hosts;
 mod istgt;
+mod kernel;
 mod mutations;
 mod operators;
 #[path = "../../../../tests/peer.rs"]

@@ -1,0 +1,103 @@
+//! Linux as a host: its own initiator (open-iscsi, iscsi_tcp) in a virtual machine, with multipath over both portals of a switch.
+
+use crate::bed::{self, Bed, HOSTS_TARGET, Switch, free_port};
+use crate::gate::Gate;
+use crate::peer::{find, skip};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The host's loopback is 10.0.2.2 to the guest. Each pass writes 256 KiB where no other has, reads and compares.
+const SCRIPT: &str = r#"
+modprobe iscsi_tcp && modprobe dm-multipath && modprobe dm-round-robin || exit 1
+ip addr add 10.0.2.15/24 dev eth0
+ip link set eth0 mtu 1500
+mkdir -p /run/lock/iscsi
+for port in {ports}; do
+    iscsistart -i iqn.2026-11.net.example:guest -t {target} -g 1 -a 10.0.2.2 -p $port || exit 2
+done
+n=0
+while [ ! -b /dev/sdb ] && [ $n -lt 200 ]; do usleep 100000; n=$((n + 1)); done
+name() { od -An -tx1 -N24 /sys/block/$1/device/vpd_pg83; }
+[ "$(name sda)" = "$(name sdb)" ] || exit 9
+for file in /sys/class/iscsi_session/session*/recovery_tmo; do echo 2 >$file; done
+paths="0 2 1 $(cat /sys/block/sda/dev) 10 $(cat /sys/block/sdb/dev) 10"
+echo "0 $(cat /sys/block/sda/size) multipath 1 queue_if_no_path 0 1 1 round-robin $paths" >/tmp/table
+dmsetup create both --noudevrules --noudevsync /tmp/table || exit 3
+dd if=/dev/urandom of=/tmp/data bs=64k count=163 2>/dev/null
+pass=1
+while [ $pass -le 40 ]; do
+    at=$((pass * 4))
+    dd if=/tmp/data of=/dev/dm-0 bs=64k skip=$pass seek=$at count=4 oflag=direct 2>/dev/null || exit 4
+    dd if=/dev/dm-0 of=/tmp/back bs=64k skip=$at count=4 iflag=direct 2>/dev/null || exit 5
+    dd if=/tmp/data of=/tmp/there bs=64k skip=$pass count=4 2>/dev/null
+    cmp /tmp/there /tmp/back || exit 6
+    [ $pass -eq 10 ] && dmsetup status
+    echo "pass $pass"
+    usleep 50000
+    pass=$((pass + 1))
+done
+dmsetup status
+pass=1
+while [ $pass -le 40 ]; do
+    dd if=/dev/dm-0 of=/tmp/back bs=64k skip=$((pass * 4)) count=4 iflag=direct 2>/dev/null || exit 7
+    dd if=/tmp/data of=/tmp/there bs=64k skip=$pass count=4 2>/dev/null
+    cmp /tmp/there /tmp/back || exit 8
+    pass=$((pass + 1))
+done
+"#;
+
+/// Bytes that all passes write.
+const BYTES: u64 = 40 * (256 << 10);
+
+#[test]
+fn the_kernel_goes_on_over_the_other_portal_when_one_is_closed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let image = std::env::var_os("SANLOOM_GUEST").map_or_else(|| root.join("target/guest"), PathBuf::from);
+    let Some(_) = find("qemu-system-x86_64") else { return };
+    let built = Command::new(root.join("tests/guest/build.sh")).arg(&image).output().unwrap();
+    if !built.status.success() {
+        skip::<()>(&format!("no guest: {}", String::from_utf8_lossy(&built.stderr).trim()));
+        return;
+    }
+    let bed = Bed::new("kernel");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let back_ends = ["first", "second"].iter().zip(&portals).map(|(name, at)| bed::back_end(name, "disks", &[at]));
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}{}",
+        back_ends.collect::<String>(),
+        "[volume.v]\npool = \"disks\"\nsize = \"24MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n"
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let gates = switch.portals.each_ref().map(|portal| Gate::to(portal));
+    let ports = gates.each_ref().map(|gate| gate.address.rsplit(':').next().unwrap().to_owned());
+    let script = SCRIPT.replace("{ports}", &ports.join(" ")).replace("{target}", HOSTS_TARGET);
+    fs::write(bed.path("script"), script).unwrap();
+    let mut command = Command::new("bash");
+    command.arg(root.join("tests/guest/run.sh")).arg(&image).arg(bed.path("script"));
+    command.args(["52:54:00:00:00:01", "user,net=10.0.2.0/24", "120"]);
+    let mut guest = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut said = Vec::new();
+    for line in BufReader::new(guest.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if line == "pass 10" {
+            // Of the first session, with whatever is under way.
+            gates[0].close(true);
+        }
+        said.push(line);
+    }
+    let said = said.join("\n");
+    assert!(guest.wait().unwrap().success(), "{said}\n{}", bed.log());
+    // Both ways were good, and then the first was not: A and F of 8:0 and 8:16.
+    let states: Vec<&str> = said.lines().filter(|line| line.contains(" multipath ")).collect();
+    assert_eq!(states.len(), 2, "{said}");
+    assert!(states[0].contains("8:0 A") && states[0].contains("8:16 A"), "{states:?}");
+    assert!(states[1].contains("8:0 F") && states[1].contains("8:16 A"), "{states:?}");
+    switch.assert_path("v", true, BYTES, BYTES);
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
