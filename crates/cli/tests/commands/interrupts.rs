@@ -47,6 +47,24 @@ fn an_interrupted_run_keeps_what_it_measured() {
 }
 
 #[test]
+fn interrupted_replications_give_the_intervals_of_those_that_finished() {
+    let bench = Bench::new("interrupt-replications");
+    let timeline = bench.path("timeline.txt");
+    let words =
+        "sim tiny.toml --replications 100000 --no-report --json results.json --trace h1-hub --trace-file timeline.txt";
+    // The timeline of the first run is there when its end is; then the others follow.
+    let begun = Instant::now();
+    let ready = || size(timeline.clone()) > 0 && begun.elapsed() > Duration::from_secs(3);
+    let ran = interrupted(&bench, words, ready);
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    assert!(ran.stderr.contains("of 100000 replications finished"), "{}", ran.stderr);
+    let results = without_engine(&bench.read("results.json"));
+    let seeds = results["replications"]["seeds"].as_array().map_or(0, Vec::len);
+    assert!(1 < seeds && seeds < 100_000, "{seeds}");
+    assert!(ran.stderr.contains(&format!("interrupted: {seeds} of")), "{}", ran.stderr);
+}
+
+#[test]
 fn an_interrupted_sweep_can_be_resumed() {
     let bench = Bench::new("interrupt-sweep");
     let rows = bench.path("rows.jsonl");
