@@ -13,6 +13,7 @@ pub mod http;
 pub mod initiator;
 pub mod iscsi;
 pub mod lldp;
+pub mod load;
 pub mod nbd;
 pub mod offload;
 pub mod poll;

@@ -44,6 +44,11 @@ const WIDTH: f64 = 540.0;
 const FRAME: (f64, f64, f64, f64) = (62.0, 40.0, 460.0, 220.0);
 const LEGEND_LINE: f64 = 15.0;
 
+/// Plots for a page, one behind the other.
+pub fn drawings(plots: &[Plot]) -> String {
+    plots.iter().map(|plot| format!("<div class=\"drawing\">{}</div>\n", svg(plot))).collect()
+}
+
 /// The plot as an SVG element.
 pub fn svg(plot: &Plot) -> String {
     let (left, top, width, height) = FRAME;

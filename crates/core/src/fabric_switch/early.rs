@@ -30,11 +30,11 @@ impl Early {
 impl FabricSwitch {
     /// A question of another switch about names.
     pub(super) fn ask_names(&mut self, now: Instant, request: Request, message: Message) {
+        // One that is repeated waits once.
+        self.early.0.retain(|(_, other, _)| (other.from, other.ox_id) != (request.from, request.ox_id));
         if self.can_answer(&request) || self.early.0.len() >= MOST {
             return self.names.handle(now, names::Input::Request { request, message });
         }
-        // One that is repeated waits once.
-        self.early.0.retain(|(_, other, _)| (other.from, other.ox_id) != (request.from, request.ox_id));
         let until = now + self.config.services.e_d_tov.times(PATIENCE);
         self.early.0.push_back((until, request, message));
     }

@@ -154,6 +154,23 @@ fn cost_and_bundle_of_a_link_may_change() {
     fabric.assert_converged();
 }
 
+#[test]
+fn paths_are_searched_as_soon_as_a_record_comes_and_then_once_in_ten_milliseconds() {
+    let ring = (0..6).map(|n| isl((n, 0), ((n + 1) % 6, 1), 125)).collect();
+    let mut fabric = Fabric::new(FspfConfig::default(), (1..=6).collect(), ring, 1);
+    fabric.run(Span::from_secs(10));
+    let searches =
+        |fabric: &Fabric| fabric.switches.iter().map(|switch| switch.counters().computations).collect::<Vec<_>>();
+    let before = searches(&fabric);
+    fabric.cut(0);
+    // A message takes 1 ms, and the switch that is farthest away is two hops behind an end of the link.
+    fabric.run(Span::from_ms(5));
+    fabric.assert_converged();
+    fabric.run(Span::from_ms(15));
+    let more: Vec<u64> = searches(&fabric).iter().zip(&before).map(|(after, before)| after - before).collect();
+    assert!(more.iter().all(|searches| (1..=2).contains(searches)), "{more:?}");
+}
+
 /// 231 edges with a link to each of eight cores: 1,848 links, raised at once.
 #[test]
 fn the_largest_fabric_converges_with_few_messages_and_searches() {

@@ -1,7 +1,7 @@
 //! What the domain controller of a switch, FFFCxx, answers those of others.
 
 use super::{Bed, Frame, Message, Payload, config, zoned};
-use sanloom_core::fabric_switch::{Input, Output};
+use sanloom_core::fabric_switch::{FabricSwitch, Input, Output};
 use sanloom_core::switch::HardZoning;
 use sanloom_core::time::Span;
 use sanloom_core::zoning::ZoneDatabase;
@@ -98,4 +98,41 @@ fn a_switch_of_the_fabric_is_told_what_the_zone_server_can_do() {
         bed.run(Span::from_secs(1));
         assert!(bed.carries(&bed.cables[0]), "what another switch says of itself does not part the fabric");
     }
+}
+
+/// What a switch that nobody has a path to asks waits for one, each question once and not for ever; so many at most.
+#[test]
+fn questions_of_a_switch_without_a_path_to_it_wait_for_a_while() {
+    let mut bed = pair(HardZoning::ZoneMates);
+    let (from, to) = (FcId::domain_controller(9), FcId::domain_controller(1));
+    let message = Message::from(Ct::ns_request(of_zone("old")));
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    let machine = &mut bed.nodes[0].machine;
+    let mut now = bed.now;
+    let answers = |machine: &mut FabricSwitch| {
+        let outputs = std::iter::from_fn(|| machine.poll_output());
+        let to_it = |output| match output {
+            Output::Send { frame, .. } if frame.header.d_id == from => Some(frame.header.ox_id),
+            _ => None,
+        };
+        outputs.filter_map(to_it).collect::<Vec<u16>>()
+    };
+    let mut at_once = Vec::new();
+    for ox_id in (1..=600).chain(1..=100) {
+        let (header, payload) = (message.header(from, to, ox_id, 0xffff), Payload::Bytes(bytes.clone().into()));
+        machine.handle(now, Input::Frame { port: 1, frame: Frame { header, payload } });
+        at_once.extend(answers(machine));
+    }
+    assert_eq!(at_once, (513..=600).collect::<Vec<u16>>(), "there is room for 512");
+    let mut later = Vec::new();
+    let until = now + Span::from_secs(60);
+    while let Some(at) = machine.poll_timeout().filter(|at| *at <= until) {
+        now = at;
+        machine.handle(now, Input::Timeout);
+        later.extend(answers(machine));
+    }
+    let mut all = [at_once, later].concat();
+    all.sort_unstable();
+    assert_eq!(all, (1..=600).collect::<Vec<u16>>());
 }

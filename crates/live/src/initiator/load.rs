@@ -2,21 +2,17 @@
 //! nobody looks at, what it writes is a pattern.
 
 use super::{Initiator, InitiatorConfig};
-use crate::iscsi::initiator::load::{LoadError, Served, Work};
+use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
 use crate::ports::{EthernetPort, PortError};
 use sanloom_core::disk::Op;
-use sanloom_core::random::SplitMix64;
 use sanloom_wire::lun::{self, LunBytes};
 use sanloom_wire::{FcId, Wwpn};
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The disk is found in this time.
 const SEARCH: Duration = Duration::from_secs(30);
 /// When all disks that the targets have listed can be used, another one may still come for so long.
 const AFTERTHOUGHT: Duration = Duration::from_secs(3);
-/// A disk that ends nothing for so long is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the load goes.
 #[derive(Clone, Debug)]
@@ -106,32 +102,17 @@ impl FcoeLoad {
     /// # Errors
     /// When a request fails, or the disk does nothing any more.
     pub fn run(&mut self, work: Work, time: Duration, seed: u64) -> Result<Served, LoadError> {
+        let mut course = Course::begin(work, time, seed, (self.blocks, self.block_bytes))?;
         let blocks = work.bytes / self.block_bytes;
-        let places = self.blocks.checked_div(blocks.into()).unwrap_or(0);
-        if places == 0 || !work.bytes.is_multiple_of(self.block_bytes) {
-            let FcoeLoad { blocks, block_bytes, .. } = *self;
-            return Err(LoadError::TooSmall { blocks, block_bytes, bytes: work.bytes });
-        }
         let op = if work.write { Op::Write } else { Op::Read };
-        let pattern = |_| (0..work.bytes).map(|n| (n % 251) as u8).collect();
         self.buffers.retain(|buffer| buffer.len() == work.bytes as usize);
-        self.buffers.truncate(work.depth as usize);
-        self.buffers.extend((self.buffers.len()..work.depth as usize).map(pattern));
-        let mut chance = SplitMix64(seed);
-        let mut next = chance.below(places);
-        let mut under_way: BTreeMap<u64, Instant> = BTreeMap::new();
-        let mut served = Served::default();
-        let begun = Instant::now();
-        let mut worked = begun;
-        loop {
-            let over = begun.elapsed() >= time;
-            if over && under_way.is_empty() {
-                break;
-            }
-            while !over && let Some(buffer) = self.buffers.pop() {
-                next = if work.random { chance.below(places) } else { (next + 1) % places };
-                let tag = self.initiator.submit(self.disk, op, next * u64::from(blocks), blocks, buffer);
-                under_way.insert(tag, Instant::now());
+        self.buffers.resize_with(work.depth as usize, || pattern(work.bytes).collect());
+        let mut worked = Instant::now();
+        while course.goes_on() {
+            while let Some(place) = course.place()
+                && let Some(buffer) = self.buffers.pop()
+            {
+                course.began(self.initiator.submit(self.disk, op, place * u64::from(blocks), blocks, buffer));
                 self.busy = true;
             }
             self.tend()?;
@@ -139,15 +120,13 @@ impl FcoeLoad {
                 result.map_err(|error| LoadError::Command(error.to_string()))?;
                 self.buffers.push(buffer);
                 worked = Instant::now();
-                let since = under_way.remove(&tag);
-                served.latencies_ns.extend(since.map(|since| since.elapsed().as_nanos() as u64));
+                course.ended(tag);
             }
             if worked.elapsed() > PATIENCE {
                 return Err(LoadError::Idle);
             }
         }
-        served.elapsed = begun.elapsed();
-        Ok(served)
+        Ok(course.finish())
     }
 }
 

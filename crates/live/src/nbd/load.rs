@@ -1,19 +1,15 @@
 //! A client that makes load at an NBD server: [`NbdLoad`], one connection to one export. Fixed newstyle with GO, simple replies.
 
-use crate::iscsi::initiator::load::{LoadError, Served, Work};
-use sanloom_core::random::SplitMix64;
+use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
 use sanloom_wire::nbd::{
     BlockSizes, ClientOption, Command, Greeting, Info, InfoRequest, InfoType, OptionReply, OptionReplyBody, Request,
     SimpleReply, handshake,
 };
-use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A server that says nothing for so long is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// What servers are content with that say nothing about it (NBD protocol, "Block size constraints").
 const DEFAULT_SIZES: BlockSizes = BlockSizes { minimum: 512, preferred: 4096, maximum: 32 << 20 };
 /// No answer to an option is longer.
@@ -105,40 +101,25 @@ impl NbdLoad {
     /// # Errors
     /// When the connection is lost or a request fails.
     pub fn run(&mut self, work: Work, time: Duration, seed: u64) -> Result<Served, LoadError> {
-        let places = self.size_bytes / u64::from(work.bytes.max(1));
-        if places == 0 || !work.bytes.is_multiple_of(self.sizes.minimum.max(1)) {
-            let block_bytes = self.sizes.minimum.max(1);
-            let blocks = self.size_bytes / u64::from(block_bytes);
-            return Err(LoadError::TooSmall { blocks, block_bytes, bytes: work.bytes });
-        }
+        let block_bytes = self.sizes.minimum.max(1);
+        let mut course = Course::begin(work, time, seed, (self.size_bytes / u64::from(block_bytes), block_bytes))?;
         let maximum = self.sizes.maximum;
         if work.bytes > maximum {
             return Err(LoadError::Command(format!("the server takes requests of at most {maximum} bytes")));
         }
-        let data = if work.write { work.bytes } else { 0 };
-        self.request = (0..data).map(|n| (n % 251) as u8).collect();
+        self.request = pattern(if work.write { work.bytes } else { 0 }).collect();
         self.request.splice(0..0, [0; Request::BYTES]);
         self.answer.resize(if work.write { 0 } else { work.bytes as usize }, 0);
-        let mut chance = SplitMix64(seed);
-        let mut next = chance.below(places);
-        let mut under_way: BTreeMap<u64, Instant> = BTreeMap::new();
-        let mut served = Served::default();
-        let begun = Instant::now();
-        loop {
-            let over = begun.elapsed() >= time;
-            if over && under_way.is_empty() {
-                break;
-            }
-            while !over && under_way.len() < work.depth as usize {
-                next = if work.random { chance.below(places) } else { (next + 1) % places };
+        while course.goes_on() {
+            while let Some(place) = course.place() {
                 let cookie = self.next_cookie;
                 self.next_cookie += 1;
                 let command = if work.write { Command::WRITE } else { Command::READ };
-                let offset_bytes = next * u64::from(work.bytes);
+                let offset_bytes = place * u64::from(work.bytes);
                 let request = Request { flags: 0, command, cookie, offset_bytes, len_bytes: work.bytes };
                 self.request[..Request::BYTES].copy_from_slice(&request.to_bytes());
                 self.stream.get_mut().write_all(&self.request).map_err(silent)?;
-                under_way.insert(cookie, Instant::now());
+                course.began(cookie);
             }
             let mut head = [0; SimpleReply::BYTES];
             self.stream.read_exact(&mut head).map_err(silent)?;
@@ -148,11 +129,9 @@ impl NbdLoad {
                 return Err(LoadError::Command(error.to_string()));
             }
             self.stream.read_exact(&mut self.answer).map_err(silent)?;
-            let since = under_way.remove(&cookie);
-            served.latencies_ns.extend(since.map(|since| since.elapsed().as_nanos() as u64));
+            course.ended(cookie);
         }
-        served.elapsed = begun.elapsed();
-        Ok(served)
+        Ok(course.finish())
     }
 }
 

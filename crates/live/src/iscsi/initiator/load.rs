@@ -5,25 +5,21 @@ use super::TARGET;
 use super::link::{Buffers, Event, Link};
 use super::socket::{random, random_isid};
 use crate::clock::Clock;
+use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
 use crate::poll::{Interest, Poller};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::initiator::{Command, Input, LoginConfig, Outcome, SessionConfig};
 use sanloom_core::iscsi::parameters::Wishes;
-use sanloom_core::random::SplitMix64;
 use sanloom_core::time::Span;
 use sanloom_wire::cdb::{Cdb, status};
 use sanloom_wire::lun::{self, LunBytes};
 use sanloom_wire::scsi::capacity::ReadCapacity16;
-use std::collections::BTreeMap;
-use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A target that moves no data and ends nothing for so long is given up, whatever else it says.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Reads in one turn.
 const READS_IN_TURN: usize = 8;
 /// How often a unit is asked whether it is ready.
@@ -42,55 +38,6 @@ pub struct LoadConfig {
     pub initiator: String,
     /// What is wanted of the session.
     pub wishes: Wishes,
-}
-
-/// What is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Work {
-    /// Bytes of a request, a multiple of the block size.
-    pub bytes: u32,
-    /// Requests at once.
-    pub depth: u32,
-    /// Writes instead of reads.
-    pub write: bool,
-    /// At random places instead of one behind the other.
-    pub random: bool,
-}
-
-/// What was done.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Served {
-    /// How long each request took, in nanoseconds, in the order in which they ended.
-    pub latencies_ns: Vec<u64>,
-    /// From the first request to the end of the last.
-    pub elapsed: Duration,
-}
-
-/// Why there is no load.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The connection.
-    #[error("no connection: {0}")]
-    Connection(#[from] io::Error),
-    /// The login, or the session.
-    #[error("{0}")]
-    Session(String),
-    /// A command failed.
-    #[error("a command failed: {0}")]
-    Command(String),
-    /// The unit is too small for a request.
-    #[error("the unit has {blocks} blocks of {block_bytes} bytes, too few for requests of {bytes} bytes")]
-    TooSmall {
-        /// What it has.
-        blocks: u64,
-        /// Size of one.
-        block_bytes: u32,
-        /// Of a request.
-        bytes: u32,
-    },
-    /// It does nothing of what was asked.
-    #[error("the target has done nothing for {} s", PATIENCE.as_secs())]
-    Idle,
 }
 
 #[derive(Debug)]
@@ -234,41 +181,24 @@ impl Load {
     /// # Errors
     /// When the connection is lost or a command fails.
     pub fn run(&mut self, work: Work, time: Duration, seed: u64) -> Result<Served, LoadError> {
-        let blocks = work.bytes / self.block_bytes.max(1);
-        let places = self.blocks.checked_div(blocks.into()).unwrap_or(0);
-        if places == 0 || !work.bytes.is_multiple_of(self.block_bytes) {
-            let Load { blocks, block_bytes, .. } = *self;
-            return Err(LoadError::TooSmall { blocks, block_bytes, bytes: work.bytes });
-        }
+        let mut course = Course::begin(work, time, seed, (self.blocks, self.block_bytes))?;
         if work.write && self.store.pattern.len() != work.bytes as usize {
-            self.store.pattern = Arc::new((0..work.bytes).map(|n| (n % 251) as u8).collect());
+            self.store.pattern = Arc::new(pattern(work.bytes).collect());
         }
-        let mut chance = SplitMix64(seed);
-        let mut next = chance.below(places);
-        let mut under_way: BTreeMap<u64, Instant> = BTreeMap::new();
-        let mut served = Served::default();
-        let (begun, mut failed) = (Instant::now(), None);
-        self.worked = begun;
-        loop {
-            let over = begun.elapsed() >= time;
-            if over && under_way.is_empty() {
-                break;
-            }
-            while !over && under_way.len() < work.depth as usize {
-                next = if work.random { chance.below(places) } else { (next + 1) % places };
-                let lba = next * u64::from(blocks);
+        let blocks = work.bytes / self.block_bytes;
+        let mut failed = None;
+        self.worked = Instant::now();
+        while course.goes_on() {
+            while let Some(place) = course.place() {
+                let lba = place * u64::from(blocks);
                 let (direction, cdb) = match work.write {
                     true => (DataDirection::Write, Cdb::Write { lba, blocks, fua: false }),
                     false => (DataDirection::Read, Cdb::Read { lba, blocks, fua: false }),
                 };
-                let id = self.submit(cdb, direction, work.bytes);
-                under_way.insert(id, Instant::now());
+                course.began(self.submit(cdb, direction, work.bytes));
             }
-            let latencies = &mut served.latencies_ns;
             self.turn(|id, outcome| {
-                if let Some(since) = under_way.remove(&id) {
-                    latencies.push(since.elapsed().as_nanos() as u64);
-                }
+                course.ended(id);
                 match outcome {
                     Outcome::Completed { status: status::GOOD, transferred, .. } if transferred == work.bytes => {}
                     other => failed = Some(format!("{other:?}")),
@@ -278,8 +208,7 @@ impl Load {
                 return Err(LoadError::Command(why));
             }
         }
-        served.elapsed = begun.elapsed();
-        Ok(served)
+        Ok(course.finish())
     }
 
     /// Sends, waits, receives.

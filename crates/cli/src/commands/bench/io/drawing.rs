@@ -2,7 +2,7 @@
 
 use super::{Cell, Report, Row};
 use crate::report::html::plain_page;
-use crate::report::plot::{Plot, PlotCurve, svg};
+use crate::report::plot::{Plot, PlotCurve, drawings};
 
 /// A quantity of a row, with its unit.
 type Quantity = (&'static str, &'static str, fn(&Row) -> f64);
@@ -48,14 +48,12 @@ fn curves<'r>(cells: impl Iterator<Item = &'r Cell>, value: fn(&Row) -> f64) -> 
 
 /// A page with the plots and the table.
 pub(super) fn page(report: &Report) -> String {
-    let drawings: String =
-        plots(report).iter().map(|plot| format!("<div class=\"drawing\">{}</div>\n", svg(plot))).collect();
     let table = format!("<pre>{}</pre>\n", crate::report::html::escape(&report.text()));
     let facts = report.paths.iter().map(|path| format!("{}: {}", path.name, path.target));
     plain_page(
         "Requests to disks",
         "Throughput, latency and processor time of each path, by size of a request.",
         &facts.collect::<Vec<_>>(),
-        vec![("plots", "Plots", drawings), ("table", "Numbers", table)],
+        vec![("plots", "Plots", drawings(&plots(report))), ("table", "Numbers", table)],
     )
 }

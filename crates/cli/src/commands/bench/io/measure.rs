@@ -6,7 +6,7 @@ use super::session::{Opening, Session};
 use super::{Agreed, Args, Cell, Mean, Op, Report, Row};
 use crate::exit::Failure;
 use crate::interrupt;
-use sanloom_live::iscsi::initiator::load::{LoadError, Work};
+use sanloom_live::load::{LoadError, Work};
 use std::thread;
 use std::time::Duration;
 

@@ -126,7 +126,8 @@ fn unescaped(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
     for part in parts {
-        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        let digits = part.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).ok()
@@ -190,7 +191,13 @@ mod tests {
         let config = NbdLoadConfig { socket: "/tmp/a b.sock".into(), export: "iqn:disk-lun-0".to_owned() };
         assert_eq!(place.at, At::Nbd(config));
         assert_eq!(parse_path("disk=nbd+unix:///?socket=/s").unwrap().name, "disk");
-        for wrong in ["nbd://host/x", "nbd+unix:///x", "nbd+unix:///x?socket=", "nbd+unix:///%4?socket=/s"] {
+        for wrong in [
+            "nbd://host/x",
+            "nbd+unix:///x",
+            "nbd+unix:///x?socket=",
+            "nbd+unix:///%4?socket=/s",
+            "nbd+unix:///%+4?socket=/s",
+        ] {
             assert!(parse_path(wrong).is_err(), "{wrong}");
         }
     }

@@ -3,7 +3,7 @@
 use super::super::super::bench::io::{Cell, Op, Report};
 use super::{Reproduced, row, share, text};
 use crate::report::html::{escape, plain_page};
-use crate::report::plot::{Plot, PlotCurve, svg};
+use crate::report::plot::{Plot, PlotCurve, drawings};
 
 /// Throughput of reads and of writes, and the share of a core that what is in between takes, along the size of a request: for each depth.
 fn plots(report: &Report) -> Vec<Plot> {
@@ -40,16 +40,13 @@ fn curve(report: &Report, cells: &[&Cell], path: usize, value: &dyn Fn(&Cell, us
 
 /// A page with the figures and all numbers.
 pub(super) fn page(reproduced: &Reproduced) -> String {
-    let drawn = |report: &Report| -> String {
-        plots(report).iter().map(|plot| format!("<div class=\"drawing\">{}</div>\n", svg(plot))).collect()
-    };
     plain_page(
         "An iSCSI virtualization switch, reproduced",
         "Document 003: throughput and processor time of both paths through the switch, end to end, and of a forwarder that only copies.",
         &["all on one machine: only ratios mean anything".to_owned()],
         vec![
-            ("figures", "Figures 9 to 11", drawn(&reproduced.measured)),
-            ("links", "Over links of 1 Gb/s", drawn(&reproduced.links)),
+            ("figures", "Figures 9 to 11", drawings(&plots(&reproduced.measured))),
+            ("links", "Over links of 1 Gb/s", drawings(&plots(&reproduced.links))),
             ("numbers", "Numbers", format!("<pre>{}</pre>\n", escape(&text(reproduced)))),
         ],
     )

@@ -112,8 +112,7 @@ fn beyond(runs: &Runs, further: &[Outcome]) -> Vec<String> {
 
 fn page(runs: &Runs, judged: &[Verdict], further: &[Outcome], plots: &[Plot]) -> String {
     let missed = judged.iter().filter(|verdict| verdict.missed()).count();
-    let figures: String =
-        plots.iter().map(|plot| format!("<div class=\"drawing\">{}</div>\n", plot::svg(plot))).collect();
+    let figures = plot::drawings(plots);
     let said = [vec![beside(runs)], beyond(runs, further)].concat();
     let text: String = said.iter().map(|text| format!("<p>{}</p>\n", escape(text))).collect();
     let figures = format!("<p>{}</p>\n{figures}", escape(&numbers::averages(runs)));

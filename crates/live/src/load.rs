@@ -1,0 +1,174 @@
+//! Load on a disk, whatever leads there: what is asked for, what became of it, and [`Course`], which is the same for hosts over
+//! iSCSI ([`crate::iscsi::initiator::load`]) and FCoE ([`crate::initiator::load`]) and clients of NBD ([`crate::nbd::load`]).
+
+use sanloom_core::random::SplitMix64;
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Whoever ends nothing for so long is given up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// Bytes of a request, a multiple of the block size.
+    pub bytes: u32,
+    /// Requests at once.
+    pub depth: u32,
+    /// Writes instead of reads.
+    pub write: bool,
+    /// At random places instead of one behind the other.
+    pub random: bool,
+}
+
+/// What was done.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Served {
+    /// How long each request took, in nanoseconds, in the order in which they ended.
+    pub latencies_ns: Vec<u64>,
+    /// From the first request to the end of the last.
+    pub elapsed: Duration,
+}
+
+/// Why there is no load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The connection.
+    #[error("no connection: {0}")]
+    Connection(#[from] io::Error),
+    /// The login, or the session.
+    #[error("{0}")]
+    Session(String),
+    /// A command failed.
+    #[error("a command failed: {0}")]
+    Command(String),
+    /// The unit is too small for a request.
+    #[error("the unit has {blocks} blocks of {block_bytes} bytes, too few for requests of {bytes} bytes")]
+    TooSmall {
+        /// What it has.
+        blocks: u64,
+        /// Size of one.
+        block_bytes: u32,
+        /// Of a request.
+        bytes: u32,
+    },
+    /// It does nothing of what was asked.
+    #[error("the target has done nothing for {} s", PATIENCE.as_secs())]
+    Idle,
+}
+
+/// What writes write.
+pub(crate) fn pattern(bytes: u32) -> impl Iterator<Item = u8> {
+    (0..bytes).map(|n| (n % 251) as u8)
+}
+
+/// Which request is next, and which are under way since when.
+#[derive(Debug)]
+pub(crate) struct Course {
+    work: Work,
+    time: Duration,
+    begun: Instant,
+    over: bool,
+    /// Requests fit so often into the disk.
+    places: u64,
+    next: u64,
+    chance: SplitMix64,
+    under_way: BTreeMap<u64, Instant>,
+    served: Served,
+}
+
+impl Course {
+    /// Begins now, for so long.
+    ///
+    /// # Errors
+    /// When no request fits into a disk of so many blocks, or requests are no whole blocks.
+    pub(crate) fn begin(
+        work: Work,
+        time: Duration,
+        seed: u64,
+        (blocks, block_bytes): (u64, u32),
+    ) -> Result<Course, LoadError> {
+        let block_bytes = block_bytes.max(1);
+        let places = blocks.checked_div((work.bytes / block_bytes).into()).unwrap_or(0);
+        if places == 0 || !work.bytes.is_multiple_of(block_bytes) {
+            return Err(LoadError::TooSmall { blocks, block_bytes, bytes: work.bytes });
+        }
+        let mut chance = SplitMix64(seed);
+        let next = chance.below(places);
+        let (under_way, served) = (BTreeMap::new(), Served::default());
+        Ok(Course { work, time, begun: Instant::now(), over: false, places, next, chance, under_way, served })
+    }
+
+    /// Looks at the time. False: it is over, and so is every request.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        self.over = self.begun.elapsed() >= self.time;
+        !self.over || !self.under_way.is_empty()
+    }
+
+    /// Where the next request goes, counted in requests from the first block on; none while enough are under way or the time was over
+    /// at the last look. [`began`](Self::began) follows.
+    pub(crate) fn place(&mut self) -> Option<u64> {
+        if self.over || self.under_way.len() >= self.work.depth as usize {
+            return None;
+        }
+        self.next = if self.work.random { self.chance.below(self.places) } else { (self.next + 1) % self.places };
+        Some(self.next)
+    }
+
+    /// A request is on its way, by a number of its own.
+    pub(crate) fn began(&mut self, number: u64) {
+        self.under_way.insert(number, Instant::now());
+    }
+
+    /// It has ended.
+    pub(crate) fn ended(&mut self, number: u64) {
+        let since = self.under_way.remove(&number);
+        self.served.latencies_ns.extend(since.map(|since| since.elapsed().as_nanos() as u64));
+    }
+
+    /// What was done.
+    pub(crate) fn finish(self) -> Served {
+        Served { elapsed: self.begun.elapsed(), ..self.served }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Work = Work { bytes: 4096, depth: 2, write: false, random: false };
+
+    #[test]
+    fn requests_are_whole_blocks_that_fit() {
+        let begin =
+            |bytes, disk| Course::begin(Work { bytes, ..WORK }, Duration::ZERO, 1, disk).map(|course| course.places);
+        assert!(matches!(begin(4096, (24, 512)), Ok(3)));
+        for (bytes, disk) in [(4096, (7, 512)), (512, (9, 4096)), (4097, (99, 512)), (0, (99, 512)), (1, (0, 0))] {
+            let TooSmall { .. } = begin(bytes, disk).unwrap_err() else { panic!("{bytes} {disk:?}") };
+        }
+    }
+
+    use LoadError::TooSmall;
+
+    #[test]
+    fn so_many_requests_are_under_way_and_all_end() {
+        let mut course = Course::begin(WORK, Duration::from_secs(99), 7, (24, 512)).unwrap();
+        assert!(course.goes_on());
+        let first = course.place().unwrap();
+        course.began(1);
+        assert_eq!(course.place(), Some((first + 1) % 3));
+        course.began(2);
+        assert_eq!(course.place(), None);
+        course.ended(1);
+        assert_eq!(course.place(), Some((first + 2) % 3));
+        course.began(3);
+        course.time = Duration::ZERO;
+        course.ended(9);
+        assert!(course.goes_on() && course.place().is_none());
+        course.ended(2);
+        course.ended(3);
+        assert!(!course.goes_on());
+        assert_eq!(course.finish().latencies_ns.len(), 3);
+    }
+}
