@@ -7,6 +7,7 @@ use super::{Behind, Shared, Stores};
 use crate::poll::Interest;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
+use crate::sys::stream::bound_window;
 use rustix::net::sockopt;
 use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
@@ -192,7 +193,7 @@ impl Connection {
     fn read(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> io::Result<bool> {
         let mut input = std::mem::take(&mut shared.input);
         let outcome = self.read_with(&mut input, now, shared, stores);
-        shared.input = input;
+        shared.input = self.keep_input(input, &mut shared.buffers);
         outcome
     }
 
@@ -372,6 +373,9 @@ impl Connection {
         let forwards = self.behind.is_some_and(|behind| behind.forward);
         if let Some(engine) = stores.volumes.as_deref().filter(|_| forwards) {
             self.forwarding = Some(Box::new(Forwarding::new(self.id, parameters, engine)));
+            if let Err(error) = bound_window(&self.stream) {
+                tracing::debug!(connection = self.id, %error, "cannot bound a window");
+            }
         }
     }
 

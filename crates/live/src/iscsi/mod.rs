@@ -99,7 +99,7 @@ struct Shared {
     matched: Vec<Parameters>,
     behind: Vec<Behind>,
     directory: Directory,
-    input: Box<[u8]>,
+    input: Vec<u8>,
     buffers: buffers::Spare,
     /// What sessions say to each other, by the port of the device.
     ends: Vec<(Behind, ConnectionId, Ends)>,
@@ -127,6 +127,8 @@ pub struct IscsiServer {
     /// The system had no descriptor for a connection: nobody is accepted until the next look.
     paused: bool,
     shutting_down: bool,
+    /// The last turn was a part of forwarding one small request.
+    light: bool,
     /// What sessions have counted that are over, by target.
     ended: Vec<Counters>,
     /// Connections to back ends of sessions that are over, which may still be writing.
@@ -191,7 +193,7 @@ impl IscsiServer {
             node: Arc::new(node),
             behind,
             directory: Directory::default(),
-            input: vec![0; INPUT_BYTES].into(),
+            input: vec![0; INPUT_BYTES],
             buffers: buffers::Spare::default(),
             ends: Vec::new(),
             replaced: Vec::new(),
@@ -208,6 +210,7 @@ impl IscsiServer {
             ready: Vec::new(),
             paused: false,
             shutting_down: false,
+            light: false,
             ended,
             left_behind: BTreeMap::new(),
             forwarded: forward::Counters::default(),
@@ -254,6 +257,8 @@ impl IscsiServer {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();
         ready.dedup();
+        self.light = false;
+        let alone = ready.len() == 1;
         for token in ready {
             if token < CONNECTIONS {
                 let portal = (token - LISTENERS) as usize;
@@ -267,6 +272,7 @@ impl IscsiServer {
                 if connection.serve(now, &mut self.shared, stores) {
                     self.ready.push(token);
                 }
+                self.light = alone && connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_light());
                 self.after(now, id, poller, stores);
             }
             self.serve_left_behind(now, id, poller, stores);
@@ -443,6 +449,11 @@ impl IscsiServer {
             self.serve_left_behind(now, id, poller, stores);
         }
         self.settle(now, poller, stores);
+    }
+
+    /// All that was done in the last turn is a part of forwarding one small request.
+    pub fn is_light(&self) -> bool {
+        self.light
     }
 
     /// Asks all initiators to log out, and listens no more.

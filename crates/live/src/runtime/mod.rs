@@ -40,7 +40,7 @@ use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
 use crate::iscsi::IscsiServer;
 use crate::lldp::Agent;
-use crate::poll::Poller;
+use crate::poll::{Poller, Polling};
 use crate::ports::{EthernetPort, PortError};
 use crate::record::Recorder;
 use crate::state::{StateError, StateStore};
@@ -232,6 +232,12 @@ pub struct Runtime {
     pub captures: Captures,
     poller: Poller,
     workers: Option<Workers>,
+    /// They have something done.
+    rung: bool,
+    /// Whoever runs the loop is to be asked whether it goes on.
+    called: bool,
+    /// How long the loop asks before it sleeps.
+    polling: Polling,
     pool: Pool,
     /// Buffers that the next frames are received into.
     spare: Vec<FrameBuf>,

@@ -3,7 +3,7 @@
 use super::{Runtime, Source, UpError};
 use crate::clock::until;
 use crate::frame::FrameBuf;
-use crate::iscsi::{self, Stores};
+use crate::iscsi::{self, IscsiServer, Stores};
 use crate::lldp::Agent;
 use crate::poll::Interest;
 use crate::record::Machine;
@@ -42,11 +42,13 @@ impl Runtime {
     ) -> Result<(), UpError> {
         let failed = |error| UpError::System { what: "epoll", error };
         self.poller.set(BELL, bell, Interest { read: true, write: false }).map_err(failed)?;
-        while go_on(self) {
+        loop {
+            if std::mem::take(&mut self.called) && !go_on(self) {
+                return Ok(());
+            }
             let more = self.act();
             self.wait(more).map_err(failed)?;
         }
-        Ok(())
     }
 
     /// Waits until there is something to do, or only looks if something is left to do anyway.
@@ -66,7 +68,8 @@ impl Runtime {
         let now = self.clock.now();
         let wait = if busy { Duration::ZERO } else { until(now, self.next_timer()) };
         let mut listeners = Vec::new();
-        let events = self.poller.wait(wait)?;
+        let light = !busy && self.iscsi.as_ref().is_some_and(IscsiServer::is_light);
+        let events = self.poller.poll(&mut self.polling, light, wait)?;
         let stood = until(now, self.clock.now()).saturating_sub(wait);
         if stood > STALL {
             tracing::warn!(seconds = stood.as_secs_f64(), "the process stood still");
@@ -75,7 +78,8 @@ impl Runtime {
         }
         for event in events.iter().copied() {
             match event.token {
-                WORKERS | BELL => {}
+                WORKERS => self.rung = true,
+                BELL => self.called = true,
                 token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
                     if let Some(engine) = &mut self.volumes {
                         engine.happened((token - BACK_ENDS) as usize, event.readable, event.writable);
@@ -111,7 +115,7 @@ impl Runtime {
         for number in 0..self.ports.len() {
             more |= self.receive(now, number);
         }
-        if let Some(workers) = &self.workers {
+        if let Some(workers) = self.workers.as_ref().filter(|_| std::mem::take(&mut self.rung)) {
             let done = workers.take_done();
             self.jobs_done(now, done);
         }
@@ -228,6 +232,7 @@ impl Runtime {
         }
         if self.next_look <= now {
             self.next_look = now + LOOK;
+            self.called = true;
             for number in 0..self.ports.len() {
                 self.look_at_port(now, number);
             }

@@ -50,6 +50,7 @@ impl Forward {
             claim.into_iter().for_each(|claim| switch.volumes.release(claim));
             return actions.push(Action::Discard { bytes: head.data_bytes });
         };
+        self.last_bytes = bytes;
         let (mut parts, r2ts) = self.kept_parts.pop().unwrap_or_default();
         parts.clear();
         parts.append(&mut self.spare);

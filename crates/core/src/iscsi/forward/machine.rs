@@ -143,6 +143,8 @@ pub(super) const LOGOUT_TAG: u32 = PROBE_TAG + 1;
 pub(super) const CHECK_TAG: u32 = PROBE_TAG + 2;
 /// How often a unit is asked at once. It may have several unit attentions to tell.
 const PROBES: u8 = 16;
+/// A command with so much data is small.
+const LIGHT_BYTES: u32 = 16 << 10;
 /// Initiator task tag of pings, which is none of [`BackTag`].
 const PING_TAG: u32 = 1 << 31;
 
@@ -156,6 +158,8 @@ pub struct Forward {
     /// By the number of the host's task.
     pub(super) entries: Vec<Option<Entry>>,
     pub(super) live: u32,
+    /// Data of the last command.
+    pub(super) last_bytes: u32,
     /// The parts of the command that is looked at.
     pub(super) spare: Vec<Part>,
     /// Tables of tasks that are over, for the next.
@@ -180,6 +184,7 @@ impl Forward {
             backs,
             entries,
             live: 0,
+            last_bytes: 0,
             spare,
             kept_parts,
             counters,
@@ -249,6 +254,11 @@ impl Forward {
         }
         self.pump(actions);
         *header = bhs.0;
+    }
+
+    /// One small command is under way, or was the last one: how long it takes is how long everybody needs to wake up.
+    pub fn is_light(&self) -> bool {
+        self.live <= 1 && (1..=LIGHT_BYTES).contains(&self.last_bytes)
     }
 
     /// Asks the next unit of a back end whether it is ready.

@@ -30,6 +30,29 @@ pub enum Piece {
     Own([u8; HEAD_BYTES], u8),
 }
 
+impl Piece {
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        match self {
+            Piece::Input(range) => range.len(),
+            Piece::Own(_, len) => usize::from(*len),
+        }
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// They themselves; `input`: what was followed.
+    pub fn bytes<'p>(&'p self, input: &'p [u8]) -> &'p [u8] {
+        match self {
+            Piece::Input(range) => &input[range.clone()],
+            Piece::Own(bytes, len) => &bytes[..usize::from(*len)],
+        }
+    }
+}
+
 /// Why [`Mover::run`] came back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {

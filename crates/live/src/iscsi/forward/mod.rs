@@ -26,7 +26,7 @@ use sanloom_core::iscsi::sequence::Statuses;
 use sanloom_core::time::{Instant, Span};
 
 /// Nothing more is read for a connection that has so many bytes to fetch.
-const MAX_BACKLOG_BYTES: usize = 1 << 20;
+const MAX_BACKLOG_BYTES: usize = 128 << 10;
 /// And for one that takes nothing, and so would stop its host.
 const MAX_STUCK_BYTES: usize = 16 << 20;
 /// How often LUNs of back ends are looked at that may be new, or were not ready.
@@ -119,6 +119,11 @@ impl Forwarding {
         self.links.get(target).is_some_and(BackLink::is_up)
     }
 
+    /// What is forwarded is one small request, or was.
+    pub(super) fn is_light(&self) -> bool {
+        self.forward.is_light()
+    }
+
     /// When to come back with a timeout.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.forward.poll_timeout()
@@ -153,10 +158,11 @@ impl Forwarding {
         self.out.pieces.is_empty() && self.out.closes.is_empty() && self.failed.is_empty()
     }
 
-    /// Data of a back end may go to the host; `backlog`: bytes that it has to fetch.
+    /// Data of a back end may go to the host; `backlog`: bytes that it has to fetch. What is read leaves at once, or is the last that is
+    /// read: it is to be warm when it leaves.
     fn may_read(&self, link: usize, backlog: usize) -> bool {
         let free = self.mover.is_open(Conn::Host).is_none_or(|from| from == Conn::Back(link as u8));
-        free && backlog < MAX_BACKLOG_BYTES
+        free && backlog == 0
     }
 
     /// Waits for back ends.
