@@ -199,7 +199,10 @@ fn host_port(
         link.ends.iter().any(|end| (end.node, end.port) == (Node::Host(number), port))
     };
     let link = lab.links.iter().enumerate().find(|(_, link)| here(link));
-    let help = "give the host `fcoe`, or a [[link]] to a switch without `ethernet`";
+    let help = match port {
+        0 => "give the host `fcoe`, or a [[link]] to a switch without `ethernet`",
+        _ => "add a [[link]] to a switch without `ethernet`",
+    };
     match link {
         None => refuse(format!("no link begins at port {port} of `{name}`"), help),
         Some((number, link)) if live.ethernet.contains_key(&number) => refuse(
