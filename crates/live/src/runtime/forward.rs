@@ -198,7 +198,9 @@ impl Runtime {
     pub(super) fn drop_in(&mut self, switch: usize, source: Source, reason: &'static str, frame: FrameBuf) {
         match source {
             Source::Ethernet(port) => self.ports[port].ethernet.count(reason, 1),
-            Source::Storage(..) | Source::Host(_) | Source::Machine => *self.switches[switch].drops.entry(reason).or_default() += 1,
+            Source::Storage(..) | Source::Host(_) | Source::Machine => {
+                *self.switches[switch].drops.entry(reason).or_default() += 1
+            }
         }
         self.pool.give(frame);
     }
@@ -243,7 +245,7 @@ impl Runtime {
             },
             Attachment::Host(port) => match open(&frame) {
                 Some((header, field)) => {
-                    self.host_frame_in(now, port, header, field);
+                    self.tell_host(port, |host| host.frame_in(now, header, field));
                     self.pool.give(frame);
                 }
                 None => self.drop_in(switch, source, reason::BAD_CRC, frame),
@@ -292,7 +294,7 @@ impl Runtime {
                 self.systems[system].message_in(now, port, frame);
                 self.drain_storage(system);
             }
-            Attachment::Host(port) => self.host_message_in(now, port, frame),
+            Attachment::Host(port) => self.tell_host(port, |host| host.message_in(now, frame)),
             Attachment::Cable { switch, port } => {
                 self.pass_inside(switch, port, Source::Machine, frame);
             }

@@ -5,11 +5,12 @@ use crate::volumes::Through;
 use sanloom_api::control::Answer;
 use sanloom_api::view::{CounterRow, CountersView, Table, View};
 use sanloom_api::volume::{
-    CarriedRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
+    CarriedRow, HostPortRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
 };
 use sanloom_core::iscsi::forward::Kept;
 use sanloom_core::map::{LunId, PoolId, Shape, Volume, VolumeId};
 use sanloom_core::volume::Path;
+use sanloom_wire::FcId;
 use std::collections::BTreeMap;
 
 impl Runtime {
@@ -94,6 +95,11 @@ impl Runtime {
                 target: seen.target,
                 lun: seen.plan.lun,
                 portal: seen.path.as_ref().ok().cloned(),
+                host_port: seen.port.map(|port| HostPortRow {
+                    name: port.name.to_owned(),
+                    port_name: port.wwpn.to_string(),
+                    port_id: (port.port_id != FcId::ZERO).then(|| port.port_id.to_string()),
+                }),
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
                 identity: seen.plan.identity.clone().unwrap_or_default(),
@@ -176,6 +182,7 @@ impl Runtime {
                     ("kept: no volume", kept(Kept::NoVolume)),
                     ("kept: length", kept(Kept::Length)),
                     ("kept: order", kept(Kept::Order)),
+                    ("kept: no iSCSI target", kept(Kept::Transport)),
                     ("kept: no back-end session", kept(Kept::Path)),
                     ("kept: parameters", kept(Kept::Unfit)),
                     ("kept: pieces", kept(Kept::Pieces)),

@@ -80,7 +80,7 @@ impl Runtime {
             let identity = self.state.identity(&back_end.name)?;
             luns.push(LunPlan { name: back_end.name.clone(), through, lun: back_end.lun, disk, identity });
         }
-        let hosts = self.make_hosts(&lab);
+        let hosts = self.make_hosts(&lab, places)?;
         let now = self.clock.now();
         let ports = InitiatorPorts::new(self.state.instance(), self.state.initiator_ports()?);
         self.volumes = Some(VolumeEngine::new(now, map, targets, hosts, luns, ports));
@@ -135,7 +135,6 @@ fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> 
         Layout::new(kept.blocks, segments.into()).map_err(|error| format!("volume `{}`: {error}", kept.name))?;
     Ok((kept.id, Volume { name: kept.name.as_str().into(), pool, shape: kept.shape, layout }))
 }
-
 
 fn disk_config(retry_for: Span) -> DiskConfig {
     DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() }
