@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Rounds of writes all over a volume of 96 MiB, each read back at once and all once more at the end of a round.
-fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHandle<u32> {
+pub fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHandle<u32> {
     thread::spawn(move || {
         let mut round = 0;
         while !stop.load(Ordering::Relaxed) || round < 2 {

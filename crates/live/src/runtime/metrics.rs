@@ -210,13 +210,15 @@ impl Runtime {
         let back_end = |name: &str| label([("back_end", name)]);
         let up = engine.back_ends().map(|seen| (back_end(&seen.plan.name), i64::from(seen.path.is_ok())));
         sheet.gauge("back_end_up", "There is a session or a login with the target of the back end", up);
-        let in_fabric = engine.hosts().iter().map(|port| {
-            let host = port.host();
-            let name = host.login.wwpn().to_string();
-            (label([("host_port", &port.name), ("port_name", &name)]), i64::from(host.port_id() != FcId::ZERO))
-        });
+        let host_ports = || {
+            engine.hosts().iter().map(|port| {
+                let name = port.host().login.wwpn().to_string();
+                (label([("host_port", &port.name), ("port_name", &name)]), port.host())
+            })
+        };
+        let in_fabric = host_ports().map(|(name, host)| (name, i64::from(host.port_id() != FcId::ZERO)));
         sheet.gauge("host_port_up", "The host port of the instance is logged in to its fabric", in_fabric);
-        let unexpected = engine.hosts().iter().map(|port| (label([("host_port", &port.name)]), port.host().unexpected));
+        let unexpected = host_ports().map(|(name, host)| (name, host.unexpected));
         sheet.counter("host_port_unexpected_frames", "Frames that no machine took", unexpected);
         let of = |value: fn(&sanloom_core::disk::Counters) -> u64| {
             engine.back_ends().map(move |seen| (back_end(&seen.plan.name), value(&seen.counters)))

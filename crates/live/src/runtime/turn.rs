@@ -315,10 +315,13 @@ impl Runtime {
         // While fabrics are there that back ends are in.
         self.end_sessions();
         if let Some(engine) = &mut self.volumes {
-            engine.shut_down(self.clock.now());
+            engine.leave_fabrics(self.clock.now());
         }
         self.act_until(|runtime| runtime.volumes.as_ref().is_none_or(|engine| !engine.is_in_fabric()));
         let now = self.clock.now();
+        if let Some(engine) = &mut self.volumes {
+            engine.shut_down(now);
+        }
         for segment in 0..self.segments.len() {
             self.tell_fcf(now, segment, fcf::Input::Shutdown);
         }

@@ -487,11 +487,15 @@ impl VolumeEngine {
         self.hosts.iter().any(|port| port.host().port_id() != FcId::ZERO)
     }
 
-    /// Logs out everywhere. Fabrics take a moment to answer.
+    /// Logs out of fabrics, which take a moment to answer.
+    pub fn leave_fabrics(&mut self, now: Instant) {
+        self.hosts.iter_mut().for_each(|port| port.host_mut().log_out(now));
+    }
+
+    /// Logs out of targets.
     pub fn shut_down(&mut self, now: Instant) {
         for remote in &mut self.remotes {
             remote.log_out(now, &mut self.buffers);
         }
-        self.hosts.iter_mut().for_each(|port| port.host_mut().log_out(now));
     }
 }
