@@ -3,7 +3,7 @@
 
 use crate::bed::{self, Bed, SANLOOM, Switch, free_port};
 use crate::conformance;
-use crate::crashes::writer;
+use crate::crashes::{kill_while_a_host_writes, writer};
 use crate::find_qemu;
 use crate::peer::{find, run, try_run};
 use crate::qemu_io::write_and_verify;
@@ -261,23 +261,11 @@ fn a_gateway_that_is_killed_loses_no_write_that_it_has_acknowledged() {
     let mut switch = Switch::start(&bed, &(over_ethernet(&bed, "") + VOLUME));
     switch.wait_for(&["v"]);
     let Some(qemu_io) = find_qemu(&switch.url(0)) else { return };
-    let stop = Arc::new(AtomicBool::new(false));
-    let host = writer(qemu_io, switch.url(0), stop.clone());
     for round in 0..3 {
-        thread::sleep(Duration::from_millis(900 + 70 * round));
-        assert!(!host.is_finished());
-        let logins = bed.host_logins();
-        switch.kill();
-        switch.restart();
-        let until = Instant::now() + Duration::from_secs(20);
-        while bed.host_logins() == logins {
-            assert!(Instant::now() < until && !host.is_finished(), "{}", bed.log());
-            thread::sleep(Duration::from_millis(20));
-        }
-        wait_for_path(&bed, "lun0", |row| row.portal.is_some());
+        kill_while_a_host_writes(&bed, &mut switch, qemu_io, round);
     }
-    stop.store(true, Ordering::Relaxed);
-    println!("{} rounds", host.join().unwrap());
+    let row = wait_for_path(&bed, "lun0", |row| row.trouble.is_empty());
+    assert_eq!((row.logins, row.lost), (1, 0), "{row:?}");
     switch.stop();
     fabric.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());

@@ -30,7 +30,8 @@ impl Runtime {
         }
     }
 
-    /// Host ports send: each in turn, a few frames at a time, unless it is held back. True if somebody has more, or something to tell.
+    /// Host ports send: each in turn, a few frames at a time, unless it is held back. True if somebody on
+    /// Ethernet has more.
     pub(super) fn pump_hosts(&mut self, now: Instant) -> bool {
         let mut more = false;
         for number in 0..self.volumes.as_ref().map_or(0, |engine| engine.hosts().len()) {
@@ -38,13 +39,15 @@ impl Runtime {
             while left > 0 && self.host_sends(now, number) {
                 left -= 1;
             }
-            let Some(port) = self.host_port_mut(number) else { continue };
-            more |= match port.adapter_mut() {
-                Some(adapter) => adapter.send(now) || port.host().has_events(),
-                None => port.is_busy(),
-            };
+            let adapter = self.host_port_mut(number).and_then(HostPort::adapter_mut);
+            more |= adapter.is_some_and(|adapter| adapter.send(now));
         }
         more
+    }
+
+    /// A host port has something to tell, or to send that nobody holds back.
+    pub(super) fn hosts_are_busy(&self) -> bool {
+        self.volumes.as_ref().is_some_and(|engine| engine.hosts().iter().any(HostPort::is_busy))
     }
 
     /// A host port sends its next frame into its switch. False if it does not.

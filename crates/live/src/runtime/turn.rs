@@ -123,8 +123,10 @@ impl Runtime {
         self.timers(now);
         // Behind everything that may ask for I/O on a volume.
         more |= self.act_on_volumes(now);
-        more |= self.pump(now);
+        // Storage may answer at once, and what hosts of ours then have to tell or to send is not waited for.
         more |= self.pump_hosts(now);
+        more |= self.pump(now);
+        more |= self.hosts_are_busy();
         self.settle_inside(now);
         self.finish_apply();
         // Who was held back and may go on has more, and nothing else would wake us for that.

@@ -72,10 +72,10 @@ impl HostPort {
         }
     }
 
-    /// Something waits to be told, or to leave.
+    /// Something waits to be told, or to leave into the switch. An adapter says itself what it could send.
     pub fn is_busy(&self) -> bool {
-        let host = self.host();
-        self.held == 0 && host.has_output() || host.has_events()
+        let sends = self.held == 0 && self.adapter().is_none() && self.host().has_output();
+        sends || self.host().has_events()
     }
 
     /// The address of a target port that it is logged in to, or why it is not.
