@@ -163,14 +163,17 @@ pub struct PathRow {
     pub back_end: String,
     /// Its pool.
     pub pool: String,
-    /// iSCSI name of the target.
+    /// iSCSI name of the target, or port name of a target port.
     pub target: String,
     /// LUN there.
     pub lun: u16,
-    /// The portal of the session; without: why there is none.
+    /// The portal of the session, or the address (N_Port_ID) of the target port that there is a login with; without: `trouble` says why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portal: Option<String>,
-    /// Why there is no session, or why the LUN is not used.
+    /// The host port of the instance that is logged in to it, in a Fibre Channel fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_port: Option<HostPortRow>,
+    /// Why there is no session or login, or why the LUN is not used.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trouble: String,
     /// Capacity in bytes, once it was reached.
@@ -188,6 +191,19 @@ pub struct PathRow {
     pub lost: u64,
     /// Sessions of hosts that forward there.
     pub forwarding: u64,
+}
+
+/// A host port of the instance.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostPortRow {
+    /// Its name in the lab.
+    pub name: String,
+    /// Its port name.
+    pub port_name: String,
+    /// Its address (N_Port_ID); without: it is not logged in to the fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_id: Option<String>,
 }
 
 /// The sessions of hosts.

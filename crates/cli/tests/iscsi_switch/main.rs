@@ -6,6 +6,7 @@ mod conformance;
 mod crashes;
 mod forwarding;
 mod gate;
+mod gateway;
 mod host;
 mod hostile;
 mod hosts;

@@ -7,7 +7,7 @@ use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::{CloseReason, Conn, Kept, Settings, Unfit, back_wishes, fits, front_wishes};
 use sanloom_core::iscsi::initiator::Outcome;
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
-use sanloom_core::map::Shape;
+use sanloom_core::map::{LunId, Shape};
 use sanloom_core::time::Span;
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::iscsi::code::{RejectReason, flag, function};
@@ -473,6 +473,22 @@ fn a_target_that_asks_for_a_logout_gets_no_new_commands() {
     read(&mut bed, 1, 0, 4);
     bed.settle();
     assert_eq!((ended(&mut bed, 1), bed.counters().kept[Kept::Path as usize]), (GOOD, 1));
+}
+
+#[test]
+fn what_lies_on_no_iscsi_target_takes_the_conventional_path_and_so_does_what_crosses_to_it() {
+    let mut bed = bed();
+    bed.forward.keep_from([LunId(1)]);
+    write(&mut bed, 1, EDGE - 8, 8);
+    write(&mut bed, 2, EDGE, 8);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 1), ended(&mut bed, 2), bed.counters().forwarded), (GOOD, GOOD, 1));
+    read(&mut bed, 3, EDGE - 1, 2);
+    read(&mut bed, 4, EDGE - 2, 2);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 3), ended(&mut bed, 4)), (GOOD, GOOD));
+    assert_eq!(bed.buffers[&3], [[1; BLOCK], [2; BLOCK]].concat());
+    assert_eq!((bed.counters().forwarded, bed.counters().kept[Kept::Transport as usize]), (2, 2));
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl Runtime {
         for switch in 0..self.switches.len() {
             for port in 0..self.switches[switch].attachments.len() as u16 {
                 let kind = match self.switches[switch].attachment(port) {
-                    Attachment::Storage { .. } => PortKind::F,
+                    Attachment::Storage { .. } | Attachment::Host(_) => PortKind::F,
                     Attachment::Cable { .. } => PortKind::E,
                     Attachment::Segment(_) | Attachment::Nothing => continue,
                 };
@@ -182,6 +182,7 @@ impl Runtime {
                 }
             }
         }
+        self.begin_hosts(now);
         self.settle_inside(now);
     }
 

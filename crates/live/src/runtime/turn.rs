@@ -82,7 +82,7 @@ impl Runtime {
                 BELL => self.called = true,
                 token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
                     if let Some(engine) = &mut self.volumes {
-                        engine.happened((token - BACK_ENDS) as usize, event.readable, event.writable);
+                        engine.happened(token, event.readable, event.writable);
                     }
                 }
                 token if token >= iscsi::LISTENERS => {
@@ -127,7 +127,10 @@ impl Runtime {
         self.timers(now);
         // Behind everything that may ask for I/O on a volume.
         more |= self.act_on_volumes(now);
+        // Storage may answer at once, and what hosts of ours then have to tell or to send is not waited for.
+        more |= self.pump_hosts(now);
         more |= self.pump(now);
+        more |= self.hosts_are_busy();
         self.settle_inside(now);
         self.finish_apply();
         // Who was held back and may go on has more, and nothing else would wake us for that.
@@ -316,7 +319,16 @@ impl Runtime {
 
     /// Tells everybody that the instance ends, and sends what is left.
     pub fn shut_down(&mut self) {
+        // While fabrics are there that back ends are in.
+        self.end_sessions();
+        if let Some(engine) = &mut self.volumes {
+            engine.leave_fabrics(self.clock.now());
+        }
+        self.act_until(|runtime| runtime.volumes.as_ref().is_none_or(|engine| !engine.is_in_fabric()));
         let now = self.clock.now();
+        if let Some(engine) = &mut self.volumes {
+            engine.shut_down(now);
+        }
         for segment in 0..self.segments.len() {
             self.tell_fcf(now, segment, fcf::Input::Shutdown);
         }
@@ -324,10 +336,7 @@ impl Runtime {
             self.tell_agent(now, port, dcbx::Input::Shutdown);
         }
         self.flush_ports(now);
-        self.end_sessions();
-        if let Some(engine) = &mut self.volumes {
-            engine.shut_down(now);
-        }
+        self.end_hosts(now);
         self.flush_records();
     }
 
@@ -344,20 +353,21 @@ impl Runtime {
         let Some(server) = &mut self.iscsi else { return };
         let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
         server.shut_down(self.clock.now(), stores);
-        self.act_until(|server| server.connections() == 0);
+        self.act_until(|runtime| runtime.iscsi.as_ref().is_none_or(|server| server.connections() == 0));
         let Some(server) = &mut self.iscsi else { return };
         let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
         server.drop_all(self.clock.now(), &mut self.poller, stores);
-        if self.act_until(|server| !server.has_left_behind()) && self.volumes.is_some() {
+        let is_over = |runtime: &Runtime| runtime.iscsi.as_ref().is_none_or(|server| !server.has_left_behind());
+        if self.act_until(is_over) && self.volumes.is_some() {
             self.forget_initiator_ports();
         }
     }
 
     /// Goes on until this is so, or for too long: then false.
-    fn act_until(&mut self, so: impl Fn(&iscsi::IscsiServer) -> bool) -> bool {
+    fn act_until(&mut self, so: impl Fn(&Runtime) -> bool) -> bool {
         const PATIENCE: Duration = Duration::from_millis(500);
         let began = self.clock.now();
-        while !self.iscsi.as_ref().is_none_or(&so) {
+        while !so(self) {
             let more = self.act();
             if self.wait(more).is_err() || until(began, self.clock.now()) >= PATIENCE {
                 return false;

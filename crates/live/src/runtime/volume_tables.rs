@@ -1,14 +1,16 @@
 //! Tables of virtual disks, back ends and sessions.
 
 use super::Runtime;
+use crate::volumes::Through;
 use sanloom_api::control::Answer;
 use sanloom_api::view::{CounterRow, CountersView, Table, View};
 use sanloom_api::volume::{
-    CarriedRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
+    CarriedRow, HostPortRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
 };
 use sanloom_core::iscsi::forward::Kept;
 use sanloom_core::map::{LunId, PoolId, Shape, Volume, VolumeId};
 use sanloom_core::volume::Path;
+use sanloom_wire::FcId;
 use std::collections::BTreeMap;
 
 impl Runtime {
@@ -90,9 +92,14 @@ impl Runtime {
             PathRow {
                 back_end: seen.plan.name.clone(),
                 pool: pool.map_or_else(String::new, |pool| pool.name.to_string()),
-                target: seen.target.target.clone(),
+                target: seen.target,
                 lun: seen.plan.lun,
-                portal: seen.path.as_ref().ok().map(ToString::to_string),
+                portal: seen.path.as_ref().ok().cloned(),
+                host_port: seen.port.map(|port| HostPortRow {
+                    name: port.name.to_owned(),
+                    port_name: port.wwpn.to_string(),
+                    port_id: (port.port_id != FcId::ZERO).then(|| port.port_id.to_string()),
+                }),
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
                 identity: seen.plan.identity.clone().unwrap_or_default(),
@@ -100,7 +107,10 @@ impl Runtime {
                 used: usage.map_or(0, |usage| usage.used),
                 logins: seen.sessions[0],
                 lost: seen.sessions[1],
-                forwarding: self.iscsi.as_ref().map_or(0, |server| server.forwarding_to(seen.plan.remote)),
+                forwarding: match (seen.plan.through, &self.iscsi) {
+                    (Through::Session(target), Some(server)) => server.forwarding_to(target),
+                    _ => 0,
+                },
             }
         });
         PathsView { paths: rows.collect() }
@@ -172,6 +182,7 @@ impl Runtime {
                     ("kept: no volume", kept(Kept::NoVolume)),
                     ("kept: length", kept(Kept::Length)),
                     ("kept: order", kept(Kept::Order)),
+                    ("kept: no iSCSI target", kept(Kept::Transport)),
                     ("kept: no back-end session", kept(Kept::Path)),
                     ("kept: parameters", kept(Kept::Unfit)),
                     ("kept: pieces", kept(Kept::Pieces)),

@@ -2,7 +2,7 @@
 
 use super::grid::{Column, Grid};
 use crate::report::format::{bytes, clean, grouped};
-use sanloom_api::volume::{PathsView, SessionsView, VolumesView};
+use sanloom_api::volume::{PathRow, PathsView, SessionsView, VolumesView};
 
 pub(super) fn volumes(out: &mut String, table: &VolumesView, width: usize) {
     let mut grid = Grid::new(vec![
@@ -67,7 +67,7 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
         Column::left("pool"),
         Column::left("target"),
         Column::right("LUN"),
-        Column::left("portal"),
+        Column::left("through"),
         Column::right("bytes").rank(1),
         Column::right("extents").rank(2),
         Column::right("used").rank(2),
@@ -82,7 +82,7 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
             clean(&row.pool),
             clean(&row.target),
             row.lun.to_string(),
-            row.portal.clone().unwrap_or_else(|| "none".to_owned()),
+            through(row),
             grouped(row.size_bytes),
             grouped(row.extents),
             grouped(row.used),
@@ -93,6 +93,13 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
         ]);
     }
     out.push_str(&grid.render(width));
+}
+
+/// The portal of an iSCSI target, or our host port and the address of the target port.
+fn through(row: &PathRow) -> String {
+    let Some(port) = &row.host_port else { return row.portal.clone().unwrap_or_else(|| "none".to_owned()) };
+    let address = |id: &Option<String>| id.as_deref().unwrap_or("none").to_owned();
+    format!("{} {} to {}", clean(&port.name), address(&port.port_id), address(&row.portal))
 }
 
 pub(super) fn sessions(out: &mut String, table: &SessionsView, width: usize) {

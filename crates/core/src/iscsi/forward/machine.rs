@@ -16,7 +16,7 @@ use crate::volume::{Claim, Volumes};
 use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head};
 use sanloom_wire::lun::LunBytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the host sessions of a switch share, and the session of this one.
 #[derive(Debug)]
@@ -154,6 +154,8 @@ pub struct Forward {
     pub(super) settings: Settings,
     pub(super) front: Parameters,
     pub(super) luns: BTreeMap<LunId, (u8, LunBytes)>,
+    /// LUNs that are behind no iSCSI target.
+    pub(super) elsewhere: BTreeSet<LunId>,
     pub(super) backs: Vec<Option<BackEnd>>,
     /// By the number of the host's task.
     pub(super) entries: Vec<Option<Entry>>,
@@ -181,6 +183,7 @@ impl Forward {
             settings,
             front,
             luns,
+            elsewhere: BTreeSet::new(),
             backs,
             entries,
             live: 0,
@@ -191,6 +194,11 @@ impl Forward {
             behind: Vec::new(),
             look: Instant::ZERO,
         }
+    }
+
+    /// These LUNs of the map are behind no iSCSI target: commands for them have no PDU that could go on.
+    pub fn keep_from(&mut self, luns: impl IntoIterator<Item = LunId>) {
+        self.elsewhere.extend(luns);
     }
 
     /// A login at a back end is complete, with the initiator session identifier of the session before, if there was one. Commands are

@@ -89,10 +89,12 @@ impl Forwarding {
     /// For a session that has begun.
     pub(super) fn new(id: u64, front: Parameters, engine: &VolumeEngine) -> Forwarding {
         let links = (0..engine.targets().min(MAX_LINKS)).map(|_| BackLink::new());
+        let mut forward = Forward::new(Settings::default(), front);
+        forward.keep_from(engine.elsewhere());
         Forwarding {
             id,
             front,
-            forward: Forward::new(Settings::default(), front),
+            forward,
             mover: Mover::new(&front, Statuses::new(0)),
             links: links.collect(),
             out: Output::default(),
