@@ -1,6 +1,7 @@
 //! The examples that `sanloom up` runs, as they are but for their folder.
 
 use crate::instance::Instance;
+use crate::peer::{find, skip, try_run};
 use rustix::net::{self, AddressFamily, SocketType};
 use sanloom_api::view::{Table, View};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -84,9 +85,15 @@ fn the_iscsi_target_of_the_examples_has_its_disks() {
     assert!(!instance.log().contains("ERROR"), "{}", instance.log());
 }
 
+/// The commands of a page, block by block.
+fn commands(page: &str) -> Vec<Vec<&str>> {
+    let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.map(|block| block.lines().filter_map(|line| line.strip_prefix("$ ")).collect()).collect()
+}
+
 #[test]
-fn the_iscsi_switch_of_the_examples_has_its_volumes() {
-    let (mut instance, _ports) =
+fn the_iscsi_switch_of_the_examples_does_what_its_page_shows() {
+    let (mut instance, ports) =
         start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
     instance.wait("both volumes", |instance| {
         let view: View = serde_json::from_str(&instance.run("volume show LAB --json").good()).unwrap();
@@ -94,6 +101,29 @@ fn the_iscsi_switch_of_the_examples_has_its_volumes() {
         let names: Vec<&str> = table.volumes.iter().map(|row| row.name.as_str()).collect();
         names == ["linear", "striped"] || names == ["striped", "linear"]
     });
+    let blocks = commands(include_str!("../../../../docs/volumes.md"));
+    let [hosts, operators, ..] = &blocks[..] else { panic!("{blocks:?}") };
+    // The switch runs already.
+    assert!(hosts[0].starts_with("sanloom up examples/iscsi-switch.toml"), "{hosts:?}");
+    let address = ports[0].address().to_string();
+    for (line, expected) in hosts[1..].iter().zip(["Lun:1", "virtual size: 1.17 GiB", "iops"]) {
+        let line = line.replace("127.0.0.1:3260", &address);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(program) = find(words[0]) else { continue };
+        // The load does not end by itself.
+        let time: &[&str] = if program == "iscsi-perf" { &["-t", "1"] } else { &[] };
+        let (good, told, error) = try_run(program, &[time, &words[1..]].concat());
+        if error.contains("Unknown protocol") {
+            let _: Option<()> = skip("QEMU has no iSCSI (qemu-block-extra)");
+            continue;
+        }
+        assert!(good && told.contains(expected), "{line}: {told}{error}");
+    }
+    assert_eq!((hosts.len(), operators.len()), (4, 7), "{blocks:?}");
+    for line in operators {
+        let line = line.strip_prefix("sanloom ").unwrap_or_else(|| panic!("{line}"));
+        instance.run(&line.replace("examples/iscsi-switch.toml", "LAB")).good();
+    }
     instance.stop();
     assert!(!instance.log().contains("ERROR"), "{}", instance.log());
 }

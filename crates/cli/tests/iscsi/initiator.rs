@@ -23,7 +23,8 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
     let (Some(qemu_io), Some(_)) = (find("qemu-io"), find("nbdinfo")) else { return };
     let mut bed = Bed::start("initiator");
     let secret = ["--chap-name", "server", "--chap-secret-file", &bed.path("server.secret")].map(str::to_owned);
-    let proof = ["--target-chap-name", "array", "--target-secret-file", &bed.path("array.secret")].map(str::to_owned);
+    let proof =
+        ["--target-chap-name", "array", "--target-chap-secret-file", &bed.path("array.secret")].map(str::to_owned);
     let both: Vec<String> = secret.iter().chain(&proof).cloned().collect();
     let none: Vec<String> = Vec::new();
     for (name, luns, more) in
@@ -107,7 +108,7 @@ fn our_initiator_uses_tgt_with_digests_and_proofs() {
     let Some((_daemon, target)) = tgt(&bed) else { return };
     let (own, theirs) = (bed.path("server.secret"), bed.path("array.secret"));
     let proofs = ["--chap-name", "server", "--chap-secret-file", &own, "--target-chap-name", "array"];
-    let all = [&proofs[..], &["--target-secret-file", &theirs, "--digests"]].concat();
+    let all = [&proofs[..], &["--target-chap-secret-file", &theirs, "--digests"]].concat();
     let mut initiator = start(&bed, &target, &all);
     let name = target.split_once('/').unwrap().1;
     let uri = export(&bed, name, 1);

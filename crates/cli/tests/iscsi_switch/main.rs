@@ -11,6 +11,7 @@ mod hostile;
 mod hosts;
 mod istgt;
 mod kernel;
+mod masks;
 mod mutations;
 mod operators;
 #[path = "../../../../tests/peer.rs"]

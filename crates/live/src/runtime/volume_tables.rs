@@ -10,6 +10,7 @@ use sanloom_core::iscsi::forward::Kept;
 use sanloom_core::map::{LunId, PoolId, Shape, Volume, VolumeId};
 use sanloom_core::volume::Path;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 impl Runtime {
     pub(super) fn show_volumes(&self, name: Option<&str>) -> Answer {
@@ -108,10 +109,17 @@ impl Runtime {
 
     pub(super) fn sessions_view(&self) -> SessionsView {
         let Some(server) = &self.iscsi else { return SessionsView::default() };
-        let rows = server.sessions().map(|(session, forwarding)| {
+        let rows = server.sessions().map(|(session, forwarding, [peer, portal])| {
             let forwarded = forwarding.unwrap_or_default();
             let (key, counters, parameters) = (session.key(), session.counters(), session.parameters());
+            let back_ends = &self.lab.live.back_ends;
+            let ours = back_ends.iter().any(|back_end| back_end.initiator == key.initiator);
+            let port = self.volumes.as_ref().is_some_and(|engine| engine.ports().is_own(back_ends.len(), key.isid));
+            let address = |address: Option<SocketAddr>| address.map_or_else(String::new, |at| at.to_string());
             SessionRow {
+                own: ours && port,
+                peer: address(peer),
+                portal: address(portal),
                 initiator: key.initiator.clone(),
                 isid: key.isid.iter().map(|byte| format!("{byte:02x}")).collect(),
                 target: server.target_name(key.target).to_owned(),

@@ -127,7 +127,7 @@ fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> 
 
 /// A target, as we use it.
 fn remote(back_end: &BackEnd, places: &Places) -> Result<RemoteConfig, UpError> {
-    let chap = &back_end.chap;
+    let [own, target_proof] = credentials(places, &back_end.chap)?;
     let retry_for = Span::from_ms(back_end.retry_for.0 / 1_000_000_000);
     let disk =
         DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() };
@@ -135,8 +135,8 @@ fn remote(back_end: &BackEnd, places: &Places) -> Result<RemoteConfig, UpError> 
         portals: back_end.portals.clone(),
         target: back_end.target.clone(),
         initiator: back_end.initiator.clone(),
-        own: credentials(places, &chap.name, &chap.secret_file)?,
-        target_proof: credentials(places, &chap.own_name, &chap.own_secret_file)?,
+        own,
+        target_proof,
         wishes: Wishes {
             header_digest: back_end.header_digest,
             data_digest: back_end.data_digest,
