@@ -92,15 +92,28 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn the_iscsi_switch_of_the_examples_does_what_its_page_shows() {
-    let (mut instance, ports) =
-        start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+fn the_iscsi_to_fc_gateway_of_the_examples_has_its_volumes() {
+    let (mut instance, _ports) =
+        start_iscsi("example-iscsi-fc-gateway", include_str!("../../../../examples/iscsi-fc-gateway.toml"));
+    wait_for_volumes(&instance);
+    instance.stop();
+    assert!(!instance.log().contains("ERROR"), "{}", instance.log());
+}
+
+fn wait_for_volumes(instance: &Instance) {
     instance.wait("both volumes", |instance| {
         let view: View = serde_json::from_str(&instance.run("volume show LAB --json").good()).unwrap();
         let Table::Volumes(table) = view.table else { panic!("{view:?}") };
         let names: Vec<&str> = table.volumes.iter().map(|row| row.name.as_str()).collect();
         names == ["linear", "striped"] || names == ["striped", "linear"]
     });
+}
+
+#[test]
+fn the_iscsi_switch_of_the_examples_does_what_its_page_shows() {
+    let (mut instance, ports) =
+        start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+    wait_for_volumes(&instance);
     let blocks = commands(include_str!("../../../../docs/volumes.md"));
     let [hosts, operators, ..] = &blocks[..] else { panic!("{blocks:?}") };
     // The switch runs already.

@@ -45,6 +45,50 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
 }
 
 #[test]
+fn logins_that_are_sent_elsewhere_arrive_there() {
+    let (Some(qemu_io), Some(_)) = (find("qemu-io"), find("nbdinfo")) else { return };
+    let bed = Bed::start("redirected");
+    let (here, there) = (free_port(), free_port());
+    // Two targets that have moved, for this time and for ever, and the same two where they are now.
+    let lab = |name: &str, portal: &str, more: [&str; 2]| {
+        let folder = bed.path(name);
+        let text = format!(
+            "[live]\nfolder = \"{folder}\"\n\
+             [storage.away]\nlun_size = \"64MiB\"\niscsi = {{ portals = \"{portal}\"{} }}\n\
+             [storage.gone]\nlun_size = \"64MiB\"\niscsi = {{ portals = \"{portal}\"{} }}\n",
+            more[0], more[1]
+        );
+        let file = format!("{name}.toml");
+        fs::write(bed.path(&file), text).unwrap();
+        bed.folder.sanloom(["up", &bed.path(&file)])
+    };
+    let _new = lab("new", &there, ["", ""]);
+    let to = format!(", redirect = \"{there}\"");
+    let mut old = lab("old", &here, [&to, &format!("{to}, redirect_permanent = true")]);
+    // QEMU's initiator follows either.
+    for name in ["away", "gone"] {
+        write_and_verify(qemu_io, &format!("iscsi://{here}/{}/0", Bed::target(name)));
+    }
+    // So does ours.
+    for name in ["away", "gone"] {
+        let target = Bed::target(name);
+        let mut initiator = start(&bed, &format!("{here}/{target}"), &[]);
+        let uri = export(&bed, &target, 0);
+        run(qemu_io, &["-f", "raw", "-c", "write -P 0x41 0 1M", "-c", "read -P 0x41 0 1M", &uri]);
+        initiator.stop();
+    }
+    let moves = |kind: &str| bed.log().lines().filter(|line| line.contains("has moved") && line.contains(kind)).count();
+    assert_eq!([moves("permanent=false"), moves("permanent=true")], [1, 1], "{}", bed.log());
+    // Who was told that it is for ever does not ask again.
+    let target = Bed::target("gone");
+    let mut initiator = start(&bed, &format!("{here}/{target}"), &[]);
+    old.stop();
+    let uri = export(&bed, &target, 0);
+    run(qemu_io, &["-f", "raw", "-c", "read -P 0x41 0 1M", &uri]);
+    initiator.stop();
+}
+
+#[test]
 fn requests_outlive_a_target_that_crashes() {
     let Some(qemu_io) = find("qemu-io") else { return };
     let mut bed = Bed::start("outlive");

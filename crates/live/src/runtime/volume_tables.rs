@@ -1,11 +1,13 @@
 //! Tables of virtual disks, back ends and sessions.
 
 use super::Runtime;
+use crate::volumes::Through;
 use sanloom_api::control::Answer;
 use sanloom_api::view::{CounterRow, CountersView, Table, View};
 use sanloom_api::volume::{
     CarriedRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
 };
+use sanloom_core::config::BackEndTarget;
 use sanloom_core::iscsi::forward::Kept;
 use sanloom_core::map::{LunId, PoolId, Shape, Volume, VolumeId};
 use sanloom_core::volume::Path;
@@ -91,9 +93,9 @@ impl Runtime {
             PathRow {
                 back_end: seen.plan.name.clone(),
                 pool: pool.map_or_else(String::new, |pool| pool.name.to_string()),
-                target: seen.target.target.clone(),
+                target: seen.target,
                 lun: seen.plan.lun,
-                portal: seen.path.as_ref().ok().map(ToString::to_string),
+                portal: seen.path.as_ref().ok().cloned(),
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
                 identity: seen.plan.identity.clone().unwrap_or_default(),
@@ -101,7 +103,10 @@ impl Runtime {
                 used: usage.map_or(0, |usage| usage.used),
                 logins: seen.sessions[0],
                 lost: seen.sessions[1],
-                forwarding: self.iscsi.as_ref().map_or(0, |server| server.forwarding_to(seen.plan.remote)),
+                forwarding: match (seen.plan.through, &self.iscsi) {
+                    (Through::Session(target), Some(server)) => server.forwarding_to(target),
+                    _ => 0,
+                },
             }
         });
         PathsView { paths: rows.collect() }
@@ -113,7 +118,11 @@ impl Runtime {
             let forwarded = forwarding.unwrap_or_default();
             let (key, counters, parameters) = (session.key(), session.counters(), session.parameters());
             let back_ends = &self.lab.live.back_ends;
-            let ours = back_ends.iter().any(|back_end| back_end.initiator == key.initiator);
+            let is_ours = |target: &BackEndTarget| match target {
+                BackEndTarget::Iscsi(target) => target.initiator == key.initiator,
+                BackEndTarget::Fcp(_) => false,
+            };
+            let ours = back_ends.iter().any(|back_end| is_ours(&back_end.target));
             let port = self.volumes.as_ref().is_some_and(|engine| engine.ports().is_own(back_ends.len(), key.isid));
             let address = |address: Option<SocketAddr>| address.map_or_else(String::new, |at| at.to_string());
             SessionRow {

@@ -76,7 +76,9 @@ fn target(iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
         portals: iscsi.portals.iter().map(portal).collect(),
         access,
         authentication,
-        redirect: iscsi.redirect.map(|address| Redirect { address: address.to_string(), permanent: false }),
+        redirect: iscsi
+            .redirect
+            .map(|address| Redirect { address: address.to_string(), permanent: iscsi.redirect_permanent }),
         wishes: Wishes {
             header_digest: iscsi.header_digest,
             data_digest: iscsi.data_digest,
