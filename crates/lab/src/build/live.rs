@@ -54,11 +54,12 @@ pub(super) fn build<'d>(
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
         media,
         iscsi: super::iscsi::build(lab, storage, budget, sink),
-        masks: masks::build(document, lab, &kinds, names, budget, sink),
+        masks: Vec::new(),
         pools: Vec::new(),
         back_ends: Vec::new(),
         volumes,
     };
+    live.masks = masks::build(document, lab, &live.media, names, budget, sink);
     live.back_ends = super::back_ends::build(document, lab, &live, names, &pools, budget, sink);
     live.pools = pools;
     live

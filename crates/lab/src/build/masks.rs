@@ -5,7 +5,7 @@ use super::nodes::Names;
 use super::{ports, workloads};
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
-use sanloom_core::config::{Lab, Mask, MediumKind, Node};
+use sanloom_core::config::{Lab, Mask, Medium, Node};
 use sanloom_core::scsi::InitiatorName;
 use sanloom_wire::Wwpn;
 
@@ -16,7 +16,7 @@ const ISCSI: [&str; 3] = ["iqn.", "eui.", "naa."];
 pub(super) fn build(
     document: &Document,
     lab: &Lab,
-    media: &[MediumKind],
+    media: &[Medium],
     names: &Names,
     budget: &mut Budget,
     sink: &mut Sink,

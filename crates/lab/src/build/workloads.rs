@@ -10,7 +10,9 @@ use crate::element::Element;
 use crate::pattern;
 use crate::schema::{self, Spread};
 use crate::value::{self, Value};
-use sanloom_core::config::{HotSet, Lab, Load, Location, MediumKind, Node, Picos, SizeDistribution, Target, Workload};
+use sanloom_core::config::{
+    HotSet, Lab, Load, Location, Medium, MediumKind, Node, Picos, SizeDistribution, Target, Workload,
+};
 use sanloom_wire::lun::MAX_LUN;
 use std::collections::BTreeSet;
 
@@ -113,7 +115,7 @@ fn hosts(element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut S
 pub(super) fn targets(
     lab: &Lab,
     element: &Element<'_>,
-    media: &[MediumKind],
+    media: &[Medium],
     names: &Names,
     budget: &mut Budget,
     sink: &mut Sink,
@@ -129,7 +131,7 @@ pub(super) fn targets(
             return;
         };
         // Virtual disks come and go, at any LUN.
-        let virtual_disks = media.get(usize::from(i)) == Some(&MediumKind::Volumes);
+        let virtual_disks = media.get(usize::from(i)).is_some_and(|medium| medium.kind == MediumKind::Volumes);
         let count = if virtual_disks { usize::from(MAX_LUN) + 1 } else { lab.storage[usize::from(i)].luns.len() };
         let Some(lun) = lun else {
             if virtual_disks {
