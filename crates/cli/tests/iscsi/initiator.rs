@@ -65,11 +65,8 @@ fn logins_that_are_sent_elsewhere_arrive_there() {
     let _new = lab("new", &there, ["", ""]);
     let to = format!(", redirect = \"{there}\"");
     let mut old = lab("old", &here, [&to, &format!("{to}, redirect_permanent = true")]);
-    // QEMU's initiator follows either.
-    for name in ["away", "gone"] {
-        write_and_verify(qemu_io, &format!("iscsi://{here}/{}/0", Bed::target(name)));
-    }
-    // So does ours.
+    // QEMU's initiator follows where it is for this time; "for ever" it takes for a failure. Ours follows either.
+    write_and_verify(qemu_io, &format!("iscsi://{here}/{}/0", Bed::target("away")));
     for name in ["away", "gone"] {
         let target = Bed::target(name);
         let mut initiator = start(&bed, &format!("{here}/{target}"), &[]);
