@@ -49,7 +49,7 @@ lun = 1
 extent = "1MiB"
 "#;
 
-/// The LUNs of a target that `iscsi-ls` lists for an initiator.
+/// The LUNs of a target that `iscsi-ls` lists for an initiator, at whatever portal.
 fn listed(ls: &str, portal: &str, target: &str, initiator: &str) -> Vec<u16> {
     let said = run(ls, &["-s", "-i", &format!("iqn.2026-11.net.example:{initiator}"), &format!("iscsi://{portal}")]);
     let mut luns = Vec::new();
@@ -61,6 +61,8 @@ fn listed(ls: &str, portal: &str, target: &str, initiator: &str) -> Vec<u16> {
             luns.push(lun.split_whitespace().next().unwrap().parse().unwrap());
         }
     }
+    luns.sort_unstable();
+    luns.dedup();
     luns
 }
 
@@ -83,12 +85,13 @@ fn initiators_see_the_luns_that_their_masks_name_on_both_paths() {
     assert_eq!(see(&other, "iqn.2026-11.example.sanloom:both"), [&both, &both, &both, &both].map(Clone::clone));
     switch.volume(&["create", "x", "--pool", "disks", "--size", "4MiB", "--storage", "switch", "--lun", "7"]);
     assert_eq!(see(&switch.portals[0], HOSTS_TARGET), [vec![0], vec![1], vec![7], vec![]]);
-    // INQUIRY is answered for every LUN, and says whether there is something.
+    // What is hidden is not there for the initiators of others either.
     let of = |initiator: &str, lun: u16| {
         run(inq, &["-i", &format!("iqn.2026-11.net.example:{initiator}"), &switch.url(lun)])
     };
     assert!(of("one", 0).contains("Peripheral Qualifier:CONNECTED"), "{}", of("one", 0));
-    assert!(of("two", 0).contains("Peripheral Qualifier:NOT_SUPPORTED"), "{}", of("two", 0));
+    let hidden = fail(inq, &["-i", "iqn.2026-11.net.example:two", &switch.url(0)]);
+    assert!(hidden.contains("LOGICAL_UNIT_NOT_SUPPORTED"), "{hidden}");
     // QEMU has a name that stands in no mask.
     if find_qemu(&format!("iscsi://{other}/iqn.2026-11.example.sanloom:both/0")).is_some() {
         fail("qemu-img", &["info", "-f", "raw", &switch.url(0)]);

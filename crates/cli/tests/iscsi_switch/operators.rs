@@ -57,8 +57,8 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     ]);
     run(qemu_io, &["-f", "raw", "-c", "write -P 9 0 16M", "-c", "read -P 9 0 16M", &switch.url(5)]);
     // Without being told, the lowest LUN that is free; each command says in one line what it did.
-    let create = ["create", "x", "--pool", "disks", "--size", "2MiB", "--width", "2", "--storage", "switch"];
-    assert_eq!(switch.volume(&create), "x created: 2 MiB, 2 stripes of 64 KiB, is LUN 1 of switch\n");
+    let create = ["create", "x", "--pool", "disks", "--size", "2MiB", "--storage", "switch"];
+    assert_eq!(switch.volume(&create), "x created: 2 MiB, linear, is LUN 1 of switch\n");
     assert_eq!(switch.volume(&["extend", "x", "--size", "4MiB"]), "x has 4 MiB now\n");
     assert_eq!(switch.volume(&["unmap", "x"]), "x is served by nobody; `sanloom volume map` makes it a LUN\n");
     assert_eq!(switch.volume(&["map", "x", "--storage", "switch"]), "x is LUN 1 of switch\n");
