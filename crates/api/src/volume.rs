@@ -206,14 +206,14 @@ pub struct HostPortRow {
     pub port_id: Option<String>,
 }
 
-/// The sessions of hosts.
+/// The sessions of hosts, and those of the instance with targets of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SessionsView {
     /// One row for each.
     pub sessions: Vec<SessionRow>,
 }
 
-/// An iSCSI session of a host.
+/// An iSCSI session.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionRow {
@@ -221,6 +221,12 @@ pub struct SessionRow {
     pub initiator: String,
     /// Its session identifier, twelve hexadecimal digits.
     pub isid: String,
+    /// It is a session of this instance with a target of its own: of a back end.
+    pub own: bool,
+    /// Address and port that it comes from.
+    pub peer: String,
+    /// Portal that it came to.
+    pub portal: String,
     /// The target; empty: discovery.
     pub target: String,
     /// Tasks that have not ended.

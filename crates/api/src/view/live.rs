@@ -26,7 +26,7 @@ pub struct LunRow {
     pub medium: String,
     /// Written data may be lost in a crash until it is flushed.
     pub write_back: bool,
-    /// Who sees it: hosts of the lab, or port names of strangers; empty with `everybody`.
+    /// Who sees it: hosts of the lab, port names of strangers, iSCSI names; empty with `everybody`.
     pub seen_by: Vec<String>,
     /// It is not masked.
     pub everybody: bool,

@@ -222,6 +222,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         log_to_stderr(&args.log, args.log_json)?;
         return iscsi_initiator::run(&args.over_tcp, target.clone(), &args.nbd, args.ready_fd);
     }
+    if args.over_tcp.chap.is_given() {
+        return Err(Failure::usage("CHAP is for hosts over TCP: say --iscsi too, or leave --chap-name out"));
+    }
     let from_lab = args.lab.as_ref().map(|path| host_of(path.clone(), args)).transpose()?;
     let (from_lab, port_of_lab) = from_lab.unzip();
     let port = match (&args.port, port_of_lab) {

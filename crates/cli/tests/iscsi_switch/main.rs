@@ -12,6 +12,7 @@ mod hostile;
 mod hosts;
 mod istgt;
 mod kernel;
+mod masks;
 mod mutations;
 mod operators;
 #[path = "../../../../tests/peer.rs"]

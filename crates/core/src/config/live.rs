@@ -4,6 +4,7 @@ use super::iscsi::Iscsi;
 use super::units::Picos;
 use super::volumes::{BackEnd, BackEndTarget, FcpBackEnd, Pool, VolumeSpec};
 use super::workload::Target;
+use crate::scsi::InitiatorName;
 use core::net::SocketAddr;
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
@@ -154,8 +155,8 @@ pub enum MediumKind {
 /// LUNs that some initiators see.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mask {
-    /// Port names of the initiators.
-    pub initiators: Vec<Wwpn>,
+    /// The initiators, of either transport.
+    pub initiators: Vec<InitiatorName>,
     /// The LUNs.
     pub targets: Vec<Target>,
 }

@@ -58,7 +58,7 @@ pub struct Bed {
     front: Served,
     pub forward: Forward,
     pub volumes: Volumes,
-    disks: Vec<Option<VolumeId>>,
+    pub disks: Vec<Option<VolumeId>>,
     /// Block I/O of the conventional path that waits for others in its blocks, and the claims of that which does not.
     waiting: Vec<Io>,
     claims: BTreeMap<IoTag, Claim>,
@@ -458,7 +458,7 @@ impl Bed {
                 self.with_forward(|forward, now, switch| forward.recall(now, tag, switch, &mut actions));
                 self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
             }
-            let volume = self.disks[0].unwrap();
+            let volume = self.volumes.map().find("volume").unwrap();
             for io in std::mem::take(&mut self.waiting) {
                 let alone = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
                 match self.volumes.claim(volume, io.lba, io.blocks, alone) {

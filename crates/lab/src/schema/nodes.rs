@@ -393,5 +393,6 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         ISCSI[16],
         ISCSI[17],
         ISCSI[18],
+        ISCSI[19],
     ],
 };

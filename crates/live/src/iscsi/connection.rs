@@ -13,7 +13,7 @@ use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
 use sanloom_core::iscsi::sequence::Statuses;
 use sanloom_core::iscsi::target::{
-    CloseReason, ConnectionId, Established, Input, Limits, Login, Output, Place, Session, login,
+    CloseReason, ConnectionId, Counters, Established, Input, Limits, Login, Output, Place, Session, login,
 };
 use sanloom_core::scsi::{Device, Io, IoOp, IoStatus, IoTag, Notice};
 use sanloom_core::time::{Instant, Span};
@@ -302,6 +302,9 @@ impl Connection {
             Taken::More => {}
             Taken::Broken(why) => {
                 tracing::warn!(connection = self.id, peer = %self.peer, %why, "protocol");
+                if let (Machine::Login(_), Ok(head)) = (&self.machine, Head::parse(&self.framer.bhs().0)) {
+                    self.login(now, login::Input::TooLong(head), shared, stores);
+                }
                 self.closing = true;
             }
             Taken::Header => {
@@ -340,7 +343,9 @@ impl Connection {
                 login::Output::Send { head, text } => self.output.push(&head, text),
                 login::Output::Done(done) => established = Some(done),
                 login::Output::Close => {
-                    tracing::info!(connection = self.id, peer = %self.peer, "login refused");
+                    let login::Refusal { initiator, target, status } = machine.refusal();
+                    let status = status.map(tracing::field::display);
+                    tracing::info!(connection = self.id, peer = %self.peer, initiator, target, status, "login refused");
                     self.closing = true;
                 }
             }
@@ -530,7 +535,8 @@ impl Connection {
                 shared.writing.insert(self.id, (session.key().clone(), writes));
             }
             shared.directory.leave(session.key(), ConnectionId(self.id));
-            tracing::info!(connection = self.id, peer = %self.peer, counters = ?session.counters(), "session ended");
+            let Counters { commands, read_bytes, written_bytes, rejects, aborted, .. } = *session.counters();
+            tracing::info!(connection = self.id, peer = %self.peer, commands, read_bytes, written_bytes, rejects, aborted, "session ended");
         }
         self.forwarding
     }

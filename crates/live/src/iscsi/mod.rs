@@ -19,6 +19,7 @@ mod connection;
 mod forward;
 pub mod initiator;
 mod output;
+pub mod secret;
 mod settle;
 
 use crate::poll::{Interest, Poller};
@@ -487,11 +488,12 @@ impl IscsiServer {
         target.map_or("", |target| &target.name)
     }
 
-    /// Sessions in the full feature phase, and what is forwarded for each.
-    pub fn sessions(&self) -> impl Iterator<Item = (&Session, Option<forward::Counters>)> {
+    /// Sessions in the full feature phase, what is forwarded for each, and the two ends of its connection: the initiator's, ours.
+    pub fn sessions(&self) -> impl Iterator<Item = (&Session, Option<forward::Counters>, [Option<SocketAddr>; 2])> {
         self.connections.values().filter_map(|connection| {
             let forwarding = connection.forwarding.as_deref();
-            Some((connection.session()?, forwarding.map(Forwarding::counters)))
+            let ends = [Some(connection.peer), connection.stream.local_addr().ok()];
+            Some((connection.session()?, forwarding.map(Forwarding::counters), ends))
         })
     }
 
@@ -504,7 +506,7 @@ impl IscsiServer {
     /// What was forwarded so far, for all sessions.
     pub fn all_forwarded(&self) -> forward::Counters {
         let mut sum = self.forwarded;
-        for (_, counters) in self.sessions() {
+        for (_, counters, _) in self.sessions() {
             counters.iter().for_each(|counters| sum.add(counters));
         }
         sum

@@ -146,6 +146,11 @@ impl VolumeEngine {
         &mut self.ports
     }
 
+    /// The same, to look at.
+    pub fn ports(&self) -> &InitiatorPorts {
+        &self.ports
+    }
+
     /// Where everything is.
     pub fn map(&self) -> &Map {
         self.volumes.map()

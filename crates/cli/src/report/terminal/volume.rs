@@ -105,8 +105,11 @@ fn through(row: &PathRow) -> String {
 pub(super) fn sessions(out: &mut String, table: &SessionsView, width: usize) {
     let mut grid = Grid::new(vec![
         Column::left("initiator"),
-        Column::left("ISID").rank(2),
+        Column::left("of"),
+        Column::left("from").rank(1),
+        Column::left("ISID").rank(3),
         Column::left("target"),
+        Column::left("portal").rank(2),
         Column::right("tasks").rank(1),
         Column::right("commands"),
         Column::right("bytes read"),
@@ -125,8 +128,11 @@ pub(super) fn sessions(out: &mut String, table: &SessionsView, width: usize) {
         };
         grid.row(vec![
             clean(&row.initiator),
+            if row.own { "this instance" } else { "a host" }.to_owned(),
+            row.peer.clone(),
             row.isid.clone(),
             if row.target.is_empty() { "discovery".to_owned() } else { clean(&row.target) },
+            row.portal.clone(),
             grouped(row.tasks),
             grouped(row.commands),
             grouped(row.read_bytes),

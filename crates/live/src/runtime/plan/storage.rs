@@ -183,7 +183,7 @@ pub(in crate::runtime) fn masking(lab: &Lab, storage: u16) -> Masking {
     for mask in masks {
         masked = true;
         for initiator in &mask.initiators {
-            let luns = listed.entry(InitiatorName::Fcp(*initiator)).or_default();
+            let luns = listed.entry(initiator.clone()).or_default();
             let own = mask.targets.iter().filter(|target| target.storage == storage);
             luns.extend(own.map(|target| LunMap { lun: target.lun, unit: target.lun }));
             luns.sort_unstable();

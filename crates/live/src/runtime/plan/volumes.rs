@@ -142,13 +142,13 @@ fn disk_config(retry_for: Span) -> DiskConfig {
 
 /// A target, as we use it.
 fn remote(target: &IscsiBackEnd, retry_for: Span, places: &Places) -> Result<RemoteConfig, UpError> {
-    let chap = &target.chap;
+    let [own, target_proof] = credentials(places, &target.chap)?;
     Ok(RemoteConfig {
         portals: target.portals.clone(),
         target: target.name.clone(),
         initiator: target.initiator.clone(),
-        own: credentials(places, &chap.name, &chap.secret_file)?,
-        target_proof: credentials(places, &chap.own_name, &chap.own_secret_file)?,
+        own,
+        target_proof,
         wishes: Wishes { header_digest: target.header_digest, data_digest: target.data_digest, ..Wishes::default() },
         disk: disk_config(retry_for),
         session: SessionConfig {

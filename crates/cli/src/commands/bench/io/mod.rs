@@ -8,6 +8,7 @@ mod place;
 mod session;
 mod text;
 
+use super::super::chap::Chap;
 use crate::exit::Failure;
 use crate::output;
 use crate::report::file;
@@ -65,6 +66,8 @@ pub struct Args {
     /// iSCSI name of this initiator
     #[arg(long, value_name = "NAME", default_value = "iqn.2026-11.example.sanloom:bench", value_parser = parse_name)]
     iscsi_name: String,
+    #[command(flatten)]
+    chap: Chap,
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -343,6 +346,7 @@ impl Comparison {
             digests,
             overwrite: true,
             iscsi_name: "iqn.2026-11.example.sanloom:bench".to_owned(),
+            chap: Chap::default(),
             json: None,
             plot: None,
         };

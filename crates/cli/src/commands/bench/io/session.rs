@@ -32,12 +32,15 @@ impl Session {
         match at {
             At::Iscsi { portal, target, lun } => {
                 let digests = if args.has_digests(name) { Digests::Always } else { Digests::Never };
+                let [own, target_proof] = args.chap.credentials()?;
                 let config = LoadConfig {
                     portal: *portal,
                     target: target.clone(),
                     lun: *lun,
                     initiator: args.iscsi_name.clone(),
                     wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
+                    own,
+                    target_proof,
                 };
                 for _ in 0..args.sessions {
                     let load = Load::open(&config)?;
