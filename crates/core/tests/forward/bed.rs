@@ -116,6 +116,7 @@ impl Bed {
                 cmd_sn: 1,
                 max_cmd_sn: u32::from(shapes.depth),
                 exp_stat_sn: 1,
+                portal_group: None,
             },
             SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() },
         );
@@ -168,6 +169,7 @@ impl Bed {
             cmd_sn: 1,
             max_cmd_sn: self.depth.into(),
             exp_stat_sn: 1,
+            portal_group: None,
         };
         let mut actions = Vec::new();
         let luns = [(LunId(back.into()), [0; 8])];

@@ -28,7 +28,8 @@ struct Pair {
 
 impl Pair {
     fn new(agreed: Parameters) -> Pair {
-        let established = Established { tsih: 1, parameters: agreed, cmd_sn: 1, max_cmd_sn: 1, exp_stat_sn: 1 };
+        let established =
+            Established { tsih: 1, parameters: agreed, cmd_sn: 1, max_cmd_sn: 1, exp_stat_sn: 1, portal_group: None };
         let session = Session::new(Instant::ZERO, established, SessionConfig::default());
         Pair { session, bed: Bed::new(agreed), buffers: BTreeMap::new(), done: Vec::new(), broken: None }
     }

@@ -93,6 +93,7 @@ impl Runtime {
                 target: seen.target.target.clone(),
                 lun: seen.plan.lun,
                 portal: seen.path.as_ref().ok().map(ToString::to_string),
+                portals: seen.portals,
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
                 identity: seen.plan.identity.clone().unwrap_or_default(),
@@ -100,6 +101,7 @@ impl Runtime {
                 used: usage.map_or(0, |usage| usage.used),
                 logins: seen.sessions[0],
                 lost: seen.sessions[1],
+                moves: seen.sessions[2],
                 forwarding: self.iscsi.as_ref().map_or(0, |server| server.forwarding_to(seen.plan.remote)),
             }
         });

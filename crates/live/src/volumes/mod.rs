@@ -12,13 +12,14 @@ mod buffers;
 mod ports;
 mod wiper;
 
-use crate::iscsi::initiator::{Event, Remote, RemoteConfig};
+use crate::iscsi::initiator::{Event, PortalSeen, Remote, RemoteConfig};
 use crate::poll::Poller;
 use crate::storage::VolumeJob;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::{Done, Owner};
 use buffers::Buffers;
 pub use ports::InitiatorPorts;
+use sanloom_api::volume::PortalRow;
 use sanloom_core::disk::{self, Error, ErrorKind, Properties};
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::map::{Freed, LunId, Map};
@@ -77,8 +78,10 @@ pub struct BackEndSeen<'e> {
     pub path: Result<SocketAddr, String>,
     /// What it is, once it was reached.
     pub found: Option<&'e Properties>,
-    /// Sessions of the target that were begun, and that were lost.
-    pub sessions: [u64; 2],
+    /// Portals of the target, as they serve the LUN.
+    pub portals: Vec<PortalRow>,
+    /// Sessions of the target that were begun, that were lost, and that were left for a better portal.
+    pub sessions: [u64; 3],
     /// What was counted of its requests.
     pub counters: disk::Counters,
 }
@@ -242,6 +245,24 @@ impl VolumeEngine {
         }
     }
 
+    /// The portal of our session with a target.
+    pub fn portal(&self, target: usize) -> Option<SocketAddr> {
+        self.remotes.get(target)?.path().ok()
+    }
+
+    /// A session beside our own was told that portals of a target serve otherwise than before.
+    pub fn access_changed(&mut self, now: Instant, target: usize) {
+        if let Some(remote) = self.remotes.get_mut(target) {
+            remote.access_changed(now);
+        }
+    }
+
+    /// Nothing is under way any more at a target of what a session beside our own has lost there by then, at a port of another portal
+    /// group than that where it logs in now. If not, that is seen to.
+    pub fn fence(&mut self, target: usize, since: Instant) -> bool {
+        self.remotes.get_mut(target).is_none_or(|remote| remote.fence(since))
+    }
+
     /// A LUN of a target, of which volumes have extents, is not used.
     pub fn is_refused(&self, target: usize) -> bool {
         let of_target = self.back_ends.iter().zip((0..).map(LunId)).filter(|(one, _)| one.plan.remote == target);
@@ -272,7 +293,9 @@ impl VolumeEngine {
                 target: remote.config(),
                 path,
                 found: back_end.found.as_deref(),
-                sessions: [counters.logins, counters.lost],
+                portals: lun::to_bytes(back_end.plan.lun)
+                    .map_or_else(Vec::new, |lun| remote.portals(lun).map(portal_row).collect()),
+                sessions: [counters.logins, counters.lost, counters.moves],
                 counters: remote.disk_counters(back_end.disk),
             }
         })
@@ -468,6 +491,16 @@ impl VolumeEngine {
         for remote in &mut self.remotes {
             remote.log_out(now, &mut self.buffers);
         }
+    }
+}
+
+fn portal_row(seen: PortalSeen<'_>) -> PortalRow {
+    PortalRow {
+        portal: seen.portal.to_string(),
+        used: seen.used,
+        group: seen.group.map(|group| group.number),
+        state: seen.group.map_or_else(String::new, |group| group.state.to_string()),
+        preferred: seen.group.is_some_and(|group| group.preferred),
     }
 }
 
