@@ -96,7 +96,7 @@ impl Guest {
 
     /// Waits for a line.
     fn hear(&mut self, wanted: &str) {
-        while let Some(line) = self.lines.next() {
+        for line in self.lines.by_ref() {
             let line = line.unwrap();
             let found = line == wanted;
             self.said.push(line);

@@ -46,7 +46,7 @@ pub struct AccessGroup {
 /// What happens to the questions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AccessInput {
-    /// There is a path.
+    /// There is a path, which was not asked about.
     PathUp,
     /// It is gone.
     PathDown,
@@ -116,7 +116,6 @@ impl AccessProbe {
         match input {
             AccessInput::PathUp => {
                 *self = AccessProbe { up: true, next_id: self.next_id, ..AccessProbe::default() };
-                self.ask(Step::Inquiry);
             }
             AccessInput::PathDown => {
                 *self = AccessProbe { next_id: self.next_id, ..AccessProbe::default() };

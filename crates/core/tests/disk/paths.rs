@@ -115,6 +115,7 @@ impl World {
                     self.used.push(path);
                     self.paths.handle(self.now, Input::LoggedIn);
                     self.ask(AccessInput::PathUp);
+                    self.ask(AccessInput::Ask);
                 }
                 Output::Ask => self.ask(AccessInput::Ask),
                 Output::Set { lun, group } => {

@@ -60,13 +60,26 @@ pub(super) struct Disks {
     /// Where a disk is, by its number.
     places: Vec<LunBytes>,
     up: bool,
+    /// There are several paths: which is the best one?
+    choice: bool,
     wants: VecDeque<Want>,
 }
 
+impl Unit {
+    /// The path came or went.
+    fn access(&mut self, now: Instant, up: bool, choice: bool) {
+        self.access.handle(now, if up { AccessInput::PathUp } else { AccessInput::PathDown });
+        if up && choice {
+            self.access.handle(now, AccessInput::Ask);
+        }
+    }
+}
+
 impl Disks {
-    pub(super) fn new(config: DiskConfig) -> Disks {
+    /// Without a `choice` of paths nobody is asked how they serve, unless something is said of that.
+    pub(super) fn new(config: DiskConfig, choice: bool) -> Disks {
         let (units, places, wants) = (BTreeMap::new(), Vec::new(), VecDeque::new());
-        Disks { config, scan: Scan::new(), units, places, up: false, wants }
+        Disks { config, scan: Scan::new(), units, places, up: false, choice, wants }
     }
 
     pub(super) fn next_want(&mut self) -> Option<Want> {
@@ -99,7 +112,7 @@ impl Disks {
         self.scan.handle(now, if up { ScanInput::PathUp } else { ScanInput::PathDown });
         for unit in self.units.values_mut() {
             // Whoever is not listed here may be so through another portal.
-            unit.access.handle(now, if up { AccessInput::PathUp } else { AccessInput::PathDown });
+            unit.access(now, up, self.choice);
         }
         for unit in self.units.values_mut().filter(|unit| unit.listed || !up) {
             unit.disk.handle(now, if up { Input::PathUp } else { Input::PathDown });
@@ -263,7 +276,7 @@ impl Disks {
                 disk.handle(now, Input::PathUp);
                 self.add(lun, disk, true);
                 if let Some(unit) = self.units.get_mut(&lun) {
-                    unit.access.handle(now, AccessInput::PathUp);
+                    unit.access(now, true, self.choice);
                 }
             }
         }

@@ -129,7 +129,7 @@ impl Remote {
             logging_in: false,
             link: None,
             draining: None,
-            disks: Disks::new(config.disk),
+            disks: Disks::new(config.disk, config.portals.len() > 1),
             token,
             commands: BTreeMap::new(),
             next_command: 0,
@@ -180,6 +180,11 @@ impl Remote {
     /// The target has a disk of this number.
     pub(crate) fn lists(&self, disk: u64) -> bool {
         self.disks.all().any(|(number, ..)| number == disk)
+    }
+
+    /// What a disk is that can be used now, by its number.
+    pub(crate) fn ready(&self, disk: u64) -> Option<&Properties> {
+        self.disks.all().find(|(number, .., ready)| *number == disk && *ready).and_then(|(_, _, found, _)| found)
     }
 
     /// What was counted of the requests for a disk, by its number.
