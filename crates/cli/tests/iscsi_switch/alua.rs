@@ -34,24 +34,29 @@ pub fn set(bed: &Bed, group: &str, state: &str) {
 }
 
 /// What `sanloom show paths` knows of the only back end.
-pub fn path(bed: &Bed) -> PathRow {
+fn path(bed: &Bed) -> PathRow {
     let shown = run(SANLOOM, &["show", "paths", &bed.path("switch.toml"), "--live", "--json"]);
     let view: View = serde_json::from_str(&shown).unwrap();
     let Table::Paths(table) = view.table else { panic!("{shown}") };
     table.paths.into_iter().next().unwrap()
 }
 
-/// Waits until the switch uses this portal, and its sessions for hosts do where there are some.
-pub fn until_used(bed: &Bed, portal: usize, sessions: u64, within: Duration) -> PathRow {
+/// Waits until the only back end is shown so.
+pub fn until_shown(bed: &Bed, within: Duration, is_so: impl Fn(&PathRow) -> bool) -> PathRow {
     let until = Instant::now() + within;
     loop {
         let row = path(bed);
-        if row.portals[portal].used && row.forwarding >= sessions {
+        if is_so(&row) {
             return row;
         }
         assert!(Instant::now() < until, "{row:#?}\n{}", bed.log());
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Waits until the switch uses this portal, and its sessions for hosts do where there are some.
+fn until_used(bed: &Bed, portal: usize, sessions: u64, within: Duration) -> PathRow {
+    until_shown(bed, within, |row| row.portals[portal].used && row.forwarding >= sessions)
 }
 
 /// Hosts that write and read back, each in blocks of its own, and take nothing but GOOD, or BUSY, which says "again".
