@@ -4,7 +4,9 @@ use crate::bed::{Bed, Shapes, Way};
 use crate::disk::BLOCK;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::forward::{CloseReason, Conn, Kept, MAX_PARTS, Settings, Unfit, back_wishes, fits, front_wishes};
+use sanloom_core::iscsi::forward::{
+    CloseReason, Conn, Kept, MAX_PARTS, Settings, Unfit, back_wishes, fits, front_wishes,
+};
 use sanloom_core::iscsi::initiator::Outcome;
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::map::{LunId, Shape};

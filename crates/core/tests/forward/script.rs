@@ -394,7 +394,6 @@ struct Totals {
     kept: [u64; Kept::ALL.len()],
 }
 
-
 impl Totals {
     fn add(&mut self, bed: &Bed) {
         let counters = bed.counters();

@@ -255,6 +255,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         uplinks,
         fcoe,
         iscsi,
+        port_groups,
         pools,
         back_ends,
         volumes,
@@ -278,6 +279,11 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.uplinks == *uplinks, "`fcoe` of hosts", "ports are opened at the start"),
         (now.live.pools == *pools, "pools", "volumes are made of their extents"),
         (now.live.back_ends == *back_ends, "back ends", "sessions with them were begun at the start"),
+        (
+            now.live.port_groups == *port_groups,
+            "port groups",
+            "initiators have learned them, and `sanloom port group` changes their states",
+        ),
         (now.live.fcoe == *fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
         (
             now.live.iscsi == *iscsi,

@@ -102,6 +102,7 @@ impl Runtime {
                     port_name: port.wwpn.to_string(),
                     port_id: (port.port_id != FcId::ZERO).then(|| port.port_id.to_string()),
                 }),
+                portals: seen.portals,
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
                 identity: seen.plan.identity.clone().unwrap_or_default(),
@@ -109,6 +110,7 @@ impl Runtime {
                 used: usage.map_or(0, |usage| usage.used),
                 logins: seen.sessions[0],
                 lost: seen.sessions[1],
+                moves: seen.sessions[2],
                 forwarding: match (seen.plan.through, &self.iscsi) {
                     (Through::Session(target), Some(server)) => server.forwarding_to(target),
                     _ => 0,
