@@ -7,7 +7,7 @@ use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::{CloseReason, Conn};
 use sanloom_wire::cdb::Cdb;
 
-fn bed(front: Parameters, seed: u64) -> Bed {
+pub fn bed(front: Parameters, seed: u64) -> Bed {
     let shapes = Shapes { cut_through: true, front, back: front, ..shapes() };
     let mut bed = Bed::new(Way::Forwarding, &shapes, seed);
     for id in 1000..1003 {
@@ -19,7 +19,7 @@ fn bed(front: Parameters, seed: u64) -> Bed {
 }
 
 /// Until a PDU is half sent there, and where it comes from. Chance may read all PDUs whole.
-fn until_open(bed: &mut Bed, to: Conn) -> Option<Conn> {
+pub fn until_open(bed: &mut Bed, to: Conn) -> Option<Conn> {
     loop {
         let from = bed.streams.as_ref().and_then(|streams| streams.mover.is_open(to));
         if from.is_some() || !bed.step() {

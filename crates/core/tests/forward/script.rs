@@ -9,8 +9,10 @@ use sanloom_core::iscsi::initiator::Outcome;
 use sanloom_core::iscsi::parameters::Wishes;
 use sanloom_core::map::Shape;
 use sanloom_core::random::SplitMix64;
+use sanloom_core::scsi::TaskManagement;
 use sanloom_core::time::Span;
 use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::iscsi::code::function;
 use sanloom_wire::sense::{Sense, SenseKey};
 use std::collections::BTreeMap;
 
@@ -52,7 +54,16 @@ enum Disturbance {
     Aborts(u32),
     /// LOGICAL UNIT RESET after so many steps.
     Reset(u32),
+    /// Another function of the host's after so many steps.
+    Asks(u8, u32),
+    /// A function of another host's after so many steps.
+    Another(TaskManagement, u32),
 }
+
+/// What the host asks for itself, beside ABORT TASK and LOGICAL UNIT RESET.
+const OWN: [u8; 4] = [function::ABORT_TASK_SET, function::CLEAR_TASK_SET, function::WARM_RESET, function::COLD_RESET];
+const OTHERS: [TaskManagement; 3] =
+    [TaskManagement::ClearTaskSet, TaskManagement::LunReset, TaskManagement::TargetReset];
 
 type Batch = (Vec<Op>, Disturbance);
 
@@ -147,9 +158,12 @@ fn patient() -> Settings {
 fn script(chance: &mut SplitMix64, blocks: u64) -> Vec<Batch> {
     let mut script = Vec::new();
     for _ in 0..6 {
-        let disturbance = match chance.below(6) {
-            0 => Disturbance::Aborts(chance.below(60) as u32),
-            1 => Disturbance::Reset(chance.below(60) as u32),
+        let after = chance.below(60) as u32;
+        let disturbance = match chance.below(10) {
+            0 | 1 => Disturbance::Aborts(after),
+            2 => Disturbance::Reset(after),
+            3 => Disturbance::Asks(OWN[chance.index(OWN.len())], after),
+            4 => Disturbance::Another(OTHERS[chance.index(OTHERS.len())], after),
             _ => Disturbance::None,
         };
         let mut ops: Vec<Op> = Vec::new();
@@ -181,10 +195,13 @@ fn script(chance: &mut SplitMix64, blocks: u64) -> Vec<Batch> {
                 ops.push(op);
             }
         }
-        // What was written in part is written again.
+        // What was written in part is written again, mostly: what was acknowledged is there without that.
         let mended: Vec<Op> = match disturbance {
             Disturbance::None => Vec::new(),
-            _ => ops.iter().filter(|op| op.changes()).map(|op| Op { what: What::Write, ..*op }).collect(),
+            _ => {
+                let changed = ops.iter().filter(|op| op.changes() && chance.chance(60));
+                changed.map(|op| Op { what: What::Write, ..*op }).collect()
+            }
         };
         script.push((ops, disturbance));
         script.push((mended, Disturbance::None));
@@ -215,6 +232,8 @@ impl Ended {
 struct Ran {
     /// Of all commands that were not disturbed.
     ended: BTreeMap<u64, Ended>,
+    /// Of those that ended by themselves beside others that were.
+    spared: BTreeMap<u64, Ended>,
     content: Vec<u8>,
 }
 
@@ -311,12 +330,18 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                 bed.wait(Span::from_secs(31));
                 bed.settle();
             }
-            Disturbance::Reset(after) => {
+            Disturbance::Reset(after) | Disturbance::Asks(_, after) | Disturbance::Another(_, after) => {
                 for _ in 0..*after {
                     bed.step();
                 }
-                bed.reset(aside);
-                aside += 1;
+                match disturbance {
+                    Disturbance::Asks(function, _) => bed.ask(*function),
+                    Disturbance::Another(function, _) => bed.another_host(*function),
+                    _ => {
+                        bed.reset(aside);
+                        aside += 1;
+                    }
+                }
                 bed.settle();
                 // The host does not know which of its commands have ended by it.
                 bed.wait(Span::from_secs(31));
@@ -324,10 +349,18 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
             }
         }
         let mut done: BTreeMap<u64, Outcome> = bed.done.drain(..).collect();
+        let closed = !bed.to_be_closed().is_empty();
+        assert_eq!(closed, matches!(disturbance, Disturbance::Asks(function::COLD_RESET, _)));
         for (number, op) in (first..).zip(&ops) {
-            let outcome = done.remove(&number).expect("every command ends");
+            let outcome = match done.remove(&number) {
+                Some(outcome) => outcome,
+                // Its session is over.
+                None if closed => Outcome::TimedOut,
+                None => panic!("every command ends"),
+            };
             let (from, len) = (op.lba as usize * BLOCK, op.blocks as usize * BLOCK);
-            if *disturbance != Disturbance::None {
+            if is_ended_by(disturbance, way, &outcome) {
+                totals.ended_early += 1;
                 if op.changes() {
                     model[from..from + len].fill(None);
                 }
@@ -363,11 +396,18 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                 What::WriteSame => (0..len).for_each(|n| model[from + n] = Some(data[n % BLOCK])),
                 _ => (0..len).for_each(|n| model[from + n] = Some(data[n])),
             }
-            ran.ended.insert(number, ended);
+            match disturbance {
+                Disturbance::None => ran.ended.insert(number, ended),
+                _ => ran.spared.insert(number, ended),
+            };
         }
         bed.done.clear();
+        if closed {
+            totals.add(&bed);
+            bed = bed.logged_in_again(shapes, seed);
+        }
         bed.assert_idle();
-        if matches!(disturbance, Disturbance::Reset(_)) {
+        if !matches!(disturbance, Disturbance::None | Disturbance::Aborts(_)) {
             quieten(&mut bed, &mut aside);
         }
     }
@@ -378,6 +418,28 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
     ran.content.iter_mut().zip(&model).filter(|(_, known)| known.is_none()).for_each(|(byte, _)| *byte = 0);
     totals.add(&bed);
     ran
+}
+
+/// The disturbance has ended a command, as far as the protocol lets it.
+fn is_ended_by(disturbance: &Disturbance, way: Way, outcome: &Outcome) -> bool {
+    let (own, others) = match disturbance {
+        Disturbance::None => return false,
+        // A back end that had something to tell does not take a command in any case.
+        Disturbance::Aborts(_) => (false, false),
+        Disturbance::Reset(_) | Disturbance::Asks(..) => (true, false),
+        Disturbance::Another(..) => (true, true),
+    };
+    match outcome {
+        Outcome::TimedOut => true,
+        Outcome::Completed { status: status::BUSY, .. } => way == Way::Forwarding,
+        Outcome::Completed { status: status::TASK_ABORTED, .. } => others,
+        Outcome::Completed { status: status::CHECK_CONDITION, sense, .. } => match Sense::parse(sense).unwrap().key {
+            SenseKey::UNIT_ATTENTION => own || others,
+            SenseKey::ABORTED_COMMAND => way == Way::Forwarding,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 fn expected_known(op: &Op, model: &Model) -> bool {
@@ -391,6 +453,10 @@ struct Totals {
     split: u64,
     aborts: u64,
     kept: u64,
+    /// Commands that a disturbance has ended.
+    ended_early: u64,
+    /// Commands that ended by themselves on all ways beside those.
+    spared: u64,
 }
 
 impl Totals {
@@ -435,6 +501,15 @@ fn all_ways_give_the_same_bytes_and_the_same_answers() {
         totals.split += forwarding.split;
         totals.aborts += forwarding.aborts;
         totals.kept += forwarding.kept;
+        totals.ended_early += forwarding.ended_early;
+        for (number, ended) in &ways[0].0.spared {
+            for (other, _) in &ways[1..] {
+                // Which commands are over when the disturbance comes is nobody's promise; how they have ended is.
+                let Some(other) = other.spared.get(number) else { continue };
+                assert!(other == ended, "command {number}: {} but {}: {}", other.short(), ended.short(), case());
+                totals.spared += 1;
+            }
+        }
         for (number, ended) in &ways[0].0.ended {
             for (way, (other, _)) in [Way::Conventional, Way::Forwarding].iter().zip(&ways[1..]) {
                 let other = &other.ended[number];
@@ -452,6 +527,6 @@ fn all_ways_give_the_same_bytes_and_the_same_answers() {
     }
     // The comparison means something only if all of this happens.
     println!("{totals:?}");
-    let Totals { forwarded, split, aborts, kept } = totals;
-    assert!([forwarded, split, aborts, kept].iter().all(|count| *count > 0), "{totals:?}");
+    let Totals { forwarded, split, aborts, kept, ended_early, spared } = totals;
+    assert!([forwarded, split, aborts, kept, ended_early, spared].iter().all(|count| *count > 0), "{totals:?}");
 }

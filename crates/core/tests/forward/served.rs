@@ -22,6 +22,8 @@ pub struct Served {
     pub statuses: Statuses,
     pub buffers: BTreeMap<IoTag, Vec<u8>>,
     pub ios: Vec<Io>,
+    /// What ends the session or its target.
+    pub over: Vec<Output>,
 }
 
 impl Served {
@@ -52,7 +54,14 @@ impl Served {
         let node = Arc::new(Node { targets: vec![target], ..Node::default() });
         let limits = Limits { depth, ..Limits::default() };
         let session = Session::new(Instant::ZERO, established, node, limits, Some((0, &mut device)));
-        Served { session, device, statuses: Statuses::new(1), buffers: BTreeMap::new(), ios: Vec::new() }
+        Served {
+            session,
+            device,
+            statuses: Statuses::new(1),
+            buffers: BTreeMap::new(),
+            ios: Vec::new(),
+            over: Vec::new(),
+        }
     }
 
     /// A PDU that is the session's; what it answers is on `out`.
@@ -112,6 +121,7 @@ impl Served {
                 }
                 Output::Recall(tag) => recalls.push(tag),
                 Output::Ends(_) => self.session.handle(now, Input::OthersEnded, Some(&mut self.device)),
+                over @ (Output::Reset | Output::Close(_)) => self.over.push(over),
                 other => panic!("{other:?}"),
             }
         }

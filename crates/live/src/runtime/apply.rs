@@ -333,6 +333,9 @@ fn storage(now: &Lab, new: &Lab, report: &mut ApplyReport) {
         if (was.kind, was.write_back) != (is.kind, is.write_back) || !files {
             report.refused.push(format!("medium of {name}: data would be lost; {RESTART}"));
         }
+        if was.direct != is.direct && is.kind == MediumKind::File {
+            report.refused.push(format!("`direct` of {name}: its files are open; {RESTART}"));
+        }
         if (Storage { luns: Vec::new(), ..old.clone() }) != (Storage { luns: Vec::new(), ..config.clone() }) {
             report.refused.push(format!("{name}: initiators have logged in to it as it is; {RESTART}"));
         }

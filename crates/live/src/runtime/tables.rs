@@ -1,7 +1,7 @@
 //! Tables that only a running instance has: LUNs, counters, rules.
 
 use super::{Attachment, LivePort, Runtime};
-use crate::storage::StorageSystem;
+use crate::storage::{Backing, StorageSystem};
 use sanloom_api::view::build::{LiveWhich, Shown};
 use sanloom_api::view::{CounterRow, CountersView, LunRow, LunsView, Table, View};
 use sanloom_core::config::{Mask, MediumKind};
@@ -66,6 +66,10 @@ impl Runtime {
                 MediumKind::Volumes => "volume",
             }
             .to_owned(),
+            direct: match system.media.get(usize::from(lun)) {
+                Some(Backing::Local(medium)) => medium.direct(),
+                _ => None,
+            },
             write_back: medium.write_back,
             everybody: masks.is_empty(),
             seen_by: masks.iter().filter(here).flat_map(|mask| &mask.initiators).map(name).collect(),
