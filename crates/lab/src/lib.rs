@@ -122,6 +122,7 @@ pub fn codes() -> Vec<&'static str> {
         build::BAD_ISCSI_NAME,
         build::UNKNOWN_POOL,
         build::NOT_FOR_VOLUMES,
+        build::HOST_ELSEWHERE,
         build::BAD_FC_ID,
         build::BAD_EDIT,
         build::BAD_LUN,

@@ -86,8 +86,16 @@ fn the_iscsi_target_of_the_examples_has_its_disks() {
 
 #[test]
 fn the_iscsi_switch_of_the_examples_has_its_volumes() {
-    let (mut instance, _ports) =
-        start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+    has_volumes("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+}
+
+#[test]
+fn the_iscsi_to_fc_gateway_of_the_examples_has_its_volumes() {
+    has_volumes("example-iscsi-fc-gateway", include_str!("../../../../examples/iscsi-fc-gateway.toml"));
+}
+
+fn has_volumes(name: &str, text: &str) {
+    let (mut instance, _ports) = start_iscsi(name, text);
     instance.wait("both volumes", |instance| {
         let view: View = serde_json::from_str(&instance.run("volume show LAB --json").good()).unwrap();
         let Table::Volumes(table) = view.table else { panic!("{view:?}") };

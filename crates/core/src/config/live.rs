@@ -2,7 +2,7 @@
 
 use super::iscsi::Iscsi;
 use super::units::Picos;
-use super::volumes::{BackEnd, Pool, VolumeSpec};
+use super::volumes::{BackEnd, BackEndTarget, FcpBackEnd, Pool, VolumeSpec};
 use super::workload::Target;
 use core::net::SocketAddr;
 use sanloom_wire::Wwpn;
@@ -22,6 +22,8 @@ pub struct Live {
     pub ethernet: BTreeMap<usize, Ethernet>,
     /// Storage systems whose first port is a station of a VN2VN segment (FC-BB-6), by index into [`super::Lab::storage`].
     pub stations: BTreeMap<u16, Ethernet>,
+    /// Host ports of the instance at FCoE forwarders of somebody else, by port name; each is the first port of its host.
+    pub uplinks: BTreeMap<Wwpn, Uplink>,
     /// The FCoE side of each switch, by index into [`super::Lab::switches`]; a switch beyond the list has the default.
     pub fcoe: Vec<Fcoe>,
     /// What the LUNs of each storage system are made of, by index into [`super::Lab::storage`]; as `fcoe`.
@@ -44,13 +46,35 @@ impl Live {
         self.fcoe.get(usize::from(switch)).copied().unwrap_or_default()
     }
 
+    /// The host ports that the instance logs in with for its back ends, by port name, in the order of the back ends.
+    pub fn host_ports(&self) -> Vec<Wwpn> {
+        let mut ports: Vec<Wwpn> = Vec::new();
+        for back_end in &self.back_ends {
+            if let BackEndTarget::Fcp(FcpBackEnd { initiator, .. }) = back_end.target
+                && !ports.contains(&initiator)
+            {
+                ports.push(initiator);
+            }
+        }
+        ports
+    }
+
     /// What the LUNs of a storage system are made of.
     pub fn medium(&self, storage: u16) -> Medium {
         self.media.get(usize::from(storage)).cloned().unwrap_or_default()
     }
 }
 
-/// An Ethernet port: of a switch at a link, or of a storage system.
+/// A host port of the instance on Ethernet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Uplink {
+    /// Where it is.
+    pub ethernet: Ethernet,
+    /// Forwarders are asked for the VLAN of FCoE.
+    pub discovers_vlan: bool,
+}
+
+/// An Ethernet port: of a switch at a link, of a storage system, or of a host that is the instance itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ethernet {
     /// What carries the frames.

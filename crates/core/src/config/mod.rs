@@ -27,7 +27,7 @@ pub use fabric::{
 pub use fault::{Direction, Fault, FaultKind};
 pub use iscsi::{Chap, Iscsi};
 pub use joining::{FlowControlModes, Joining};
-pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind};
+pub use live::{Carrier, Ethernet, Fcoe, Live, Mask, Medium, MediumKind, Uplink};
 pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage, StoragePort,
     VirtualMachine,
@@ -36,7 +36,7 @@ pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};
 pub use virtual_fabric::{MAX_VF_ID, VirtualFabric};
-pub use volumes::{BackEnd, Pool, VolumeSpec};
+pub use volumes::{BackEnd, BackEndTarget, FcpBackEnd, IscsiBackEnd, Pool, VolumeSpec};
 pub use workload::{Arrival, HotSet, Load, Location, SizeDistribution, Target, Workload};
 pub use zoning::{BadZoneMember, Zone, ZoneDefault, ZoneMember, ZonePolicy, Zoning};
 

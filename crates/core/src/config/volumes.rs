@@ -5,6 +5,7 @@ use super::units::Picos;
 use crate::iscsi::parameters::Digests;
 use crate::map::Shape;
 use core::net::SocketAddr;
+use sanloom_wire::Wwpn;
 
 /// A pool of back-end LUNs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,19 +18,37 @@ pub struct Pool {
     pub block_bytes: u32,
 }
 
-/// A LUN of an iSCSI target.
+/// A LUN of somebody's that volumes are made of.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackEnd {
     /// Its name.
     pub name: String,
     /// Index of its pool.
     pub pool: u16,
-    /// iSCSI name of the target.
-    pub target: String,
-    /// Where the target is; the next one is tried when one is lost.
-    pub portals: Vec<SocketAddr>,
     /// LUN at the target.
     pub lun: u16,
+    /// How long requests wait for a target that is lost.
+    pub retry_for: Picos,
+    /// Its target.
+    pub target: BackEndTarget,
+}
+
+/// What a back-end LUN is behind.
+#[derive(Clone, PartialEq, Debug)]
+pub enum BackEndTarget {
+    /// An iSCSI target.
+    Iscsi(Box<IscsiBackEnd>),
+    /// A target port of a Fibre Channel fabric.
+    Fcp(FcpBackEnd),
+}
+
+/// An iSCSI target of back ends.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IscsiBackEnd {
+    /// Its iSCSI name.
+    pub name: String,
+    /// Where it is; the next one is tried when one is lost.
+    pub portals: Vec<SocketAddr>,
     /// Our iSCSI name there.
     pub initiator: String,
     /// What we prove, and what the target has to prove (`own_…`).
@@ -38,8 +57,15 @@ pub struct BackEnd {
     pub header_digest: Digests,
     /// Which data digests are taken.
     pub data_digest: Digests,
-    /// How long requests wait for a target that is lost.
-    pub retry_for: Picos,
+}
+
+/// A target port of back ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FcpBackEnd {
+    /// Port name of the host port of the lab that the instance logs in with.
+    pub initiator: Wwpn,
+    /// Port name of the target.
+    pub target: Wwpn,
 }
 
 /// A volume that is created when its pool is there.

@@ -10,7 +10,7 @@ use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_core::config::{Carrier, Ethernet, Fcoe, Lab, Live, Mask, Medium, MediumKind, Node};
+use sanloom_core::config::{Carrier, Ethernet, Fcoe, Lab, Live, Mask, Medium, MediumKind, Node, Uplink};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub(super) fn build<'d>(
     document: &'d Document,
     lab: &Lab,
     names: &Names,
-    [switches, _, storage]: [&[Where<'d>]; 3],
+    [switches, hosts, storage]: [&[Where<'d>]; 3],
     links: &[Where<'d>],
     budget: &mut Budget,
     sink: &mut Sink,
@@ -42,22 +42,26 @@ pub(super) fn build<'d>(
     let text = |key| section.as_ref().and_then(|live| live.text(key)).map(str::to_owned);
     let media: Vec<Medium> =
         storage.iter().zip(&lab.storage).map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink)).collect();
-    let kinds: Vec<MediumKind> = media.iter().map(|medium| medium.kind).collect();
-    let (pools, back_ends, volumes) = super::volumes::build(document, lab, &kinds, budget, sink);
-    Live {
+    let pools = super::volumes::pools(document, budget, sink);
+    let volumes = super::volumes::build(document, lab, &media, &pools, budget, sink);
+    let mut live = Live {
         folder: text("folder"),
         control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
         metrics: section.as_ref().and_then(|live| metrics(live, sink)),
         ethernet: ethernet(lab, links, budget, sink),
         stations: stations(lab, storage, budget, sink),
+        uplinks: uplinks(lab, hosts, budget, sink),
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
         media,
         iscsi: super::iscsi::build(lab, storage, budget, sink),
         masks: masks(document, lab, names, budget, sink),
-        pools,
-        back_ends,
+        pools: Vec::new(),
+        back_ends: Vec::new(),
         volumes,
-    }
+    };
+    live.back_ends = super::back_ends::build(document, lab, &live, names, &pools, budget, sink);
+    live.pools = pools;
+    live
 }
 
 fn metrics(live: &Element<'_>, sink: &mut Sink) -> Option<SocketAddr> {
@@ -202,25 +206,60 @@ fn stations(lab: &Lab, storage: &[Where<'_>], budget: &mut Budget, sink: &mut Si
                 "remove `vn2vn`, or begin with port 1 in [[link]]",
             );
         }
-        let carrier = element.choice("vn2vn.carrier", schema::CARRIERS).unwrap_or(Carrier::Datagram);
-        let mut of = |key| {
-            let (text, origin) = element.patterns(key).first()?;
-            let all = budget.expand(text, origin, sink)?;
-            let Some(address) = all.get(element.offset as usize).filter(|_| all.len() == element.count as usize) else {
-                let reason = format!("{} addresses cannot serve {} storage systems", all.len(), element.count);
-                let help = "give as many addresses as storage systems, or leave the key out";
-                sink.error(RANGE_MISMATCH, origin, reason, help);
-                return None;
-            };
-            check_address(carrier, address, origin, sink);
-            Some(address.clone())
-        };
-        let (address, peer) = (of("vn2vn.address"), of("vn2vn.peer"));
-        let ethernet = Ethernet { carrier, address, peer, vlan: element.integer("vn2vn.vlan"), enodes: 1, dcbx: false };
-        require_address(element, "vn2vn", &ethernet, sink);
+        let ethernet = own_port(element, "vn2vn", "storage systems", element.integer("vn2vn.vlan"), budget, sink);
         found.insert(number, ethernet);
     }
     found
+}
+
+/// Host ports of the instance. Hosts of one table take the addresses of its range one after the other.
+fn uplinks(lab: &Lab, hosts: &[Where<'_>], budget: &mut Budget, sink: &mut Sink) -> BTreeMap<Wwpn, Uplink> {
+    let mut found = BTreeMap::new();
+    for (place, number) in hosts.iter().zip(0..lab.hosts.len() as u16) {
+        let element = &place.element;
+        let Some(hba) = lab.hosts[usize::from(number)].hbas.first() else { continue };
+        if !nodes::has_table(element, "fcoe") {
+            continue;
+        }
+        let linked = lab.links.iter().flat_map(|link| &link.ends);
+        if linked.into_iter().any(|end| end.node == Node::Host(number) && end.port == 0) {
+            let help = "remove `fcoe`, or begin with port 1 in [[link]]";
+            sink.error(workloads::CONFLICT, &element.origin("fcoe"), "the port has a link to a switch, too", help);
+        }
+        let vlan = element.integer("fcoe.vlan");
+        let ethernet = own_port(element, "fcoe", "hosts", vlan, budget, sink);
+        let discovers_vlan = element.is_given("fcoe.vlan") && vlan.is_none();
+        found.insert(hba.wwpn, Uplink { ethernet: Ethernet { dcbx: element.flag("fcoe.dcbx"), ..ethernet }, discovers_vlan });
+    }
+    found
+}
+
+/// The Ethernet port that the first port of a node is.
+fn own_port(
+    element: &Element<'_>,
+    table: &str,
+    nodes: &str,
+    vlan: Option<u16>,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Ethernet {
+    let carrier = element.choice(&format!("{table}.carrier"), schema::CARRIERS).unwrap_or(Carrier::Datagram);
+    let mut of = |key: &str| {
+        let (text, origin) = element.patterns(&format!("{table}.{key}")).first()?;
+        let all = budget.expand(text, origin, sink)?;
+        let Some(address) = all.get(element.offset as usize).filter(|_| all.len() == element.count as usize) else {
+            let reason = format!("{} addresses cannot serve {} {nodes}", all.len(), element.count);
+            let help = format!("give as many addresses as {nodes}, or leave the key out");
+            sink.error(RANGE_MISMATCH, origin, reason, help);
+            return None;
+        };
+        check_address(carrier, address, origin, sink);
+        Some(address.clone())
+    };
+    let (address, peer) = (of("address"), of("peer"));
+    let ethernet = Ethernet { carrier, address, peer, vlan, enodes: 1, dcbx: false };
+    require_address(element, table, &ethernet, sink);
+    ethernet
 }
 
 fn check_address(carrier: Carrier, address: &str, origin: &Origin, sink: &mut Sink) {

@@ -1,5 +1,6 @@
 //! The second step: from checked tables to the values of [`sanloom_core::config`], names resolved.
 
+mod back_ends;
 mod changes;
 mod expectations;
 mod faults;
@@ -17,6 +18,7 @@ mod zone_edits;
 mod zone_members;
 mod zones;
 
+pub(crate) use back_ends::HOST_ELSEWHERE;
 pub(crate) use faults::{AMBIGUOUS_PORT, UNKNOWN_LINK};
 pub(crate) use iscsi::BAD_ISCSI_NAME;
 pub(crate) use links::RANGE_MISMATCH;

@@ -1,4 +1,4 @@
-//! What a lab needs to run on real Ethernet: `[live]`, `[[mask]]`, and keys of switches, links and storage.
+//! What a lab needs to run on real Ethernet: `[live]`, `[[mask]]`, and keys of switches, hosts, links and storage.
 
 use super::{CACHE, CARRIER, Fallback, Form, Key, Kind, MEDIUM, SectionDef};
 
@@ -191,6 +191,58 @@ pub(super) const MEDIA: [Key; 4] = [
         meaning: "When the data of a write is on stable storage, for `sanloom up`.",
         example: "\"write-back\"",
         also: &["write_cache", "caching"],
+    },
+];
+
+/// Keys of `[host.NAME]`.
+pub(super) const UPLINK: [Key; 6] = [
+    Key {
+        path: "fcoe",
+        kind: Kind::Table,
+        fallback: Fallback::Absent("the host is reached through its links"),
+        meaning: "In `sanloom up`, the first port of the host is an FCoE port of this machine, at a forwarder of somebody: a `[back_end.NAME]` that names the host uses it. A simulation does not look at it.",
+        example: "{ carrier = \"packet\", address = \"eth1\", vlan = \"auto\" }",
+        also: &["uplink", "cna"],
+    },
+    Key {
+        path: "fcoe.carrier",
+        kind: Kind::Choice(CARRIER),
+        fallback: Fallback::Value("\"dgram\""),
+        meaning: "What carries the frames.",
+        example: "\"packet\"",
+        also: &["driver", "type", "kind"],
+    },
+    Key {
+        path: "fcoe.address",
+        kind: Kind::Pattern,
+        fallback: Fallback::Absent("`NAME.sock` in the folder of `[live]`"),
+        meaning: "Path of the socket, name of the interface, or number of the descriptor: as many as hosts.",
+        example: "\"eth1\"",
+        also: &["path", "interface", "socket", "device", "fd"],
+    },
+    Key {
+        path: "fcoe.peer",
+        kind: Kind::Pattern,
+        fallback: Fallback::Absent("`NAME.peer.sock` in the folder of `[live]`"),
+        meaning: "Path of the datagram socket at the other end. For a stream: connect there instead of listening.",
+        example: "\"/run/san/gateway-sw1.sock\"",
+        also: &["remote", "peer_path"],
+    },
+    Key {
+        path: "fcoe.vlan",
+        kind: Kind::IntegerOr { word: "auto", min: 1, max: 4_094 },
+        fallback: Fallback::Absent("frames are untagged"),
+        meaning: "VLAN of FCoE at this port; `auto`: the one that a forwarder names (FIP VLAN discovery).",
+        example: "\"auto\"",
+        also: &["vlan_id", "vid"],
+    },
+    Key {
+        path: "fcoe.dcbx",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("false"),
+        meaning: "FCoE begins when DCBX has agreed with the other end that no frame of it is lost.",
+        example: "true",
+        also: &["dcb", "lldp"],
     },
 ];
 

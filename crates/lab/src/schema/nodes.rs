@@ -1,7 +1,7 @@
 //! Sections of hosts and storage.
 
 use super::iscsi::ISCSI;
-use super::live::{MEDIA, VN2VN};
+use super::live::{MEDIA, UPLINK, VN2VN};
 use super::{Fallback, Form, Key, Kind, LOGIN_SCRIPT, PATH_POLICY, SCHEDULER, SectionDef};
 
 const WWNN: Key = Key {
@@ -267,6 +267,12 @@ pub(super) const HOST: SectionDef = SectionDef {
             example: "\"npiv\"",
             also: &["script", "login_script"],
         },
+        UPLINK[0],
+        UPLINK[1],
+        UPLINK[2],
+        UPLINK[3],
+        UPLINK[4],
+        UPLINK[5],
     ],
 };
 

@@ -30,7 +30,7 @@ pub(super) const POOL: SectionDef = SectionDef {
 pub(super) const BACK_END: SectionDef = SectionDef {
     name: "back_end",
     form: Form::Named,
-    meaning: "A LUN of an iSCSI target, anybody's, that `sanloom up` uses for virtual disks. Back ends of one target share a session. A simulation does not look at it.",
+    meaning: "A LUN, anybody's, that `sanloom up` uses for virtual disks: of an iSCSI target (`target`, `portals`), or of a target port of a Fibre Channel fabric (`host`, `target_port`). Back ends of one iSCSI target share a session. A simulation does not look at it.",
     also: &["backend", "back_ends", "physical_volume"],
     keys: &[
         Key {
@@ -44,7 +44,7 @@ pub(super) const BACK_END: SectionDef = SectionDef {
         Key {
             path: "target",
             kind: Kind::Text,
-            fallback: Fallback::Required,
+            fallback: Fallback::Absent("an iSCSI target needs it"),
             meaning: "iSCSI name of the target.",
             example: "\"iqn.2026-11.net.example:disk1\"",
             also: &["iqn", "name", "target_name"],
@@ -52,10 +52,26 @@ pub(super) const BACK_END: SectionDef = SectionDef {
         Key {
             path: "portals",
             kind: Kind::Patterns,
-            fallback: Fallback::Required,
-            meaning: "Addresses and ports of the target. When one is lost, the next is tried.",
+            fallback: Fallback::Absent("an iSCSI target needs them"),
+            meaning: "Addresses and ports of the iSCSI target. When one is lost, the next is tried.",
             example: "[\"192.0.2.1:3260\", \"192.0.2.2:3260\"]",
             also: &["portal", "address", "addresses"],
+        },
+        Key {
+            path: "host",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("a target port needs it"),
+            meaning: "The host of the lab, or its port as in `gateway:1`, that `sanloom up` itself is in the fabric: one with `fcoe`, or with a link without `ethernet` to a switch.",
+            example: "\"gateway\"",
+            also: &["hba", "host_port", "initiator_port"],
+        },
+        Key {
+            path: "target_port",
+            kind: Kind::Text,
+            fallback: Fallback::Absent("a Fibre Channel LUN needs it"),
+            meaning: "Port name of the target, or a storage system of the lab, or its port as in `array:1`.",
+            example: "\"50:06:01:60:3b:20:1a:0f\"",
+            also: &["wwpn", "target_wwpn", "port_name"],
         },
         Key {
             path: "lun",

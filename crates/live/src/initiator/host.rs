@@ -7,8 +7,10 @@
 mod ask;
 mod counted;
 mod data;
+mod expected;
 
 pub use counted::Counted;
+pub use expected::TargetSeen;
 
 use super::commands::{Active, Commands, Who};
 use crate::offload::Placement;
@@ -92,6 +94,14 @@ struct Target {
     remote: Option<Remote>,
     scan: Scan,
     units: BTreeMap<LunBytes, Unit>,
+    /// Logins that began, and that were lost.
+    logins: [u64; 2],
+}
+
+impl Target {
+    fn new() -> Target {
+        Target { remote: None, scan: Scan::new(), units: BTreeMap::new(), logins: [0; 2] }
+    }
 }
 
 #[derive(Debug)]
@@ -382,9 +392,9 @@ impl Host {
     fn target_up(&mut self, now: Instant, remote: Remote) {
         tracing::info!(target_port = %remote.wwpn, port_id = %remote.port_id, "logged in to a target");
         let wwpn = remote.wwpn;
-        let new = || Target { remote: None, scan: Scan::new(), units: BTreeMap::new() };
-        let target = self.targets.entry(wwpn).or_insert_with(new);
+        let target = self.targets.entry(wwpn).or_insert_with(Target::new);
         target.remote = Some(remote);
+        target.logins[0] += 1;
         target.scan.handle(now, ScanInput::PathUp);
         self.touched.push_back((wwpn, None));
         for (&lun, unit) in target.units.iter_mut().filter(|(_, unit)| unit.listed) {
@@ -396,7 +406,7 @@ impl Host {
     fn target_down(&mut self, now: Instant, wwpn: Wwpn) {
         let Some(target) = self.targets.get_mut(&wwpn) else { return };
         tracing::info!(target_port = %wwpn, "the login with a target is gone");
-        target.remote = None;
+        target.logins[1] += u64::from(target.remote.take().is_some());
         target.scan.handle(now, ScanInput::PathDown);
         for (&lun, unit) in &mut target.units {
             unit.disk.handle(now, DiskInput::PathDown);

@@ -252,6 +252,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         // With the links.
         ethernet: _,
         stations,
+        uplinks,
         fcoe,
         iscsi,
         pools,
@@ -274,6 +275,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.control == *control, "`[live] control`", "clients find the instance there"),
         (now.live.metrics == *metrics, "`[live] metrics`", "the address is opened at the start"),
         (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
+        (now.live.uplinks == *uplinks, "`fcoe` of hosts", "ports are opened at the start"),
         (now.live.pools == *pools, "pools", "volumes are made of their extents"),
         (now.live.back_ends == *back_ends, "back ends", "sessions with them were begun at the start"),
         (now.live.fcoe == *fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),

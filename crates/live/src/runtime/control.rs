@@ -168,7 +168,7 @@ impl Runtime {
         for switch in 0..self.switches.len() {
             for port in 0..self.switches[switch].attachments.len() as u16 {
                 let kind = match self.switches[switch].attachment(port) {
-                    Attachment::Storage { .. } => PortKind::F,
+                    Attachment::Storage { .. } | Attachment::Host(_) => PortKind::F,
                     Attachment::Cable { .. } => PortKind::E,
                     Attachment::Segment(_) | Attachment::Nothing => continue,
                 };
@@ -182,6 +182,10 @@ impl Runtime {
                 }
             }
         }
+        let hosts = self.volumes.iter().flat_map(|engine| engine.hosts().iter().enumerate());
+        let inside: Vec<usize> =
+            hosts.filter(|(_, port)| matches!(port.at, At::Switch { .. })).map(|(number, _)| number).collect();
+        inside.into_iter().for_each(|number| self.host_link(now, number, true));
         self.settle_inside(now);
     }
 

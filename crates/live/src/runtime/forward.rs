@@ -26,6 +26,8 @@ pub enum Source {
     Ethernet(usize),
     /// A port of a storage system, by indices.
     Storage(usize, u16),
+    /// A host port of the instance, by index.
+    Host(usize),
     /// A machine, which is never held back: it says little.
     Machine,
 }
@@ -196,7 +198,7 @@ impl Runtime {
     pub(super) fn drop_in(&mut self, switch: usize, source: Source, reason: &'static str, frame: FrameBuf) {
         match source {
             Source::Ethernet(port) => self.ports[port].ethernet.count(reason, 1),
-            Source::Storage(..) | Source::Machine => *self.switches[switch].drops.entry(reason).or_default() += 1,
+            Source::Storage(..) | Source::Host(_) | Source::Machine => *self.switches[switch].drops.entry(reason).or_default() += 1,
         }
         self.pool.give(frame);
     }
@@ -235,6 +237,13 @@ impl Runtime {
                 Some((header, field)) => {
                     self.systems[system].frame_in(now, port, header, field);
                     self.drain_storage(system);
+                    self.pool.give(frame);
+                }
+                None => self.drop_in(switch, source, reason::BAD_CRC, frame),
+            },
+            Attachment::Host(port) => match open(&frame) {
+                Some((header, field)) => {
+                    self.host_frame_in(now, port, header, field);
                     self.pool.give(frame);
                 }
                 None => self.drop_in(switch, source, reason::BAD_CRC, frame),
@@ -283,6 +292,7 @@ impl Runtime {
                 self.systems[system].message_in(now, port, frame);
                 self.drain_storage(system);
             }
+            Attachment::Host(port) => self.host_message_in(now, port, frame),
             Attachment::Cable { switch, port } => {
                 self.pass_inside(switch, port, Source::Machine, frame);
             }

@@ -29,6 +29,10 @@ impl Runtime {
         let held = match source {
             Source::Ethernet(port) => &mut self.ports[port].held,
             Source::Storage(system, port) => &mut self.systems[system].ports[usize::from(port)].held,
+            Source::Host(number) => match self.host_mut(number) {
+                Some(port) => &mut port.held,
+                None => return,
+            },
             Source::Machine => return,
         };
         *held = held.saturating_add_signed(by);

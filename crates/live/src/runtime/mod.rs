@@ -15,6 +15,7 @@ mod apply;
 mod control;
 mod forward;
 mod hold;
+mod hosts;
 mod inject;
 mod metrics;
 mod operate;

@@ -142,7 +142,7 @@ impl Runtime {
                 let fip = segment.fcf.discards().iter().filter(|(_, frames)| *frames > 0);
                 row.discards.extend(fip.map(|(why, frames)| (format!("FIP: {}", why.name()), frames)));
             }
-            Attachment::Storage { .. } | Attachment::Cable { .. } => {}
+            Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {}
             Attachment::Nothing => row.light = false,
         }
         row
@@ -184,7 +184,7 @@ impl Runtime {
                     }
                 }
             }
-            Attachment::Storage { system, port: at } => {
+            attached @ (Attachment::Storage { .. } | Attachment::Host(_)) => {
                 let kind = PortKind::F;
                 let input = if enabled {
                     fabric_switch::Input::PortUp { port, kind }
@@ -192,7 +192,11 @@ impl Runtime {
                     fabric_switch::Input::PortDown { port }
                 };
                 self.tell_switch(now, switch, input);
-                self.systems[system].link(now, at, enabled);
+                match attached {
+                    Attachment::Storage { system, port } => self.systems[system].link(now, port, enabled),
+                    Attachment::Host(host) => self.host_link(now, host, enabled),
+                    _ => {}
+                }
             }
             Attachment::Cable { switch: other, port: there } => {
                 let kind = PortKind::E;

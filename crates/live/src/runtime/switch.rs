@@ -21,6 +21,8 @@ pub enum Attachment {
         /// Its port.
         port: u16,
     },
+    /// A host port of the instance, by index: it logs in for its back ends.
+    Host(usize),
     /// A port of another switch of this process.
     Cable {
         /// Index of the switch.

@@ -124,6 +124,7 @@ impl Runtime {
         // Behind everything that may ask for I/O on a volume.
         more |= self.act_on_volumes(now);
         more |= self.pump(now);
+        more |= self.pump_hosts(now);
         self.settle_inside(now);
         self.finish_apply();
         // Who was held back and may go on has more, and nothing else would wake us for that.

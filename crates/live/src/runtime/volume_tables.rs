@@ -1,6 +1,7 @@
 //! Tables of virtual disks, back ends and sessions.
 
 use super::Runtime;
+use crate::volumes::Through;
 use sanloom_api::control::Answer;
 use sanloom_api::view::{CounterRow, CountersView, Table, View};
 use sanloom_api::volume::{
@@ -90,9 +91,9 @@ impl Runtime {
             PathRow {
                 back_end: seen.plan.name.clone(),
                 pool: pool.map_or_else(String::new, |pool| pool.name.to_string()),
-                target: seen.target.target.clone(),
+                target: seen.target,
                 lun: seen.plan.lun,
-                portal: seen.path.as_ref().ok().map(ToString::to_string),
+                portal: seen.path.as_ref().ok().cloned(),
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
                 identity: seen.plan.identity.clone().unwrap_or_default(),
@@ -100,7 +101,10 @@ impl Runtime {
                 used: usage.map_or(0, |usage| usage.used),
                 logins: seen.sessions[0],
                 lost: seen.sessions[1],
-                forwarding: self.iscsi.as_ref().map_or(0, |server| server.forwarding_to(seen.plan.remote)),
+                forwarding: match (seen.plan.through, &self.iscsi) {
+                    (Through::Session(target), Some(server)) => server.forwarding_to(target),
+                    _ => 0,
+                },
             }
         });
         PathsView { paths: rows.collect() }

@@ -76,6 +76,19 @@ impl Buffers {
         self.requests.remove(&tag);
     }
 
+    /// Bytes of a write, for who cannot send them out of the buffer.
+    pub(super) fn copy_out(&mut self, tag: u64, len: usize) -> Option<Vec<u8>> {
+        let (bytes, begin) = self.of(tag)?;
+        bytes.get().get(begin as usize..)?.get(..len).map(<[u8]>::to_vec)
+    }
+
+    /// Bytes of a read, from who could not put them into the buffer.
+    pub(super) fn copy_in(&mut self, tag: u64, data: &[u8]) {
+        if let Some(room) = self.room(tag, 0, data.len()) {
+            room.copy_from_slice(data);
+        }
+    }
+
     /// The data of a job that has ended.
     pub(super) fn end(&mut self, job: u64) -> Vec<u8> {
         self.jobs.remove(&job).map(|pair| pair.data.into_inner()).unwrap_or_default()

@@ -5,21 +5,29 @@
 //!                 <-- Done ------      map, order        <-- result --
 //! ```
 //!
-//! The buffer of a job is that of the task of the host in front: data of a read come from the socket of the back end into it, those
-//! of a write leave from it. Nobody copies them in between.
+//! A back end is a LUN of an iSCSI target (`Remote`), or one that a host port of ours reaches in a Fibre Channel fabric ([`HostPort`]).
+//!
+//! The buffer of a job is that of the task of the host in front: data of a read come from the socket of an iSCSI target into it, those
+//! of a write leave from it. Nobody copies them in between. A host port has a buffer for each request: frames are copied anyway.
 
+mod back_end;
 mod buffers;
+mod host_port;
 mod ports;
 mod wiper;
 
+use crate::initiator::host;
 use crate::iscsi::initiator::{Event, Remote, RemoteConfig};
 use crate::poll::Poller;
 use crate::storage::VolumeJob;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::{Done, Owner};
+use back_end::{BackEnd, refusal};
+pub use back_end::{BackEndSeen, LunPlan, PortSeen, Through, identity};
 use buffers::Buffers;
+pub use host_port::HostPort;
 pub use ports::InitiatorPorts;
-use sanloom_core::disk::{self, Error, ErrorKind, Properties};
+use sanloom_core::disk::{self, Error, ErrorKind, Op, Properties, Request};
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::map::{Freed, LunId, Map};
 use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
@@ -33,55 +41,6 @@ use wiper::Wiper;
 
 /// The poller's tokens of back ends begin here.
 pub const BACK_ENDS: u64 = 1 << 60;
-
-/// A back-end LUN.
-#[derive(Clone, Debug)]
-pub struct LunPlan {
-    /// Its name.
-    pub name: String,
-    /// Its target, by index.
-    pub remote: usize,
-    /// LUN there.
-    pub lun: u16,
-    /// What it called itself when its extents were last used.
-    pub identity: Option<String>,
-}
-
-/// A back-end LUN that may have been reached.
-#[derive(Debug)]
-struct BackEnd {
-    plan: LunPlan,
-    /// Number of its disk at the target.
-    disk: u64,
-    /// What it is, once it was reached.
-    found: Option<Box<Properties>>,
-    /// Why it is not used.
-    refused: Option<String>,
-}
-
-impl BackEnd {
-    /// It was reached, and is used.
-    fn is_there(&self) -> bool {
-        self.found.is_some() && self.refused.is_none()
-    }
-}
-
-/// What a back-end LUN is like now.
-#[derive(Debug)]
-pub struct BackEndSeen<'e> {
-    /// Its name, target and LUN.
-    pub plan: &'e LunPlan,
-    /// Its target.
-    pub target: &'e RemoteConfig,
-    /// The portal of the session, or why there is none or it is not used.
-    pub path: Result<SocketAddr, String>,
-    /// What it is, once it was reached.
-    pub found: Option<&'e Properties>,
-    /// Sessions of the target that were begun, and that were lost.
-    pub sessions: [u64; 2],
-    /// What was counted of its requests.
-    pub counters: disk::Counters,
-}
 
 /// How to get to a target of back ends.
 #[derive(Debug)]
@@ -107,7 +66,10 @@ struct Asked {
 #[derive(Debug)]
 pub struct VolumeEngine {
     volumes: Volumes,
+    /// Targets over iSCSI.
     remotes: Vec<Remote>,
+    /// Host ports in fabrics.
+    hosts: Vec<HostPort>,
     /// Of each target, how many before it are the same one in another way.
     twins: Vec<usize>,
     ports: InitiatorPorts,
@@ -124,11 +86,12 @@ pub struct VolumeEngine {
 }
 
 impl VolumeEngine {
-    /// Virtual disks of a map. `luns` are those of the map, in its order.
+    /// Virtual disks of a map. `luns` are those of the map, in its order; they name targets and host ports by index.
     pub fn new(
         now: Instant,
         map: Map,
         targets: Vec<RemoteConfig>,
+        mut hosts: Vec<HostPort>,
         luns: Vec<LunPlan>,
         ports: InitiatorPorts,
     ) -> VolumeEngine {
@@ -146,13 +109,17 @@ impl VolumeEngine {
             // Nothing is written to a disk that took the place of the one with our extents.
             let in_use = map.lun_use(LunId(number)).is_some_and(|lun| lun.is_taken());
             let name = plan.identity.as_deref().filter(|_| in_use);
-            let disk = remotes[plan.remote].expect(now, at, name);
+            let disk = match plan.through {
+                Through::Session(remote) => remotes[remote].expect(now, at, name),
+                Through::Port(port, target) => hosts[port].host.expect(now, target, at, plan.disk, name),
+            };
             BackEnd { plan, disk, found: None, refused: None }
         });
         let back_ends = back_ends.collect();
         VolumeEngine {
             volumes: Volumes::new(map),
             remotes,
+            hosts,
             twins,
             ports,
             back_ends,
@@ -224,7 +191,7 @@ impl VolumeEngine {
         let portal = remote.path().ok()?;
         let ready: Vec<u64> = remote.disks().filter(|(.., ready)| *ready).map(|(disk, ..)| disk).collect();
         let mut luns = Vec::new();
-        for (back_end, id) in self.back_ends.iter().zip((0..).map(LunId)).filter(|(one, _)| one.plan.remote == target) {
+        for (back_end, id) in self.of_target(target) {
             let usable = back_end.found.is_some() && back_end.refused.is_none() && ready.contains(&back_end.disk);
             if usable {
                 luns.push((id, lun::to_bytes(back_end.plan.lun)?));
@@ -244,9 +211,24 @@ impl VolumeEngine {
 
     /// A LUN of a target, of which volumes have extents, is not used.
     pub fn is_refused(&self, target: usize) -> bool {
-        let of_target = self.back_ends.iter().zip((0..).map(LunId)).filter(|(one, _)| one.plan.remote == target);
         let used = |id| self.map().lun_use(id).is_some_and(|lun| lun.is_taken());
-        of_target.filter(|(one, _)| one.refused.is_some()).any(|(_, id)| used(id))
+        self.of_target(target).filter(|(one, _)| one.refused.is_some()).any(|(_, id)| used(id))
+    }
+
+    /// The back ends of an iSCSI target.
+    fn of_target(&self, target: usize) -> impl Iterator<Item = (&BackEnd, LunId)> {
+        let all = self.back_ends.iter().zip((0..).map(LunId));
+        all.filter(move |(one, _)| one.plan.through == Through::Session(target))
+    }
+
+    /// Host ports of the instance in fabrics.
+    pub fn hosts(&self) -> &[HostPort] {
+        &self.hosts
+    }
+
+    /// The same, to carry what they say.
+    pub fn hosts_mut(&mut self) -> &mut [HostPort] {
+        &mut self.hosts
     }
 
     /// Jobs that have not ended.
@@ -256,25 +238,9 @@ impl VolumeEngine {
 
     /// The back ends as they are now.
     pub fn back_ends(&self) -> impl Iterator<Item = BackEndSeen<'_>> {
-        self.back_ends.iter().map(|back_end| {
-            let remote = &self.remotes[back_end.plan.remote];
-            let unusable = || remote.unusable(back_end.disk).map(|error| error.to_string());
-            let path = match back_end.refused.clone().or_else(|| remote.path().is_ok().then(unusable).flatten()) {
-                Some(why) => Err(why),
-                None => match remote.path() {
-                    Ok(_) if !remote.lists(back_end.disk) => Err("the target does not list such a LUN".to_owned()),
-                    path => path.map_err(str::to_owned),
-                },
-            };
-            let counters = remote.counters();
-            BackEndSeen {
-                plan: &back_end.plan,
-                target: remote.config(),
-                path,
-                found: back_end.found.as_deref(),
-                sessions: [counters.logins, counters.lost],
-                counters: remote.disk_counters(back_end.disk),
-            }
+        self.back_ends.iter().map(|back_end| match back_end.plan.through {
+            Through::Session(remote) => BackEndSeen::of_session(back_end, &self.remotes[remote]),
+            Through::Port(port, target) => BackEndSeen::of_port(back_end, &self.hosts[port], target),
         })
     }
 
@@ -325,7 +291,8 @@ impl VolumeEngine {
     /// When to take a turn at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let wiper = self.wiper.poll_timeout(self.map(), |lun| self.can_wipe(lun));
-        self.remotes.iter().filter_map(Remote::poll_timeout).chain(wiper).min()
+        let hosts = self.hosts.iter().filter_map(|port| port.host.poll_timeout());
+        self.remotes.iter().filter_map(Remote::poll_timeout).chain(hosts).chain(wiper).min()
     }
 
     /// A back end is there, and the one whose extents volumes have or had.
@@ -349,6 +316,11 @@ impl VolumeEngine {
         for remote in &mut self.remotes {
             more |= remote.turn(now, poller, &mut self.buffers);
         }
+        for HostPort { host, .. } in &mut self.hosts {
+            if host.poll_timeout().is_some_and(|at| at <= now) {
+                host.timeout(now);
+            }
+        }
         self.serve(now, poller);
         more
     }
@@ -364,34 +336,72 @@ impl VolumeEngine {
             let back_ends = &self.back_ends;
             let is_there = |lun: LunId| back_ends.get(usize::from(lun.0)).is_some_and(BackEnd::is_there);
             if let Some((lun, request)) = self.wiper.next_request(now, self.volumes.map(), is_there) {
-                let back_end = &self.back_ends[usize::from(lun.0)];
-                self.remotes[back_end.plan.remote].submit(now, back_end.disk, request);
+                self.request(now, lun, request);
             }
-            let mut changed = Vec::new();
-            for (number, remote) in self.remotes.iter_mut().enumerate() {
-                remote.serve(now, poller, &mut self.buffers);
-                while let Some(event) = remote.next_event() {
+            for number in 0..self.remotes.len() {
+                self.remotes[number].serve(now, poller, &mut self.buffers);
+                while let Some(event) = self.remotes[number].next_event() {
                     silent = false;
                     match event {
-                        Event::Changed => changed.push(number),
-                        Event::Done { tag, result } if self.wiper.ended(now, tag, result.is_ok()) => {
-                            if let Err(error) = result {
-                                tracing::warn!(%error, "what a deleted volume had is not wiped");
-                            }
-                        }
-                        Event::Done { tag, result } => {
-                            self.buffers.forget(tag);
-                            self.volumes.ended(tag, result);
-                        }
+                        Event::Changed => self.look(|through| through == Through::Session(number)),
+                        Event::Done { tag, result } => self.ended(now, tag, result),
                     }
                 }
             }
-            for remote in changed {
-                self.look(remote);
+            for number in 0..self.hosts.len() {
+                while let Some(event) = self.hosts[number].host.poll_event() {
+                    silent = false;
+                    match event {
+                        host::Event::Disks => {
+                            self.look(|through| matches!(through, Through::Port(port, _) if port == number));
+                        }
+                        host::Event::Done { tag, result, data } => {
+                            if result.is_ok() {
+                                self.buffers.copy_in(tag, &data);
+                            }
+                            self.ended(now, tag, result);
+                        }
+                        // Nobody has asked the fabric anything.
+                        host::Event::Answer { .. } => {}
+                    }
+                }
             }
             if silent {
                 return;
             }
+        }
+    }
+
+    /// Hands a request to who carries it there.
+    fn request(&mut self, now: Instant, lun: LunId, request: Request) {
+        let BackEnd { ref plan, disk, .. } = self.back_ends[usize::from(lun.0)];
+        match plan.through {
+            Through::Session(remote) => self.remotes[remote].submit(now, disk, request),
+            Through::Port(port, _) => {
+                let of_lun = |map: &Map| {
+                    let (_, lun) = map.luns().find(|(id, _)| *id == lun)?;
+                    map.pool(lun.config.pool).map(|pool| pool.block_bytes)
+                };
+                let bytes = request.blocks as usize * of_lun(self.volumes.map()).unwrap_or(0) as usize;
+                let data = match request.op {
+                    Op::Read => vec![0; bytes],
+                    Op::Write => self.buffers.copy_out(request.tag, bytes).unwrap_or_default(),
+                    Op::Flush | Op::WriteZeroes { .. } | Op::Unmap | Op::Status => Vec::new(),
+                };
+                self.hosts[port].host.submit(now, disk, request, data);
+            }
+        }
+    }
+
+    /// A request to a back end has ended.
+    fn ended(&mut self, now: Instant, tag: u64, result: Result<disk::Done, Error>) {
+        if self.wiper.ended(now, tag, result.is_ok()) {
+            if let Err(error) = result {
+                tracing::warn!(%error, "what a deleted volume had is not wiped");
+            }
+        } else {
+            self.buffers.forget(tag);
+            self.volumes.ended(tag, result);
         }
     }
 
@@ -404,7 +414,7 @@ impl VolumeEngine {
                     return self.volumes.ended(request.tag, Err(error));
                 }
                 self.buffers.lend(request.tag, job, buffer, at);
-                self.remotes[back_end.plan.remote].submit(now, back_end.disk, request);
+                self.request(now, lun, request);
             }
             volume::Output::Repeat { job, block_bytes, bytes } => self.buffers.repeat(job, block_bytes, bytes),
             volume::Output::Compare { job, bytes, at, block_bytes } => {
@@ -422,24 +432,22 @@ impl VolumeEngine {
         }
     }
 
-    /// Something about the disks of a target is new.
-    fn look(&mut self, remote: usize) {
+    /// Something about the disks is new that these carry.
+    fn look(&mut self, of: impl Fn(Through) -> bool) {
         self.changes += 1;
-        let disks: BTreeMap<u64, (&Properties, bool)> = self.remotes[remote]
-            .disks()
-            .filter_map(|(number, _, found, ready)| Some((number, (found?, ready))))
-            .collect();
         let known =
             |back_end: &BackEnd| back_end.found.as_deref().filter(|_| back_end.refused.is_none()).and_then(identity);
         let mut taken: Vec<(String, Option<String>)> =
             self.back_ends.iter().map(|back_end| (back_end.plan.name.clone(), known(back_end))).collect();
         for (number, back_end) in self.back_ends.iter_mut().enumerate() {
-            let Some((found, true)) = disks.get(&back_end.disk).filter(|_| back_end.plan.remote == remote) else {
-                continue;
-            };
-            if back_end.found.as_deref() == Some(found) {
+            if !of(back_end.plan.through) {
                 continue;
             }
+            let found = match back_end.plan.through {
+                Through::Session(remote) => self.remotes[remote].ready(back_end.disk),
+                Through::Port(port, _) => self.hosts[port].host.ready(back_end.disk),
+            };
+            let Some(found) = found.filter(|found| back_end.found.as_deref() != Some(*found)) else { continue };
             let id = LunId(number as u16);
             let name = identity(found);
             let twin = (0..taken.len()).find(|other| *other != number && name.is_some() && taken[*other].1 == name);
@@ -458,7 +466,7 @@ impl VolumeEngine {
                     tracing::info!(back_end = back_end.plan.name, blocks = found.blocks, "a back end is there");
                 }
             }
-            (back_end.found, back_end.refused) = (Some(Box::new((*found).clone())), refused);
+            (back_end.found, back_end.refused) = (Some(Box::new(found.clone())), refused);
             self.found.push(id);
         }
     }
@@ -468,29 +476,6 @@ impl VolumeEngine {
         for remote in &mut self.remotes {
             remote.log_out(now, &mut self.buffers);
         }
+        self.hosts.iter_mut().for_each(|port| port.host.log_out(now));
     }
-}
-
-/// What a disk calls itself.
-pub fn identity(found: &Properties) -> Option<String> {
-    found.designator.as_ref().map(ToString::to_string)
-}
-
-/// Why a disk that was found cannot be the back end; otherwise its room is known to the map.
-fn refusal(map: &mut Map, id: LunId, plan: &LunPlan, found: &Properties) -> Option<String> {
-    let pool = map.luns().find(|(lun, _)| *lun == id).and_then(|(_, lun)| map.pool(lun.config.pool));
-    let wanted = pool.map_or(0, |pool| pool.block_bytes);
-    if wanted != found.block_bytes {
-        return Some(format!("its blocks have {} bytes, those of its pool {wanted}", found.block_bytes));
-    }
-    let in_use = map.lun_use(id).is_some_and(|lun| lun.is_taken());
-    let name = identity(found);
-    if in_use && plan.identity.is_some() && plan.identity != name {
-        let [was, is] = [&plan.identity, &name].map(|name| name.as_deref().unwrap_or("a disk without a name"));
-        return Some(format!("it is {is}, and volumes have extents of {was}"));
-    }
-    if found.write_protected {
-        return Some("it is write protected".to_owned());
-    }
-    (!map.reached(id, found.blocks)).then(|| "it is smaller than what volumes have of it".to_owned())
 }

@@ -55,7 +55,8 @@ impl Lab {
         fabric::advise(self, &mut problems);
         joins::advise(self, &mut problems);
         // A lab of iSCSI targets alone has nothing to simulate.
-        let only_live = self.hosts.is_empty() && !self.live.iscsi.is_empty();
+        let is_live = |host: &super::Host| host.hbas.iter().all(|hba| self.live.uplinks.contains_key(&hba.wwpn));
+        let only_live = self.hosts.iter().all(is_live) && !self.live.iscsi.is_empty();
         if self.workloads.is_empty() && !only_live {
             problems.add(
                 ProblemKind::NoWorkload,

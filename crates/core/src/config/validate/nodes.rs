@@ -30,6 +30,8 @@ pub(super) fn validate(lab: &Lab, problems: &mut Problems) {
 pub(super) fn advise(lab: &Lab, problems: &mut Problems) {
     let mut linked: Vec<Node> = lab.links.iter().flat_map(|l| l.ends.iter().map(|e| e.node)).collect();
     linked.extend(lab.live.stations.keys().map(|storage| Node::Storage(*storage)));
+    let on_ethernet = |(_, host): &(usize, &Host)| host.hbas.iter().any(|hba| lab.live.uplinks.contains_key(&hba.wwpn));
+    linked.extend(lab.hosts.iter().enumerate().filter(on_ethernet).map(|(number, _)| Node::Host(number as u16)));
     linked.sort_unstable();
     linked.dedup();
     let mut check = |node: Node, place: Place, name: &str| {

@@ -208,6 +208,11 @@ impl Remote {
         self.disks.all().any(|(number, ..)| number == disk)
     }
 
+    /// What a disk is that can be used now, by its number.
+    pub(crate) fn ready(&self, disk: u64) -> Option<&Properties> {
+        self.disks.all().find(|(number, .., ready)| *number == disk && *ready).and_then(|(_, _, found, _)| found)
+    }
+
     /// What was counted of the requests for a disk, by its number.
     pub(crate) fn disk_counters(&self, disk: u64) -> disk::Counters {
         self.disks.counters(disk)

@@ -1,5 +1,6 @@
 //! From a lab to a runtime: which ports are opened, which machines are made, what is attached to what.
 
+mod hosts;
 mod iscsi;
 mod links;
 mod state;

@@ -1,5 +1,6 @@
 //! The switches of a runtime, and what their ports are attached to.
 
+use super::hosts::host_port;
 use super::state::Kept;
 use super::{Places, served};
 use crate::lldp::Agent;
@@ -104,8 +105,8 @@ fn inside_end(lab: &Lab, here: &[u16], end: End<'_>) -> Attachment {
             let number = here.iter().position(|here| *here == switch);
             number.map(|switch| Attachment::Cable { switch, port: other.port })
         }
-        // A host without Ethernet exists in simulations only.
-        Node::Host(_) => None,
+        // Any other host without Ethernet exists in simulations only.
+        Node::Host(_) => host_port(lab, here, other.node, other.port).map(Attachment::Host),
     };
     found.unwrap_or(Attachment::Nothing)
 }

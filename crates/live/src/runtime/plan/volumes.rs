@@ -6,8 +6,8 @@ use crate::iscsi::initiator::RemoteConfig;
 use crate::runtime::volumes::unit_of;
 use crate::runtime::{Runtime, UpError};
 use crate::state::{Agreement, KeptVolume, StateError};
-use crate::volumes::{InitiatorPorts, LunPlan, VolumeEngine};
-use sanloom_core::config::BackEnd;
+use crate::volumes::{InitiatorPorts, LunPlan, Through, VolumeEngine};
+use sanloom_core::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd};
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::iscsi::initiator::SessionConfig;
 use sanloom_core::iscsi::parameters::Wishes;
@@ -58,21 +58,32 @@ impl Runtime {
         let mut targets: Vec<RemoteConfig> = Vec::new();
         let mut luns = Vec::new();
         for back_end in &live.back_ends {
-            let config = remote(back_end, places)?;
-            let same = |other: &RemoteConfig| {
-                (&other.target, &other.portals, &other.initiator)
-                    == (&config.target, &config.portals, &config.initiator)
+            let retry_for = back_end.retry_for.to_span();
+            let disk = disk_config(retry_for);
+            let through = match &back_end.target {
+                BackEndTarget::Iscsi(target) => {
+                    let config = remote(target, retry_for, places)?;
+                    let same = |other: &RemoteConfig| {
+                        (&other.target, &other.portals, &other.initiator)
+                            == (&config.target, &config.portals, &config.initiator)
+                    };
+                    Through::Session(targets.iter().position(same).unwrap_or_else(|| {
+                        targets.push(config);
+                        targets.len() - 1
+                    }))
+                }
+                BackEndTarget::Fcp(FcpBackEnd { initiator, target }) => {
+                    let port = live.host_ports().iter().position(|port| port == initiator).unwrap_or_default();
+                    Through::Port(port, *target)
+                }
             };
-            let remote = targets.iter().position(same).unwrap_or_else(|| {
-                targets.push(config);
-                targets.len() - 1
-            });
             let identity = self.state.identity(&back_end.name)?;
-            luns.push(LunPlan { name: back_end.name.clone(), remote, lun: back_end.lun, identity });
+            luns.push(LunPlan { name: back_end.name.clone(), through, lun: back_end.lun, disk, identity });
         }
+        let hosts = self.make_hosts(&lab);
         let now = self.clock.now();
         let ports = InitiatorPorts::new(self.state.instance(), self.state.initiator_ports()?);
-        self.volumes = Some(VolumeEngine::new(now, map, targets, luns, ports));
+        self.volumes = Some(VolumeEngine::new(now, map, targets, hosts, luns, ports));
         self.keep_initiator_ports();
         for volume in kept {
             self.serve_kept(&volume);
@@ -125,24 +136,22 @@ fn restored(map: &Map, kept: &KeptVolume) -> Result<(VolumeId, Volume), String> 
     Ok((kept.id, Volume { name: kept.name.as_str().into(), pool, shape: kept.shape, layout }))
 }
 
+
+fn disk_config(retry_for: Span) -> DiskConfig {
+    DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() }
+}
+
 /// A target, as we use it.
-fn remote(back_end: &BackEnd, places: &Places) -> Result<RemoteConfig, UpError> {
-    let chap = &back_end.chap;
-    let retry_for = Span::from_ms(back_end.retry_for.0 / 1_000_000_000);
-    let disk =
-        DiskConfig { queue_depth: QUEUE_DEPTH, dev_loss: retry_for, patience: retry_for, ..DiskConfig::default() };
+fn remote(target: &IscsiBackEnd, retry_for: Span, places: &Places) -> Result<RemoteConfig, UpError> {
+    let chap = &target.chap;
     Ok(RemoteConfig {
-        portals: back_end.portals.clone(),
-        target: back_end.target.clone(),
-        initiator: back_end.initiator.clone(),
+        portals: target.portals.clone(),
+        target: target.name.clone(),
+        initiator: target.initiator.clone(),
         own: credentials(places, &chap.name, &chap.secret_file)?,
         target_proof: credentials(places, &chap.own_name, &chap.own_secret_file)?,
-        wishes: Wishes {
-            header_digest: back_end.header_digest,
-            data_digest: back_end.data_digest,
-            ..Wishes::default()
-        },
-        disk,
+        wishes: Wishes { header_digest: target.header_digest, data_digest: target.data_digest, ..Wishes::default() },
+        disk: disk_config(retry_for),
         session: SessionConfig {
             command_timeout: retry_for,
             abort_timeout: Span::from_secs(5),

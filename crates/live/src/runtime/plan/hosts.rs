@@ -1,0 +1,71 @@
+//! The host ports of a runtime: initiators of the instance itself, for back ends in a fabric.
+
+use crate::initiator::host::Host;
+use crate::runtime::{Attachment, Runtime};
+use crate::storage::port::At;
+use crate::volumes::HostPort;
+use sanloom_core::config::{BackEnd, BackEndTarget, FcpBackEnd, Hba, Host as HostConfig, Lab, Node};
+use sanloom_core::disk::DiskConfig;
+use sanloom_core::fcp::initiator::FcpInitiatorConfig;
+use sanloom_core::nport::NPortConfig;
+use sanloom_core::time::Span;
+use sanloom_wire::Wwpn;
+
+/// Buffers of a port for frames: nobody counts them on Ethernet, or inside the process.
+const BB_CREDIT: u16 = 16;
+/// Of how long commands wait for a lost target, so much is given to a command before it is aborted and sent again: a frame of it was lost.
+const COMMAND_TIME_DIVISOR: u64 = 2;
+
+/// The host port of the instance that a port of a host is, by index, if it is one. `here`: the switches of the process.
+pub(super) fn host_port(lab: &Lab, here: &[u16], node: Node, port: u16) -> Option<usize> {
+    let Node::Host(host) = node else { return None };
+    // Volumes are served by an instance that runs the whole lab.
+    let wwpn = lab.hosts[usize::from(host)].hbas.get(usize::from(port)).filter(|_| here.len() == lab.switches.len())?.wwpn;
+    lab.live.host_ports().iter().position(|port| *port == wwpn)
+}
+
+impl Runtime {
+    /// The host ports of the lab that back ends name.
+    pub(super) fn make_hosts(&self, lab: &Lab) -> Vec<HostPort> {
+        let ports = lab.live.host_ports();
+        (0..).zip(ports).filter_map(|(number, wwpn)| self.make_host(lab, number, wwpn)).collect()
+    }
+
+    fn make_host(&self, lab: &Lab, number: usize, wwpn: Wwpn) -> Option<HostPort> {
+        let (config, port, hba) = lab.hosts.iter().find_map(|host| {
+            let port = host.hbas.iter().position(|hba| hba.wwpn == wwpn)?;
+            Some((host, port, &host.hbas[port]))
+        })?;
+        let at = self.switches.iter().enumerate().find_map(|(switch, live)| {
+            let port = live.attachments.iter().position(|attachment| *attachment == Attachment::Host(number))?;
+            Some(At::Switch { switch, port: port as u16 })
+        });
+        let name = if config.hbas.len() > 1 { format!("{}:{port}", config.name) } else { config.name.clone() };
+        Some(HostPort::new(name, at.unwrap_or(At::Nothing), host(lab, config, hba)))
+    }
+}
+
+fn host(lab: &Lab, config: &HostConfig, hba: &Hba) -> Host {
+    let (e_d_tov, r_a_tov) = (lab.timers.e_d_tov.to_span(), lab.timers.r_a_tov.to_span());
+    let login = NPortConfig {
+        wwpn: hba.wwpn,
+        wwnn: config.wwnn,
+        receive_size_bytes: hba.receive_size_bytes,
+        bb_credit: BB_CREDIT,
+        initiator: true,
+        target: false,
+        symbolic_name: config.name.clone(),
+        e_d_tov,
+        r_a_tov,
+        seed: hba.wwpn.0,
+        virtual_port: None,
+    };
+    let through = |back_end: &&BackEnd| {
+        matches!(back_end.target, BackEndTarget::Fcp(FcpBackEnd { initiator, .. }) if initiator == hba.wwpn)
+    };
+    let waits = lab.live.back_ends.iter().filter(through).map(|back_end| back_end.retry_for.to_span()).min();
+    let waits = waits.unwrap_or(DiskConfig::default().dev_loss);
+    let command_timeout = Span::from_ms(waits.as_ms() / COMMAND_TIME_DIVISOR);
+    let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
+    Host::new(login, fcp, DiskConfig::default())
+}
