@@ -4,6 +4,7 @@ mod bed;
 #[path = "../iscsi/conformance.rs"]
 mod conformance;
 mod crashes;
+mod endurance;
 mod forwarding;
 mod gate;
 mod host;

@@ -494,7 +494,7 @@ impl Bed {
     fn work(&mut self) {
         let at = self.chance.index(self.front.ios.len());
         let io = self.front.ios.swap_remove(at);
-        let mut buffer = self.front.buffers.remove(&io.tag).unwrap_or_default();
+        let mut buffer = self.front.at_work.remove(&io.tag).unwrap_or_default();
         let claim = self.claims.remove(&io.tag).unwrap();
         let status = match self.volumes.map().resolve(claim.epoch(), io.lba, io.blocks) {
             Some(pieces) => perform_mapped(&mut self.media, pieces, &io, &mut buffer),
@@ -510,7 +510,7 @@ impl Bed {
     fn back_works(&mut self, number: usize) {
         let Some(served) = self.backs[number].as_mut() else { return };
         let io = served.ios.swap_remove(self.chance.index(served.ios.len()));
-        let mut buffer = served.buffers.remove(&io.tag).unwrap_or_default();
+        let mut buffer = served.at_work.remove(&io.tag).unwrap_or_default();
         let status = self.media[number].perform(&io, &mut buffer);
         served.buffers.insert(io.tag, buffer);
         served.session.handle(self.now, Input::IoDone { tag: io.tag, status }, Some(&mut served.device));

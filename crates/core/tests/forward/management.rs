@@ -50,10 +50,11 @@ fn asked_for() -> Bed {
     bed_of(Shapes { front: both, back: both, ..shapes() })
 }
 
-/// A command of the whole first LUN, until a PDU of it is half sent there; chance decides where it is cut.
-fn half_sent(act: fn(&mut Bed, u64, u64, u32), to: Conn) -> (Bed, Command) {
+/// A command of 16 blocks in segments of so many bytes, until a PDU of it is half sent there; chance decides where it is cut.
+fn half_sent(act: fn(&mut Bed, u64, u64, u32), segment_bytes: u32, to: Conn) -> (Bed, Command) {
     let mut beds = (0..100).filter_map(|seed| {
-        let mut bed = cut_through::bed(shapes().front, seed);
+        let front = Parameters { send_bytes: segment_bytes, receive_bytes: segment_bytes, ..shapes().front };
+        let mut bed = cut_through::bed(front, seed);
         act(&mut bed, TASK, 0, 16);
         let command = bed.last_command();
         cut_through::until_open(&mut bed, to).map(|_| (bed, command))
@@ -61,7 +62,7 @@ fn half_sent(act: fn(&mut Bed, u64, u64, u32), to: Conn) -> (Bed, Command) {
     beds.next().expect("one of a hundred is cut")
 }
 
-const STATES: [State; 14] = [
+const STATES: [State; 15] = [
     (
         "a read is at its back end",
         || {
@@ -125,8 +126,9 @@ const STATES: [State; 14] = [
         },
         true,
     ),
-    ("a Data-In is half sent to the host", || half_sent(read, Conn::Host), true),
-    ("a Data-Out is half sent to the back end", || half_sent(write, Conn::Back(0)), false),
+    ("the first of two Data-In is half sent to the host", || half_sent(read, 4096, Conn::Host), true),
+    ("its only Data-In is half sent to the host, with the status", || half_sent(read, 8192, Conn::Host), true),
+    ("its data are half sent to the back end", || half_sent(write, 8192, Conn::Back(0)), false),
     (
         "a split read, nothing of it done",
         || {
@@ -282,6 +284,7 @@ fn heard(bed: &Bed, (task, _): Command) -> String {
 fn aftermath(bed: &mut Bed, command: Command, closes: bool) -> String {
     let mut text = to_back_ends(bed);
     if closes {
+        finish_pdu(bed);
         bed.close();
         let behind: Vec<u8> = (0..2).filter(|back| bed.forward.leaves_behind(*back)).collect();
         let behind = match behind.is_empty() {
@@ -300,6 +303,14 @@ fn aftermath(bed: &mut Bed, command: Command, closes: bool) -> String {
     text
 }
 
+/// What is half sent to the host is sent before anything else is done to its connection.
+fn finish_pdu(bed: &mut Bed) {
+    let is_open = |bed: &Bed| bed.streams.as_ref().is_some_and(|streams| streams.mover.is_open(Conn::Host).is_some());
+    while is_open(bed) {
+        assert!(bed.step());
+    }
+}
+
 fn behind_is_ended(bed: &mut Bed) {
     (0..2).for_each(|back| bed.forward.ended_at(back, &mut bed.volumes));
     assert!(bed.forward.tasks() == 0 && bed.volumes.is_idle());
@@ -316,6 +327,7 @@ fn every_function_meets_a_forwarded_task_in_every_state() {
             ask(&mut bed, function, command);
             text += &format!("    {}\n", name(function));
             let closes = function == function::COLD_RESET;
+            finish_pdu(&mut bed);
             assert_eq!(!bed.to_be_closed().is_empty(), closes, "{state}");
             text += &aftermath(&mut bed, command, closes);
         }

@@ -229,7 +229,10 @@ fn uplinks(lab: &Lab, hosts: &[Where<'_>], budget: &mut Budget, sink: &mut Sink)
         let vlan = element.integer("fcoe.vlan");
         let ethernet = own_port(element, "fcoe", "hosts", vlan, budget, sink);
         let discovers_vlan = element.is_given("fcoe.vlan") && vlan.is_none();
-        found.insert(hba.wwpn, Uplink { ethernet: Ethernet { dcbx: element.flag("fcoe.dcbx"), ..ethernet }, discovers_vlan });
+        found.insert(
+            hba.wwpn,
+            Uplink { ethernet: Ethernet { dcbx: element.flag("fcoe.dcbx"), ..ethernet }, discovers_vlan },
+        );
     }
     found
 }

@@ -117,7 +117,7 @@ impl Bed {
 
     /// Tasks of the host: of its session, and of them those that are forwarded.
     pub fn tasks(&self) -> [u32; 2] {
-        [self.front.session.tasks(), self.forward.tasks()].map(|tasks| tasks as u32)
+        [self.front.session.tasks() as u32, self.forward.tasks()]
     }
 
     /// Why the session of the host has to be closed, if it has to.
