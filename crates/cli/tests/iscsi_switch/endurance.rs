@@ -212,7 +212,7 @@ impl Verifier {
 
 /// Reads a lot, and fetches it slowly. How many PDUs it has heard.
 fn slow_host(portal: &str, stop: &AtomicBool) -> u64 {
-    let mut heard = 0;
+    let mut heard = 0_u64;
     while !stop.load(Ordering::Relaxed) {
         let mut host = Host::log_in(portal, 2);
         for number in 0..16 {

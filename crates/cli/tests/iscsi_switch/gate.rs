@@ -1,5 +1,6 @@
 //! A way to a portal that can be closed, with whatever is under way: [`Gate`].
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -14,6 +15,9 @@ pub enum Inside {
     Write,
 }
 
+/// How often PDUs of an opcode have passed, by command (of SCSI) or function (of task management).
+pub type Requests = BTreeMap<(u8, u8), u32>;
+
 /// Where a stream of PDUs without digests stands.
 #[derive(Default)]
 struct Track {
@@ -23,8 +27,8 @@ struct Track {
 }
 
 impl Track {
-    /// Bytes pass. What the next ones are the middle of.
-    fn pass(&mut self, mut bytes: &[u8]) -> Option<Inside> {
+    /// Bytes pass. What the next ones are the middle of; `seen` gets the headers.
+    fn pass(&mut self, mut bytes: &[u8], seen: &mut Requests) -> Option<Inside> {
         while !bytes.is_empty() {
             if self.left > 0 {
                 let passes = self.left.min(bytes.len());
@@ -42,6 +46,12 @@ impl Track {
             {
                 let data = u32::from_be_bytes([0, a, b, c]) as usize;
                 self.left = 4 * usize::from(more) + data.next_multiple_of(4);
+                let detail = match self.header[0] & 0x3f {
+                    0x01 => self.header[32],
+                    0x02 => self.header[1] & 0x7f,
+                    _ => 0,
+                };
+                *seen.entry((self.header[0] & 0x3f, detail)).or_default() += 1;
             }
         }
         match self.header.first()? & 0x3f {
@@ -58,6 +68,8 @@ struct State {
     /// To be cut when a connection is in the middle of that, and how often that was done: reads, writes.
     cut_inside: Option<Inside>,
     cuts: [u32; 2],
+    /// Headers that have passed: those for the portal, and its answers.
+    seen: [Requests; 2],
     closed: bool,
     streams: Vec<TcpStream>,
     /// Bytes of the portal that still pass.
@@ -120,8 +132,8 @@ impl Gate {
                             if to.write_all(&piece[..passes]).is_err() {
                                 break;
                             }
-                            let inside = track.pass(&piece[..passes]);
                             let mut state = shared.lock().unwrap();
+                            let inside = track.pass(&piece[..passes], &mut state.seen[usize::from(answers)]);
                             if let Some(inside) = inside.filter(|inside| state.cut_inside == Some(*inside)) {
                                 state.cut_inside = None;
                                 state.cuts[inside as usize] += 1;
@@ -162,6 +174,11 @@ impl Gate {
     /// How often that was done.
     pub fn cuts(&self, inside: Inside) -> u32 {
         self.state.lock().unwrap().cuts[inside as usize]
+    }
+
+    /// What has passed to the portal.
+    pub fn requests(&self) -> Requests {
+        self.state.lock().unwrap().seen[0].clone()
     }
 
     /// Keeps back what connections that are there have for the portal, even their end; those that come later pass.
