@@ -256,7 +256,7 @@ impl MoverBed {
                 Stop::HeaderDigest => return None,
                 Stop::Conventional(range) => {
                     assert_eq!(range.end, at);
-                    if let Some(head) = input[range.clone()].first_chunk().and_then(|bytes| Head::parse(bytes).ok()) {
+                    if let Ok(head) = Head::parse(&input[range.clone()]) {
                         self.hear(head, &input[range.start + BHS_BYTES.min(range.len())..range.end]);
                     }
                 }
