@@ -135,6 +135,8 @@ pub struct Medium {
     pub kind: MediumKind,
     /// Paths of the files, one for each LUN; fewer: files in the folder of the instance, named after the LUN.
     pub files: Vec<String>,
+    /// Files are read and written without the page cache of this machine, where their file system does that.
+    pub direct: bool,
     /// Data may be lost in a crash until it is flushed; otherwise it is on stable storage before the status is sent.
     pub write_back: bool,
 }

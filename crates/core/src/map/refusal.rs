@@ -128,11 +128,11 @@ impl Refusal {
             Refusal::TooLarge => "give a smaller size",
             Refusal::TooNarrow => "give a width of 2 or more, or make the volume linear",
             Refusal::TooWide { .. } => {
-                "give a smaller width, or add back ends to the pool in the lab file and start it again"
+                "give a smaller width, or add back ends to the pool in the lab file and apply it ('sanloom apply')"
             }
             Refusal::BadStripe { .. } => "give a stripe size that divides the extent size of the pool",
             Refusal::NoSpace { .. } => {
-                "give a smaller size, delete a volume, or add back ends to the pool in the lab file and start it again"
+                "give a smaller size, delete a volume, or add back ends to the pool in the lab file and apply it ('sanloom apply')"
             }
             Refusal::Wiping { .. } => "try again in a moment, or give a smaller size",
             Refusal::Unreached { .. } => "try again when it is reached; 'sanloom show paths' says why it is not",

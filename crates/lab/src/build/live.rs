@@ -120,7 +120,8 @@ fn medium(element: &Element<'_>, luns: usize, budget: &mut Budget, sink: &mut Si
             );
         }
     }
-    Medium { kind, files, write_back: element.choice("cache", schema::CACHES).unwrap_or_default() }
+    let write_back = element.choice("cache", schema::CACHES).unwrap_or_default();
+    Medium { kind, files, direct: element.flag("direct"), write_back }
 }
 
 /// Links of one table take the addresses of its range one after the other.

@@ -200,7 +200,7 @@ pub(super) const ETHERNET: [Key; 7] = [
 ];
 
 /// Keys of `[storage.NAME]`.
-pub(super) const MEDIA: [Key; 3] = [
+pub(super) const MEDIA: [Key; 4] = [
     Key {
         path: "medium",
         kind: Kind::Choice(MEDIUM),
@@ -216,6 +216,14 @@ pub(super) const MEDIA: [Key; 3] = [
         meaning: "Paths of the files of `medium = \"file\"`: as many as LUNs. A file that is not there is made, sparse.",
         example: "\"/srv/disk1-lun{0..3}.img\"",
         also: &["files", "image", "path"],
+    },
+    Key {
+        path: "direct",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("true"),
+        meaning: "`sanloom up` reads and writes files past the page cache of its machine (O_DIRECT). Where their file system does not do that, the log and `show luns` say so. `false`: through the page cache.",
+        example: "false",
+        also: &["o_direct", "direct_io"],
     },
     Key {
         path: "cache",

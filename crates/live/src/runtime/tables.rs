@@ -1,8 +1,8 @@
 //! Tables that only a running instance has: LUNs, counters, rules.
 
 use super::{Attachment, LivePort, Runtime};
-use crate::storage::StorageSystem;
 use crate::storage::port::At;
+use crate::storage::{Backing, StorageSystem};
 use sanloom_api::view::build::{LiveWhich, Shown};
 use sanloom_api::view::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView, Table, View};
 use sanloom_core::config::{Mask, MediumKind, PortGroupSpec};
@@ -102,6 +102,10 @@ impl Runtime {
                 MediumKind::Volumes => "volume",
             }
             .to_owned(),
+            direct: match system.media.get(usize::from(lun)) {
+                Some(Backing::Local(medium)) => medium.direct(),
+                _ => None,
+            },
             write_back: medium.write_back,
             everybody: masks.is_empty(),
             seen_by,

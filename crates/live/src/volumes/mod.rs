@@ -10,6 +10,7 @@
 //! The buffer of a job is that of the task of the host in front: data of a read come from the socket of an iSCSI target into it, those
 //! of a write leave from it. Nobody copies them in between. A host port has a buffer for each request: frames are copied anyway.
 
+mod adding;
 mod back_end;
 mod buffers;
 mod host_port;
@@ -22,6 +23,7 @@ use crate::poll::Poller;
 use crate::storage::VolumeJob;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::{Done, Owner};
+pub use adding::NewBackEnd;
 use back_end::{BackEnd, refusal};
 pub use back_end::{BackEndSeen, LunPlan, PortSeen, Through, identity};
 use buffers::Buffers;

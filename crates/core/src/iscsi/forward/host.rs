@@ -51,8 +51,10 @@ impl Forward {
             return actions.push(Action::Discard { bytes: head.data_bytes });
         };
         self.last_bytes = bytes;
-        let (mut parts, r2ts) = self.kept_parts.pop().unwrap_or_default();
+        let (mut parts, mut r2ts) = self.kept_parts.pop().unwrap_or_default();
+        // A task that failed leaves R2Ts that nobody has answered.
         parts.clear();
+        r2ts.clear();
         parts.append(&mut self.spare);
         let entry = Entry::new(tag, plan.io, claim, parts, r2ts);
         self.counters.forwarded += 1;

@@ -232,7 +232,10 @@ impl Mover {
                 _ => {}
             }
         }
-        self.host.actions.retain(|action| !matches!(action, Action::Send { to, .. } if *to == gone));
+        // Headers for it that wait behind data, of the host or of another back end, are those of commands that are over.
+        for lane in std::iter::once(&mut self.host).chain(&mut self.backs) {
+            lane.actions.retain(|action| !matches!(action, Action::Send { to, .. } if *to == gone));
+        }
         if let Stage::Tail(_, to @ Some(_)) = &mut self.host.stage {
             to.take_if(|to| *to == gone);
         }

@@ -222,6 +222,7 @@ impl Forwarding {
     /// Looks whether back ends take anything, and whether they have other LUNs. True if something is to be done.
     pub(super) fn look(&mut self, now: Instant, engine: &mut VolumeEngine) -> bool {
         let mut any = false;
+        self.links.resize_with(engine.targets().clamp(self.links.len(), MAX_LINKS), BackLink::new);
         for (number, link) in (0..).zip(&mut self.links).filter(|(_, link)| link.is_up()) {
             if link.look_whether_stuck(now, MAX_BACKLOG_BYTES) {
                 self.forward.stuck(number, link.stuck);

@@ -6,8 +6,8 @@ use crate::iscsi::initiator::RemoteConfig;
 use crate::runtime::volumes::unit_of;
 use crate::runtime::{Runtime, UpError};
 use crate::state::{Agreement, KeptVolume, StateError};
-use crate::volumes::{InitiatorPorts, LunPlan, Through, VolumeEngine};
-use sanloom_core::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd};
+use crate::volumes::{InitiatorPorts, LunPlan, NewBackEnd, Through, VolumeEngine};
+use sanloom_core::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd, Lab};
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::iscsi::initiator::SessionConfig;
 use sanloom_core::iscsi::parameters::Wishes;
@@ -63,11 +63,8 @@ impl Runtime {
             let through = match &back_end.target {
                 BackEndTarget::Iscsi(target) => {
                     let config = remote(target, retry_for, places)?;
-                    let same = |other: &RemoteConfig| {
-                        (&other.target, &other.portals, &other.initiator)
-                            == (&config.target, &config.portals, &config.initiator)
-                    };
-                    Through::Session(targets.iter().position(same).unwrap_or_else(|| {
+                    let known = targets.iter().position(|other| other.is_same_way(&config));
+                    Through::Session(known.unwrap_or_else(|| {
                         targets.push(config);
                         targets.len() - 1
                     }))
@@ -97,6 +94,29 @@ impl Runtime {
             }
         }
         Ok(())
+    }
+
+    /// Back ends over iSCSI that a lab has and the instance has not. Nothing changes.
+    ///
+    /// # Errors
+    /// When a secret or the store cannot be read.
+    pub(in crate::runtime) fn new_back_ends(&self, lab: &Lab) -> Result<Vec<NewBackEnd>, UpError> {
+        let (places, wipes) = (Places::of(lab), self.state.wipes()?);
+        let known = |name: &str| self.lab.live.back_ends.iter().any(|back_end| back_end.name == name);
+        let mut new = Vec::new();
+        for back_end in lab.live.back_ends.iter().filter(|back_end| !known(&back_end.name)) {
+            let BackEndTarget::Iscsi(target) = &back_end.target else { continue };
+            let of_it = wipes.iter().filter(|(name, ..)| *name == back_end.name);
+            new.push(NewBackEnd {
+                name: back_end.name.clone(),
+                pool: PoolId(back_end.pool),
+                target: remote(target, back_end.retry_for.to_span(), &places)?,
+                lun: back_end.lun,
+                identity: self.state.identity(&back_end.name)?,
+                wipes: of_it.map(|(_, lba, blocks)| (*lba, *blocks)).collect(),
+            });
+        }
+        Ok(new)
     }
 
     /// A volume of the store is a unit of its storage system.
