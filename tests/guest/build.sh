@@ -12,10 +12,12 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 
 packages="busybox-static libc6 fcoe-utils libpciaccess0 zlib1g sg3-utils libsgutils2-1.46-2
-          open-iscsi libkmod2 libopeniscsiusr libssl3 liblzma5 libzstd1
+          open-iscsi libkmod2 libopeniscsiusr libssl3 liblzma5 libzstd1 libisns0 libsystemd0 libcap2 libgcrypt20
+          libgpg-error0 liblz4-1 libmount1 libblkid1
           dmsetup libdevmapper1.02.1 libselinux1 libpcre2-8-0 libudev1"
 modules="virtio_pci virtio_net virtio_rng qemu_fw_cfg 8021q fcoe sd_mod sg tcm_fc target_core_mod crc32c_generic
-         crc_t10dif crct10dif_generic crct10dif_common iscsi_tcp dm-multipath dm-round-robin"
+         crc_t10dif crct10dif_generic crct10dif_common iscsi_tcp dm-multipath dm-round-robin
+         scsi_dh_alua iscsi_target_mod"
 
 stamp=$(cat "$here"/*.sh "$here"/root/init "$here"/root/bin/* | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ]; then

@@ -42,6 +42,17 @@ pub enum Request {
         /// Whether it takes part.
         enabled: bool,
     },
+    /// Change how a target port group serves; hosts are told by a unit attention.
+    PortGroup {
+        /// Its name in the lab.
+        group: String,
+        /// The new state, as the lab file has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<String>,
+        /// Whether it is preferred; without: as it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preferred: Option<bool>,
+    },
     /// Begin or end the capture of a port. Answered with [`Answer::Done`] or [`Answer::Captured`].
     Capture {
         /// Link of the lab, or switch and port as in `sw1:0`.

@@ -170,6 +170,8 @@ pub struct PathRow {
     /// The portal of the session; without: why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portal: Option<String>,
+    /// The portals of the target.
+    pub portals: Vec<PortalRow>,
     /// Why there is no session, or why the LUN is not used.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trouble: String,
@@ -186,8 +188,28 @@ pub struct PathRow {
     pub logins: u64,
     /// Sessions that were lost.
     pub lost: u64,
+    /// Sessions that were left for a better portal.
+    pub moves: u64,
     /// Sessions of hosts that forward there.
     pub forwarding: u64,
+}
+
+/// A portal of a back end, as it serves its LUN.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortalRow {
+    /// Where it is.
+    pub portal: String,
+    /// It is the one in use.
+    pub used: bool,
+    /// Number of its target port group, once it has been asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<u16>,
+    /// How that serves, as `active/optimized`; empty: not known, or the target has no states.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub state: String,
+    /// It is preferred to others of this state.
+    pub preferred: bool,
 }
 
 /// The sessions of hosts.

@@ -137,6 +137,7 @@ pub fn codes() -> Vec<&'static str> {
         build::UNKNOWN_CONFIG,
         build::UNKNOWN_LINK,
         build::UNKNOWN_NODE,
+        build::UNKNOWN_PORTAL,
         build::UNKNOWN_ZONE,
         build::ZONE_LIMIT,
         check::MISSING_KEY,

@@ -249,6 +249,7 @@ codes!(SenseCode, u16, "sense code" {
     RESERVATIONS_RELEASED = 0x2a04, "reservations released";
     REGISTRATIONS_PREEMPTED = 0x2a05, "registrations preempted";
     ALUA_STATE_CHANGED = 0x2a06, "asymmetric access state changed";
+    ALUA_TRANSITION_FAILED = 0x2a07, "implicit asymmetric access state transition failed";
     CAPACITY_CHANGED = 0x2a09, "capacity data has changed";
     COMMANDS_CLEARED = 0x2f00, "commands cleared by another initiator";
     INQUIRY_DATA_CHANGED = 0x3f03, "inquiry data has changed";
@@ -258,6 +259,7 @@ codes!(SenseCode, u16, "sense code" {
     INTERNAL_TARGET_FAILURE = 0x4400, "internal target failure";
     DATA_PHASE_ERROR = 0x4b00, "data phase error";
     OVERLAPPED_COMMANDS = 0x4e00, "overlapped commands attempted";
+    SET_PORT_GROUPS_FAILED = 0x670a, "set target port groups command failed";
 });
 
 #[cfg(test)]

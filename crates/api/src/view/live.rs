@@ -42,6 +42,33 @@ pub struct LunRow {
     pub active_tasks: u32,
 }
 
+/// The target port groups of storage systems, in the lab's order.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GroupsView {
+    /// One row for each.
+    pub groups: Vec<GroupRow>,
+}
+
+/// A target port group.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupRow {
+    /// Its name.
+    pub group: String,
+    /// Storage system.
+    pub storage: String,
+    /// Its number there.
+    pub number: u16,
+    /// How its ports serve, as `active/optimized`.
+    pub state: String,
+    /// It is preferred to others of this state.
+    pub preferred: bool,
+    /// Its ports in a fabric, as `array:0`, and its portals.
+    pub ports: Vec<String>,
+    /// Their relative port identifiers.
+    pub relative_ports: Vec<u16>,
+}
+
 /// Everything that an instance counts, since its start.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CountersView {

@@ -11,7 +11,7 @@ mod port;
 mod zone;
 
 pub use fabric::{FabricSwitch, FabricView, IslEnd, RouteRow, RoutesView, SwitchRow, SwitchView};
-pub use live::{CounterRow, CountersView, LunRow, LunsView};
+pub use live::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView};
 pub use port::{FlogiView, LoginKind, LoginRow, NameRow, NsView, PortMode, PortRow, PortsView};
 pub use zone::{OnlineMember, ZoneDefault, ZoneMemberRow, ZoneRow, ZoneView};
 
@@ -60,6 +60,8 @@ pub enum Table {
     Ports(PortsView),
     /// The LUNs of a running instance.
     Luns(LunsView),
+    /// Target port groups of a running instance.
+    Groups(GroupsView),
     /// What a running instance counts.
     Counters(CountersView),
     /// What a running instance does to frames by order of an operator.

@@ -9,6 +9,7 @@ use crate::report::{file, json};
 use clap::Subcommand;
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::inject::{Act, Matcher};
+use sanloom_core::scsi::AccessState;
 use std::num::NonZeroU64;
 
 /// Options of `sanloom port`.
@@ -25,6 +26,8 @@ enum What {
     Disable(PortArgs),
     /// Put it back into service
     Enable(PortArgs),
+    /// Change how a target port group of storage serves; hosts are told by a unit attention
+    Group(GroupArgs),
     /// Reject, drop, delay or damage frames that pass it
     Inject(InjectArgs),
 }
@@ -36,6 +39,21 @@ struct PortArgs {
     port: String,
     #[command(flatten)]
     file: LabFile,
+}
+
+#[derive(clap::Args, Debug)]
+struct GroupArgs {
+    /// Its name in the lab
+    #[arg(value_name = "GROUP")]
+    group: String,
+    #[command(flatten)]
+    file: LabFile,
+    /// The new state: active/optimized, active/non-optimized, standby, unavailable, offline or transitioning
+    #[arg(long, value_name = "STATE", value_parser = check_state, required_unless_present = "preferred")]
+    state: Option<String>,
+    /// Whether hosts like it better than others of the same state
+    #[arg(long, value_name = "BOOL")]
+    preferred: Option<bool>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -67,6 +85,14 @@ fn check_act(text: &str) -> Result<String, String> {
     text.parse::<Act>().map(|_| text.to_owned()).map_err(|bad| bad.to_string())
 }
 
+fn check_state(text: &str) -> Result<String, String> {
+    let all = AccessState::ALL.map(|state| state.to_string());
+    match all.iter().any(|state| state == text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("there are {}", all.join(", "))),
+    }
+}
+
 /// Changes a port.
 ///
 /// # Errors
@@ -75,12 +101,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Disable(at) => enable(at, false),
         What::Enable(at) => enable(at, true),
+        What::Group(args) => group(args),
         What::Inject(args) => inject(args),
     }
 }
 
 fn enable(at: &PortArgs, enabled: bool) -> Result<(), Failure> {
     ask(at, &Request::Port { port: at.port.clone(), enabled }).map(drop)
+}
+
+fn group(args: &GroupArgs) -> Result<(), Failure> {
+    let lab = input::load_running(&args.file, &[])?.lab;
+    let GroupArgs { group, state, preferred, .. } = args;
+    let request = Request::PortGroup { group: group.clone(), state: state.clone(), preferred: *preferred };
+    instance::command(&lab, None, &request).map(drop)
 }
 
 fn inject(args: &InjectArgs) -> Result<(), Failure> {

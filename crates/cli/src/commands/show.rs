@@ -60,6 +60,8 @@ enum What {
     Ports,
     /// The LUNs of a running instance: medium, who sees them, reservations (with --live)
     Luns,
+    /// The target port groups of a running instance, and how they serve (with --live)
+    Groups,
     /// Everything that a running instance counts (with --live)
     Counters,
     /// What a running instance does to frames by `sanloom port inject` (with --live)
@@ -134,6 +136,7 @@ impl What {
             What::Routes => Which::Routes,
             What::Ports => Which::Ports,
             What::Luns => return ShowTable::Live(LiveWhich::Luns),
+            What::Groups => return ShowTable::Live(LiveWhich::Groups),
             What::Counters => return ShowTable::Live(LiveWhich::Counters),
             What::Injections => return ShowTable::Live(LiveWhich::Injections),
             What::Volumes => return ShowTable::Live(LiveWhich::Volumes),

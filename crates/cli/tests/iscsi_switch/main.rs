@@ -1,5 +1,6 @@
 //! The iSCSI virtualization switch with targets and hosts of others: tgt behind it, libiscsi and QEMU in front of it.
 
+mod alua;
 mod bed;
 #[path = "../iscsi/conformance.rs"]
 mod conformance;

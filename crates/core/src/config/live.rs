@@ -1,6 +1,7 @@
 //! What a lab needs beyond the model to run on real Ethernet ports with real disks. A simulation does not look at it.
 
 use super::iscsi::Iscsi;
+use super::port_groups::PortGroupSpec;
 use super::units::Picos;
 use super::volumes::{BackEnd, BackEndTarget, FcpBackEnd, Pool, VolumeSpec};
 use super::workload::Target;
@@ -30,6 +31,8 @@ pub struct Live {
     pub media: Vec<Medium>,
     /// The storage systems that are iSCSI targets, by index into [`super::Lab::storage`].
     pub iscsi: BTreeMap<u16, Iscsi>,
+    /// Target port groups. A storage system that none names has one group with all its ports, active/optimized.
+    pub port_groups: Vec<PortGroupSpec>,
     /// Who sees which LUNs. A storage system that no mask names shows all its LUNs to everybody.
     pub masks: Vec<Mask>,
     /// Pools of back-end LUNs.

@@ -11,6 +11,7 @@ mod iscsi;
 mod joining;
 mod live;
 mod node;
+mod port_groups;
 mod problem;
 mod units;
 mod validate;
@@ -32,6 +33,7 @@ pub use node::{
     Bus, Hba, Host, Interrupt, IoQueue, IoScheduler, Lun, Multipath, PathPolicy, Service, Storage, StoragePort,
     VirtualMachine,
 };
+pub use port_groups::PortGroupSpec;
 pub use problem::{Place, Problem, ProblemKind, Section};
 pub use units::{LineRate, Picos, Rate};
 pub use validate::{MAX_DURATION, MAX_LINKS, MAX_NODES, MAX_SAMPLES, MAX_SWITCHES};

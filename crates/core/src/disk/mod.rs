@@ -15,15 +15,22 @@
 //! number of times, or for a bounded time where the target asks for patience (BUSY, TASK SET FULL, becoming ready). All
 //! commands that are used can be repeated without harm.
 //!
+//! A target may have ports that serve better than others (asymmetric access): [`AccessProbe`] asks for that, and [`Paths`] chooses. What a
+//! port refuses that is standing by is repeated until another one is there.
+//!
 //! A disk that comes back with another identification (VPD page 83) is another disk: nothing is sent to it.
 
+mod access;
 mod cdb;
 mod parts;
+pub mod paths;
 mod probe;
 mod properties;
 mod scan;
 mod verdict;
 
+pub use access::{Access, AccessGroup, AccessInput, AccessOutput, AccessProbe};
+pub use paths::Paths;
 pub use properties::{Designator, Properties, Provisioning};
 pub use scan::{Scan, ScanInput, ScanOutput};
 
@@ -34,6 +41,7 @@ use sanloom_wire::cdb::CDB_BYTES;
 use sanloom_wire::sense::{SenseCode, SenseKey};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use verdict::tells_of_access;
 
 /// How a disk is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,6 +142,9 @@ pub enum Output {
     Unusable(Error),
     /// The target's list of logical units changed (unit attention): [`Scan`] again.
     UnitsChanged,
+    /// The target has told that ports serve otherwise than before, or that this one does not: [`AccessProbe`] again, and perhaps another
+    /// of [`Paths`]. Commands wait meanwhile.
+    AccessChanged,
     /// A request ended.
     Done {
         /// Its tag.
@@ -477,6 +488,9 @@ impl Disk {
     }
 
     fn on_reply(&mut self, now: Instant, reply: Reply) {
+        if tells_of_access(&reply.end) && self.outputs.back() != Some(&Output::AccessChanged) {
+            self.outputs.push_back(Output::AccessChanged);
+        }
         if let State::Probing(probe) = &mut self.state
             && probe.waits_for(reply.id)
         {

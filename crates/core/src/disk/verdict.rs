@@ -59,7 +59,7 @@ fn of_sense(Condition { deferred, key, code }: Condition) -> Verdict {
     match (key, code) {
         (SenseKey::NO_SENSE | SenseKey::RECOVERED_ERROR | SenseKey::COMPLETED, _) => Verdict::Good,
         (SenseKey::UNIT_ATTENTION, _) => Verdict::UnitAttention(code),
-        (SenseKey::NOT_READY, SenseCode::BECOMING_READY | SenseCode::ALUA_TRANSITION) => {
+        (SenseKey::NOT_READY, code) if code == SenseCode::BECOMING_READY || is_of_port(code) => {
             Verdict::Delay { error: error(ErrorKind::NotReady), full: false }
         }
         (SenseKey::NOT_READY, _) => Verdict::Fail(error(ErrorKind::NotReady)),
@@ -78,6 +78,20 @@ fn of_sense(Condition { deferred, key, code }: Condition) -> Verdict {
         (SenseKey::ABORTED_COMMAND | SenseKey::HARDWARE_ERROR, _) => Verdict::Retry(error(ErrorKind::Target)),
         _ => Verdict::Fail(error(ErrorKind::Target)),
     }
+}
+
+/// The port is not the one to ask, or not now (SPC-4, 5.15.2.4).
+fn is_of_port(code: SenseCode) -> bool {
+    matches!(code, SenseCode::ALUA_TRANSITION | SenseCode::ALUA_STANDBY | SenseCode::ALUA_UNAVAILABLE)
+}
+
+/// It says that ports serve otherwise than before, or that this one does not.
+pub(super) fn tells_of_access(end: &End) -> bool {
+    let End::Status { status: status::CHECK_CONDITION, sense, .. } = end else { return false };
+    Condition::parse(sense).is_some_and(|Condition { deferred, key, code }| {
+        let changed = matches!(code, SenseCode::ALUA_STATE_CHANGED | SenseCode::ALUA_TRANSITION_FAILED);
+        !deferred && (key == SenseKey::UNIT_ATTENTION && changed || key == SenseKey::NOT_READY && is_of_port(code))
+    })
 }
 
 /// SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3, 4.7.3.6).

@@ -12,15 +12,16 @@ use sanloom_wire::cdb::{Cdb, operation, status};
 use sanloom_wire::scsi::capacity::{ReadCapacity10, ReadCapacity16};
 use sanloom_wire::scsi::lba_status::{self, LbaStatus, MAPPED};
 use sanloom_wire::scsi::luns;
-use sanloom_wire::scsi::port_groups::{self, TargetPortGroup, state, supports};
 use sanloom_wire::scsi::unmap::{self, BlockDescriptor};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// START STOP UNIT has stopped the unit.
 const STOPPED: Sense = Sense::new(SenseKey::NOT_READY, SenseCode::NOT_READY_INITIALIZING);
 /// Byte 1 of block commands, where the anchor and unmap bits stand.
 const FLAGS_BYTE: u16 = 1;
+/// More than all numbers of groups.
+const MAX_PORT_GROUPS_BYTES: u32 = 4 + (4 << 16);
 
 impl Device {
     /// The command, whose turn it is.
@@ -47,6 +48,9 @@ impl Device {
         {
             return check(Sense::invalid_field_in_cdb(byte));
         }
+        if let Some(refusal) = self.port_refusal(command.nexus, &cdb) {
+            return check(refusal);
+        }
         if self.reservation_conflict(number, command.nexus, &cdb) {
             return Step::Done(Response::status(status::RESERVATION_CONFLICT));
         }
@@ -69,6 +73,8 @@ impl Device {
     fn manage_unit(&mut self, number: u16, command: &Command, cdb: Cdb) -> Option<Step> {
         let unit = &mut self.units[usize::from(number)];
         let thin = unit.config.thin;
+        let several = self.groups.are_several();
+        let has = opcodes::Has { thin, port_groups: several };
         Some(match cdb {
             Cdb::ModeSense { .. } => mode::sense(unit, cdb),
             Cdb::ModeSelect { page_format, save, list_len, .. } => mode::select(page_format, save, list_len),
@@ -100,9 +106,17 @@ impl Device {
             Cdb::PersistentReserveOut { action, scope, kind, list_len } => {
                 self.reservation_out(action, scope, kind, list_len)
             }
-            Cdb::ReportTargetPortGroups { extended, allocation_len } => self.port_groups(extended, allocation_len),
+            Cdb::ReportTargetPortGroups { extended, allocation_len } => {
+                self.report_port_groups(extended, allocation_len)
+            }
+            Cdb::SetTargetPortGroups { .. } if !several => check(illegal(SenseCode::INVALID_OPERATION)),
+            Cdb::SetTargetPortGroups { list_len: 0 } => Step::Done(Response::GOOD),
+            Cdb::SetTargetPortGroups { list_len } if list_len > MAX_PORT_GROUPS_BYTES => {
+                check(Sense::invalid_field_in_cdb(opcodes::length_byte(operation::MAINTENANCE_OUT)))
+            }
+            Cdb::SetTargetPortGroups { list_len } => Step::Parameters { bytes: list_len },
             Cdb::ReportSupportedOperations { timeouts, options, operation, action, allocation_len } => {
-                opcodes::report(options, operation, action, timeouts, thin, allocation_len)
+                opcodes::report(options, operation, action, timeouts, has, allocation_len)
             }
             Cdb::ReportSupportedTaskManagement { extended, allocation_len } => {
                 opcodes::report_task_management(extended, allocation_len)
@@ -113,7 +127,7 @@ impl Device {
                 answer(data, u32::from_be_bytes([bytes[6], bytes[7], bytes[8], bytes[9]]))
             }
             Cdb::Unmap { .. } if !thin => check(illegal(SenseCode::INVALID_OPERATION)),
-            Cdb::Other(bytes) => check(opcodes::unsupported(&bytes, thin)),
+            Cdb::Other(bytes) => check(opcodes::unsupported(&bytes, has)),
             _ => return None,
         })
     }
@@ -186,28 +200,6 @@ impl Device {
         answer(Sense { descriptor, ..sense }.to_bytes().into(), allocation_len.into())
     }
 
-    /// REPORT TARGET PORT GROUPS (SPC): all ports are equally good.
-    fn port_groups(&self, extended: bool, allocation_len: u32) -> Step {
-        let mut groups: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
-        for (port, relative) in self.config.ports.iter().zip(1..) {
-            groups.entry(port.group).or_default().push(relative);
-        }
-        let groups: Vec<TargetPortGroup> = groups
-            .into_iter()
-            .map(|(group, ports)| TargetPortGroup {
-                preferred: false,
-                state: state::ACTIVE_OPTIMIZED,
-                supported: supports::ACTIVE_OPTIMIZED,
-                group,
-                status: 0,
-                ports,
-            })
-            .collect();
-        let mut data = Vec::new();
-        port_groups::emit(&groups, extended, &mut data);
-        answer(data, allocation_len)
-    }
-
     /// GET LBA STATUS (SBC).
     fn lba_status(&mut self, task: TaskId, lba: u64, allocation_len: u32) -> Step {
         let unit = &self.units[usize::from(task.unit)];
@@ -229,7 +221,7 @@ impl Device {
     pub(super) fn take_list(&mut self, task: TaskId, cdb: Cdb, list: &[u8]) -> Step {
         let wanted = match cdb {
             Cdb::ModeSelect { list_len, .. } | Cdb::Unmap { list_len, .. } => u32::from(list_len),
-            Cdb::PersistentReserveOut { list_len, .. } => list_len,
+            Cdb::PersistentReserveOut { list_len, .. } | Cdb::SetTargetPortGroups { list_len } => list_len,
             _ => 0,
         };
         if (list.len() as u64) < u64::from(wanted) {
@@ -239,6 +231,7 @@ impl Device {
             Cdb::ModeSelect { long, .. } => self.select_modes(task, list, long),
             Cdb::Unmap { .. } => self.unmap(task, list),
             Cdb::PersistentReserveOut { action, kind, .. } => self.reserve_with(task, action, kind, list),
+            Cdb::SetTargetPortGroups { .. } => self.take_port_groups(task.nexus, list),
             _ => Step::Done(Response::GOOD),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::attention::Attentions;
 use super::config::{DeviceConfig, Masking, UnitConfig};
+use super::groups::Groups;
 use super::io::{BlockIo, IoOp};
 use super::nexus::{NexusId, Nexuses, mapped};
 use super::opcodes;
@@ -23,6 +24,7 @@ pub struct Device {
     pub(super) config: DeviceConfig,
     pub(super) units: Vec<Unit>,
     pub(super) nexuses: Nexuses,
+    pub(super) groups: Groups,
     pub(super) attentions: Attentions,
     /// What the next step of a task needs to know.
     pub(super) pending: BTreeMap<TaskId, Pending>,
@@ -40,6 +42,7 @@ impl Device {
         let units = std::mem::take(&mut config.units);
         let units = units.into_iter().zip(0..).map(|(unit, number)| Unit::new(number, unit)).collect();
         let mut device = Device {
+            groups: Groups::new(config.ports.iter().map(|port| port.group)),
             config,
             units,
             nexuses: Nexuses::default(),
@@ -169,6 +172,7 @@ impl Device {
             || !unit.blocked.is_empty()
             || unit.stopped
             || unit.mode.descriptor_sense
+            || self.port_refusal(command.nexus, &cdb).is_some()
             || (op == IoOp::Write && unit.protection().is_some())
             || self.reservation_conflict(number, command.nexus, &cdb);
         match unit.transfer(op, lba, blocks, fua) {
@@ -294,7 +298,7 @@ impl Device {
 
     /// Looks again whether anything unusual is in force.
     pub(super) fn settle(&mut self) {
-        self.quiet = self.attentions.is_empty() && self.units.iter().all(Unit::is_plain);
+        self.quiet = self.attentions.is_empty() && self.groups.all_active && self.units.iter().all(Unit::is_plain);
     }
 
     /// Tasks of a unit that have begun and are not over.

@@ -57,6 +57,7 @@ impl Device {
     fn standard(&self, peripheral: u8, unit: Option<&Unit>) -> StandardInquiry {
         const SPC_4: u8 = 6;
         const IMPLICIT_STATES: u8 = 1;
+        const EXPLICIT_STATES: u8 = 2;
         let mut standards = STANDARDS.to_vec();
         let fcp = self.config.ports.iter().any(|port| matches!(port.name, PortName::Fcp(_)));
         let iscsi = self.config.ports.iter().any(|port| matches!(port.name, PortName::Iscsi { .. }));
@@ -64,7 +65,7 @@ impl Device {
         StandardInquiry {
             peripheral,
             version: SPC_4,
-            port_groups: IMPLICIT_STATES,
+            port_groups: IMPLICIT_STATES | if self.groups.are_several() { EXPLICIT_STATES } else { 0 },
             multi_port: self.config.ports.len() > 1,
             vendor: text("SANLOOM"),
             product: text(unit.map_or("", |unit| unit.config.product.as_str())),

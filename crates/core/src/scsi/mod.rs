@@ -24,6 +24,7 @@ mod attention;
 mod command;
 mod config;
 mod device;
+mod groups;
 mod inquiry;
 mod io;
 mod mode;
@@ -37,6 +38,7 @@ mod unit;
 
 pub use config::{DeviceConfig, InitiatorName, LunMap, Masking, PortConfig, PortName, UnitConfig};
 pub use device::Device;
+pub use groups::{AccessState, PortGroup};
 pub use io::{BlockIo, Io, IoOp, IoStatus, IoTag};
 pub use nexus::NexusId;
 pub(crate) use step::INVALID_COMMAND_IU;

@@ -24,6 +24,25 @@ const fn with_action(operation: u8, action: u8, usage: &'static [u8]) -> Known {
     Known { operation, action: Some(action), usage }
 }
 
+/// What a unit may have or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Has {
+    /// Blocks can be given back.
+    pub(super) thin: bool,
+    /// States of target port groups can be set.
+    pub(super) port_groups: bool,
+}
+
+impl Has {
+    fn knows(self, one: &Known) -> bool {
+        match one.operation {
+            op::UNMAP => self.thin,
+            op::MAINTENANCE_OUT => self.port_groups,
+            _ => true,
+        }
+    }
+}
+
 /// Protection bits are refused, so they do not count; DPO and FUA do.
 const RW_10: &[u8] = &[0, 0x18, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0x04];
 const RW_12: &[u8] = &[0, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f, 0x04];
@@ -38,6 +57,7 @@ const IN_16: &[u8] = &[0, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 
 const RESERVE_IN: &[u8] = &[0, 0x1f, 0, 0, 0, 0, 0, 0xff, 0xff, 0x04];
 const RESERVE_OUT: &[u8] = &[0, 0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x04];
 const MAINTENANCE: &[u8] = &[0, 0x3f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04];
+const MAINTENANCE_OUT: &[u8] = &[0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04];
 const MAINTENANCE_OPERATIONS: &[u8] = &[0, 0x1f, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x04];
 const MAINTENANCE_TASKS: &[u8] = &[0, 0x1f, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04];
 
@@ -93,6 +113,7 @@ const ALL: &[Known] = &[
     with_action(op::MAINTENANCE_IN, action::REPORT_TARGET_PORT_GROUPS, MAINTENANCE),
     with_action(op::MAINTENANCE_IN, action::REPORT_SUPPORTED_OPERATIONS, MAINTENANCE_OPERATIONS),
     with_action(op::MAINTENANCE_IN, action::REPORT_SUPPORTED_TASK_MANAGEMENT, MAINTENANCE_TASKS),
+    with_action(op::MAINTENANCE_OUT, action::SET_TARGET_PORT_GROUPS, MAINTENANCE_OUT),
     plain(op::READ_12, RW_12),
     plain(op::WRITE_12, RW_12),
     plain(op::WRITE_AND_VERIFY_12, CHECK_12),
@@ -123,9 +144,9 @@ pub(super) fn wants_aca(cdb: &[u8; CDB_BYTES]) -> Option<u16> {
 }
 
 /// The sense for a CDB that has no value: a known operation with a field that is not supported, or an unknown operation.
-pub(super) fn unsupported(cdb: &[u8; CDB_BYTES], thin: bool) -> Sense {
+pub(super) fn unsupported(cdb: &[u8; CDB_BYTES], has: Has) -> Sense {
     let known = |one: &&Known| one.operation == cdb[0];
-    let Some(first) = ALL.iter().find(known).filter(|one| thin || one.operation != op::UNMAP) else {
+    let Some(first) = ALL.iter().find(known).filter(|one| has.knows(one)) else {
         return illegal(SenseCode::INVALID_OPERATION);
     };
     match (cdb[0], first.action) {
@@ -135,10 +156,10 @@ pub(super) fn unsupported(cdb: &[u8; CDB_BYTES], thin: bool) -> Sense {
 }
 
 /// REPORT SUPPORTED OPERATION CODES.
-pub(super) fn report(options: u8, operation: u8, action: u16, timeouts: bool, thin: bool, allocation_len: u32) -> Step {
+pub(super) fn report(options: u8, operation: u8, action: u16, timeouts: bool, has: Has, allocation_len: u32) -> Step {
     const OPTIONS_BYTE: u16 = 2;
     const ACTION_BYTE: u16 = 4;
-    let known = || ALL.iter().filter(move |one| thin || one.operation != op::UNMAP);
+    let known = || ALL.iter().filter(move |one| has.knows(one));
     let mut data = Vec::new();
     if options == 0 {
         let all: Vec<Supported> = known()

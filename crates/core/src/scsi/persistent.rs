@@ -56,6 +56,7 @@ pub(super) fn access(cdb: &Cdb) -> Access {
         | Cdb::Unmap { .. }
         | Cdb::SynchronizeCache { .. }
         | Cdb::ModeSelect { .. }
+        | Cdb::SetTargetPortGroups { .. }
         | Cdb::StartStopUnit { .. } => Access::Writes,
     }
 }

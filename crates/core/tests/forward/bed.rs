@@ -94,6 +94,18 @@ fn mirrored(parameters: Parameters) -> Parameters {
     Parameters { send_bytes: receive_bytes, receive_bytes: send_bytes, ..parameters }
 }
 
+/// What an initiator knows of a session with a side that agreed to these.
+fn established(parameters: Parameters, depth: u16) -> initiator::Established {
+    initiator::Established {
+        tsih: 1,
+        parameters: mirrored(parameters),
+        cmd_sn: 1,
+        max_cmd_sn: depth.into(),
+        exp_stat_sn: 1,
+        portal_group: None,
+    }
+}
+
 impl Bed {
     pub fn new(way: Way, shapes: &Shapes, seed: u64) -> Bed {
         let luns = if way == Way::Plain { 1 } else { shapes.luns };
@@ -115,17 +127,8 @@ impl Bed {
             let place = map.resolve(epoch, *bad, 1).unwrap().next().unwrap().place;
             media[usize::from(place.lun.0)].bad.insert(place.lba);
         }
-        let host = initiator::Session::new(
-            Instant::ZERO,
-            initiator::Established {
-                tsih: 1,
-                parameters: mirrored(shapes.front),
-                cmd_sn: 1,
-                max_cmd_sn: u32::from(shapes.depth),
-                exp_stat_sn: 1,
-            },
-            SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() },
-        );
+        let config = SessionConfig { ping: Span::from_secs(1 << 20), ..SessionConfig::default() };
+        let host = initiator::Session::new(Instant::ZERO, established(shapes.front, shapes.depth), config);
         let forwarding = way == Way::Forwarding;
         let mut bed = Bed {
             way,
@@ -172,13 +175,7 @@ impl Bed {
         let number = usize::from(back);
         self.backs[number] = Some(Served::new(self.back_parameters, self.depth, self.lun_blocks));
         (self.to_back[number], self.from_back[number]) = (VecDeque::new(), VecDeque::new());
-        let established = initiator::Established {
-            tsih: 1,
-            parameters: mirrored(self.back_parameters),
-            cmd_sn: 1,
-            max_cmd_sn: self.depth.into(),
-            exp_stat_sn: 1,
-        };
+        let established = established(self.back_parameters, self.depth);
         let mut actions = Vec::new();
         let luns = [(LunId(back.into()), [0; 8])];
         let fit = self.forward.back_up(self.now, back, &established, &luns, &mut self.volumes, &mut actions);

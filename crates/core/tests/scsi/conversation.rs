@@ -9,7 +9,7 @@ use sanloom_wire::scsi::lba_status::{self, DEALLOCATED, LbaStatus, MAPPED};
 use sanloom_wire::scsi::mode::{DESCRIPTOR_SENSE, ModePage, ModeParameters, SOFTWARE_PROTECT, WRITE_CACHE, page};
 use sanloom_wire::scsi::unmap::{self, BlockDescriptor};
 use sanloom_wire::scsi::vpd::{self, BlockLimits, Designator};
-use sanloom_wire::scsi::{capacity::ReadCapacity16, luns, port_groups};
+use sanloom_wire::scsi::{capacity::ReadCapacity16, luns, port_groups::PortGroups};
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
 
 const TUR: Cdb = Cdb::TestUnitReady;
@@ -105,7 +105,7 @@ fn capacity_provisioning_and_groups() {
     let capacity = ReadCapacity16::parse(&data).expect("capacity");
     assert_eq!((capacity.last_lba, capacity.thin, capacity.zeroes), (BLOCKS - 1, true, true));
     let cdb = Cdb::ReportTargetPortGroups { extended: false, allocation_len: 256 };
-    let groups = port_groups::parse(&bench.good(nexus, 0, cdb, &[])).expect("groups");
+    let groups = PortGroups::parse(&bench.good(nexus, 0, cdb, &[])).expect("groups").groups;
     assert_eq!((groups.len(), groups[0].ports.as_slice()), (1, &[1, 2][..]));
     bench.device.resize(0, 2 * BLOCKS);
     assert_eq!(bench.code(nexus, 0, TUR, &[]), SenseCode::CAPACITY_CHANGED);

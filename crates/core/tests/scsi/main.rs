@@ -3,6 +3,7 @@
 mod access;
 mod bench;
 mod conversation;
+mod groups;
 mod hostile;
 mod model;
 mod order;

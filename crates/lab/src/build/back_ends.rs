@@ -143,14 +143,7 @@ fn iscsi(element: &Element<'_>, budget: &mut Budget, sink: &mut Sink) -> Option<
     })
 }
 
-fn fcp(
-    element: &Element<'_>,
-    lab: &Lab,
-    live: &Live,
-    names: &Names,
-    lun: u16,
-    sink: &mut Sink,
-) -> Option<FcpBackEnd> {
+fn fcp(element: &Element<'_>, lab: &Lab, live: &Live, names: &Names, lun: u16, sink: &mut Sink) -> Option<FcpBackEnd> {
     for key in ISCSI_KEYS.into_iter().filter(|key| element.is_given(key)) {
         let reason = format!("a LUN behind a target port has no `{key}`: that is of iSCSI targets");
         let help = "remove it, or remove `host` and `target_port`";

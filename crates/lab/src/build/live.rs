@@ -44,7 +44,9 @@ pub(super) fn build<'d>(
         storage.iter().zip(&lab.storage).map(|(place, s)| medium(&place.element, s.luns.len(), budget, sink)).collect();
     let pools = super::volumes::pools(document, budget, sink);
     let volumes = super::volumes::build(document, lab, &media, &pools, budget, sink);
+    let iscsi = super::iscsi::build(lab, storage, budget, sink);
     let mut live = Live {
+        port_groups: super::port_groups::build(document, lab, &iscsi, names, budget, sink),
         folder: text("folder"),
         control: section.as_ref().filter(|live| live.is_given("control")).and_then(|_| text("control")),
         metrics: section.as_ref().and_then(|live| metrics(live, sink)),
@@ -53,7 +55,7 @@ pub(super) fn build<'d>(
         uplinks: uplinks(lab, hosts, budget, sink),
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
         media,
-        iscsi: super::iscsi::build(lab, storage, budget, sink),
+        iscsi,
         masks: masks(document, lab, names, budget, sink),
         pools: Vec::new(),
         back_ends: Vec::new(),

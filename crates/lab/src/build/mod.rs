@@ -10,6 +10,7 @@ mod links;
 mod live;
 mod nodes;
 mod persistent;
+mod port_groups;
 mod ports;
 mod vms;
 mod volumes;
@@ -25,6 +26,7 @@ pub(crate) use links::RANGE_MISMATCH;
 pub(crate) use live::{BAD_ADDRESS, BAD_PERIOD};
 pub(crate) use nodes::UNKNOWN_NODE;
 pub(crate) use persistent::BAD_FC_ID;
+pub(crate) use port_groups::UNKNOWN_PORTAL;
 pub(crate) use ports::{BAD_PORT, NO_FREE_PORT};
 pub(crate) use volumes::{NOT_FOR_VOLUMES, UNKNOWN_POOL};
 pub(crate) use workloads::{BAD_LUN, CONFLICT};
@@ -231,6 +233,7 @@ fn known<'l>(lab: &'l Lab, section: &str) -> Vec<&'l str> {
             let is_isl = |l: &Link| l.ends.iter().all(|end| matches!(end.node, Node::Switch(_)));
             lab.links.iter().filter(|l| is_isl(l) == (section == "isl")).map(|l| l.name.as_str()).collect()
         }
+        "port_group" => lab.live.port_groups.iter().map(|g| g.name.as_str()).collect(),
         "pool" => lab.live.pools.iter().map(|p| p.name.as_str()).collect(),
         "back_end" => lab.live.back_ends.iter().map(|b| b.name.as_str()).collect(),
         "volume" => lab.live.volumes.iter().map(|v| v.name.as_str()).collect(),

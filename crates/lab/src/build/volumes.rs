@@ -72,13 +72,7 @@ pub(super) fn pool_of(element: &Element<'_>, pools: &[Pool], sink: &mut Sink) ->
     found
 }
 
-fn volume(
-    element: &Element<'_>,
-    lab: &Lab,
-    media: &[Medium],
-    pools: &[Pool],
-    sink: &mut Sink,
-) -> Option<VolumeSpec> {
+fn volume(element: &Element<'_>, lab: &Lab, media: &[Medium], pools: &[Pool], sink: &mut Sink) -> Option<VolumeSpec> {
     let pool = pool_of(element, pools, sink);
     let size_bytes = element.size("size");
     let width: u16 = element.integer("width").unwrap_or(1);

@@ -1,6 +1,6 @@
 //! What a lab needs to run on real Ethernet: `[live]`, `[[mask]]`, and keys of switches, hosts, links and storage.
 
-use super::{CACHE, CARRIER, Fallback, Form, Key, Kind, MEDIUM, SectionDef};
+use super::{ACCESS_STATE, CACHE, CARRIER, Fallback, Form, Key, Kind, MEDIUM, SectionDef};
 
 pub(super) const LIVE: SectionDef = SectionDef {
     name: "live",
@@ -56,6 +56,47 @@ pub(super) const MASK: SectionDef = SectionDef {
             meaning: "Storage systems or LUNs of them.",
             example: "\"disk1:lun{0..3}\"",
             also: &["luns", "storage", "target"],
+        },
+    ],
+};
+
+pub(super) const PORT_GROUP: SectionDef = SectionDef {
+    name: "port_group",
+    form: Form::Named,
+    meaning: "A target port group (ALUA): ports and portals of a storage system that serve in the same way. Its portals are a portal group of their own. A storage system that none names has one group, active/optimized; otherwise each of its ports is in one. A simulation does not look at it.",
+    also: &["port_groups", "alua", "target_port_group", "tpg"],
+    keys: &[
+        Key {
+            path: "storage",
+            kind: Kind::Text,
+            fallback: Fallback::Required,
+            meaning: "The storage system.",
+            example: "\"array\"",
+            also: &["target", "of"],
+        },
+        Key {
+            path: "ports",
+            kind: Kind::Patterns,
+            fallback: Fallback::Required,
+            meaning: "Its portals, and ports in a fabric such as `array:0`, that are in the group.",
+            example: "[\"192.0.2.1:3260\", \"array:{0..1}\"]",
+            also: &["portals", "members", "portal", "port"],
+        },
+        Key {
+            path: "state",
+            kind: Kind::Choice(ACCESS_STATE),
+            fallback: Fallback::Value("\"active/optimized\""),
+            meaning: "How they serve at the start; `sanloom port group` and hosts change it later.",
+            example: "\"active/non-optimized\"",
+            also: &["access_state", "access", "alua_state"],
+        },
+        Key {
+            path: "preferred",
+            kind: Kind::Flag,
+            fallback: Fallback::Value("false"),
+            meaning: "Hosts like it better than others of the same state.",
+            example: "true",
+            also: &["pref"],
         },
     ],
 };

@@ -141,6 +141,7 @@ pub(crate) const SECTIONS: &[SectionDef] = &[
     traffic::EXPECT,
     live::LIVE,
     live::MASK,
+    live::PORT_GROUP,
     volumes::POOL,
     volumes::BACK_END,
     volumes::VOLUME,

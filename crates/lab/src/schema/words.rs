@@ -8,6 +8,7 @@ use sanloom_core::config::{
 use sanloom_core::fspf::cost::CostRule;
 use sanloom_core::iscsi::parameters::Digests;
 use sanloom_core::nport::LoginScript;
+use sanloom_core::scsi::AccessState;
 use sanloom_core::switch::{Addressing, DuplicateNames, HardZoning, NameLookup};
 use sanloom_core::zoning::{MergeControl, MergeRules};
 
@@ -231,4 +232,13 @@ words!(DIGEST, DIGESTS: Digests {
     "never" => Digests::Never, "none";
     "either" => Digests::Either, "as the initiator likes";
     "always" => Digests::Always, "initiators without it are refused";
+});
+
+words!(ACCESS_STATE, ACCESS_STATES: AccessState {
+    "active/optimized" => AccessState::Optimized, "everything, as well as can be";
+    "active/non-optimized" => AccessState::NonOptimized, "everything, but hosts go elsewhere where they can";
+    "standby" => AccessState::Standby, "only what needs no medium";
+    "unavailable" => AccessState::Unavailable, "only questions about the state";
+    "offline" => AccessState::Offline, "the same; a host cannot change it";
+    "transitioning" => AccessState::Transitioning, "it changes: hosts wait";
 });

@@ -484,6 +484,8 @@ impl Host {
                     unit.useless = error.kind == ErrorKind::NotADisk;
                     self.events.push_back(Event::Disks);
                 }
+                // Each port of a target is offered by itself; whoever uses the disks chooses.
+                DiskOutput::AccessChanged => {}
                 DiskOutput::UnitsChanged => {
                     if let Some(target) = self.targets.get_mut(&wwpn) {
                         target.scan.handle(now, ScanInput::Rescan);

@@ -359,7 +359,7 @@ impl Connection {
             shared.waiting.push(self.id);
         }
         let target = established.key.target.map(usize::from);
-        self.behind = target.and_then(|target| shared.behind.get(target)).copied();
+        self.behind = shared.behind(&established.key);
         let name = target.map_or("discovery", |target| &shared.node.targets[target].name);
         tracing::info!(connection = self.id, peer = %self.peer, initiator = established.key.initiator, target = name, "session");
         let parameters = established.parameters;

@@ -63,15 +63,37 @@ pub struct PortalPlan {
     pub group: u16,
 }
 
-/// Which storage system a target is, and which port of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Behind {
+/// Which storage system a target is, and through which ports of it sessions come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TargetPlan {
     /// Index of the system.
     pub system: usize,
-    /// Number of the port in its device.
-    pub port: u16,
+    /// Its portal groups, at least one, and the number of each as a port in the device.
+    pub ports: Vec<(u16, u16)>,
     /// Reads and writes of virtual disks are forwarded.
     pub forward: bool,
+}
+
+/// Which storage system a session works on, and through which port of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Behind {
+    /// Index of the system.
+    system: usize,
+    /// Number of the port in its device.
+    port: u16,
+    /// Reads and writes of virtual disks are forwarded.
+    forward: bool,
+}
+
+impl TargetPlan {
+    fn behind(&self, group: u16) -> Behind {
+        let port = self.ports.iter().find(|(of, _)| *of == group).or(self.ports.first());
+        Behind { system: self.system, port: port.map_or(0, |(_, port)| *port), forward: self.forward }
+    }
+
+    fn has_port(&self, port: u16) -> bool {
+        self.ports.iter().any(|(_, of)| *of == port)
+    }
 }
 
 /// What sessions work on.
@@ -97,7 +119,7 @@ struct Shared {
     /// What each target wants of a session, before back ends are looked at, and what these have agreed to.
     wishes: Vec<Wishes>,
     matched: Vec<Parameters>,
-    behind: Vec<Behind>,
+    behind: Vec<TargetPlan>,
     directory: Directory,
     input: Box<[u8]>,
     buffers: buffers::Spare,
@@ -141,6 +163,11 @@ impl Shared {
         self.writing.values().any(|(of, _)| of == key)
     }
 
+    /// What a session works on; nothing in discovery.
+    fn behind(&self, key: &SessionKey) -> Option<Behind> {
+        self.behind.get(usize::from(key.target?)).map(|plan| plan.behind(key.group))
+    }
+
     /// I/O of a session that is over is done.
     fn written(&mut self, id: u64, tag: IoTag) {
         if let Some((_, tags)) = self.writing.get_mut(&id) {
@@ -175,7 +202,7 @@ impl IscsiServer {
     pub fn listen(
         node: Node,
         portals: &[PortalPlan],
-        behind: Vec<Behind>,
+        behind: Vec<TargetPlan>,
     ) -> Result<IscsiServer, (SocketAddr, io::Error)> {
         let mut listeners = Vec::new();
         for plan in portals {

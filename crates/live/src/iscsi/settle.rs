@@ -23,8 +23,6 @@ impl IscsiServer {
                     self.shared.ending.push((behind, from.0));
                 }
             }
-            silent &= !self.others_ended(now, poller, stores);
-            self.let_wait_no_more(now, poller, stores);
             for behind in std::mem::take(&mut self.shared.resets) {
                 silent = false;
                 for id in self.sessions_of(behind) {
@@ -37,12 +35,15 @@ impl IscsiServer {
             for system in 0..stores.systems.len() {
                 for (port, notice) in std::mem::take(&mut stores.systems[system].notices) {
                     silent = false;
-                    let behind = self.shared.behind.iter().find(|one| (one.system, one.port) == (system, port));
-                    if let Some(behind) = behind.copied() {
+                    let plan = self.shared.behind.iter().find(|one| one.system == system && one.has_port(port));
+                    if let Some(behind) = plan.map(|plan| Behind { port, ..plan.behind(0) }) {
                         self.notice(now, behind, notice, poller, stores);
                     }
                 }
             }
+            // Sessions of other ports have heard by now what has to end.
+            silent &= !self.others_ended(now, poller, stores);
+            self.let_wait_no_more(now, poller, stores);
             if silent {
                 return;
             }
@@ -54,11 +55,11 @@ impl IscsiServer {
         let mut any = false;
         for (behind, from) in std::mem::take(&mut self.shared.ending) {
             let ending = |(id, connection): (&u64, &Connection)| {
-                let is_other = *id != from && connection.behind == Some(behind);
+                let is_other = *id != from && connection.behind.is_some_and(|other| other.system == behind.system);
                 is_other && connection.session().is_some_and(Session::is_ending_tasks)
             };
-            let target = |target: u16| self.shared.behind.get(usize::from(target)).copied();
-            let writes = self.shared.writing.values().any(|(key, _)| key.target.and_then(target) == Some(behind));
+            let of = |key| self.shared.behind(key).is_some_and(|other| other.system == behind.system);
+            let writes = self.shared.writing.values().any(|(key, _)| of(key));
             if writes || self.connections.iter().any(ending) {
                 self.shared.ending.push((behind, from));
                 continue;

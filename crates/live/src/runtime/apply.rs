@@ -263,6 +263,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         uplinks,
         fcoe,
         iscsi,
+        port_groups,
         pools,
         back_ends,
         volumes,
@@ -285,6 +286,11 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
         (now.live.uplinks == *uplinks, "`fcoe` of hosts", "ports are opened at the start"),
         (now.live.pools == *pools, "pools", "volumes are made of their extents"),
+        (
+            now.live.port_groups == *port_groups,
+            "port groups",
+            "initiators have learned them, and `sanloom port group` changes their states",
+        ),
         (now.live.fcoe == *fcoe, "`fcoe` of switches", "hosts have learned it when they logged in"),
         (
             now.live.iscsi == *iscsi,

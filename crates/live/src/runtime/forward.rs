@@ -198,7 +198,9 @@ impl Runtime {
     pub(super) fn drop_in(&mut self, switch: usize, source: Source, reason: &'static str, frame: FrameBuf) {
         match source {
             Source::Ethernet(port) => self.ports[port].ethernet.count(reason, 1),
-            Source::Storage(..) | Source::Host(_) | Source::Machine => *self.switches[switch].drops.entry(reason).or_default() += 1,
+            Source::Storage(..) | Source::Host(_) | Source::Machine => {
+                *self.switches[switch].drops.entry(reason).or_default() += 1
+            }
         }
         self.pool.give(frame);
     }

@@ -47,9 +47,9 @@ impl Runtime {
                     break;
                 }
             }
-            more |= self.host_mut(number).is_some_and(|port| {
-                port.held == 0 && port.host.has_output() || port.host.has_events()
-            });
+            more |= self
+                .host_mut(number)
+                .is_some_and(|port| port.held == 0 && port.host.has_output() || port.host.has_events());
         }
         more
     }

@@ -9,6 +9,7 @@ use sanloom_core::config::{Lab, Node};
 use sanloom_core::fabric::PortMode as Mode;
 use sanloom_core::fabric_switch;
 use sanloom_core::fip::fcf;
+use sanloom_core::scsi::{AccessState, PortGroup};
 use sanloom_core::switch::PortKind;
 use sanloom_core::time::Instant;
 use std::collections::BTreeMap;
@@ -39,6 +40,9 @@ impl Runtime {
                 Request::Volume { action } => self.volume(action),
                 Request::Metrics => Answer::Metrics { text: self.metrics() },
                 Request::Port { port, enabled } => self.enable(&port, enabled),
+                Request::PortGroup { group, state, preferred } => {
+                    self.set_port_group(&group, state.as_deref(), preferred)
+                }
                 Request::Capture { link, file: Some(file) } => match self.capture(&link, Path::new(&file)) {
                     Ok(()) => Answer::Done,
                     Err(error) => Answer::Failed { reason: error.to_string() },
@@ -159,6 +163,37 @@ impl Runtime {
             let example = self.switches.first().map_or("sw1", |switch| &switch.name);
             format!("there is no port `{name}` here; write switch and number, as in {example}:0")
         })
+    }
+
+    /// Changes how a target port group serves.
+    fn set_port_group(&mut self, name: &str, state: Option<&str>, preferred: Option<bool>) -> Answer {
+        let groups = &self.lab.live.port_groups;
+        let Some(group) = groups.iter().find(|group| group.name == name) else {
+            return match groups.is_empty() {
+                true => Answer::Failed { reason: "the lab has no port groups; add [port_group.NAME]".to_owned() },
+                false => unknown("port group", name, groups.iter().map(|group| &*group.name)),
+            };
+        };
+        let wanted = state.map(|text| AccessState::ALL.into_iter().find(|state| state.to_string() == text));
+        if let (Some(None), Some(text)) = (wanted, state) {
+            let all = AccessState::ALL.map(|state| state.to_string()).join(", ");
+            return Answer::Failed { reason: format!("`{text}` is no state; there are {all}") };
+        }
+        let storage = &self.lab.storage[usize::from(group.storage)].name;
+        let system = self.systems.iter_mut().find(|system| system.name == *storage);
+        let changed = system.is_some_and(|system| {
+            let Some((_, now, _)) = system.device.port_groups().find(|(number, ..)| *number == group.number) else {
+                return false;
+            };
+            let state = wanted.flatten().unwrap_or(now.state);
+            let access = PortGroup { state, preferred: preferred.unwrap_or(now.preferred) };
+            tracing::info!(group = name, %state, preferred = access.preferred, "operator");
+            system.device.set_port_group(group.number, access)
+        });
+        match changed {
+            true => Answer::Done,
+            false => Answer::Failed { reason: format!("`{name}` is the only port group of `{storage}`; add another") },
+        }
     }
 
     /// Disables or enables a port of a switch, as `sw1:0`.

@@ -3,8 +3,8 @@
 use super::{Attachment, LivePort, Runtime};
 use crate::storage::{Backing, StorageSystem};
 use sanloom_api::view::build::{LiveWhich, Shown};
-use sanloom_api::view::{CounterRow, CountersView, LunRow, LunsView, Table, View};
-use sanloom_core::config::{Mask, MediumKind};
+use sanloom_api::view::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView, Table, View};
+use sanloom_core::config::{Mask, MediumKind, PortGroupSpec};
 use sanloom_core::fip::Discards;
 use sanloom_wire::Wwpn;
 use sanloom_wire::scsi::reservation::kind;
@@ -15,6 +15,7 @@ impl Runtime {
     pub fn live_view(&self, which: LiveWhich) -> View {
         let table = match which {
             LiveWhich::Luns => Table::Luns(self.luns()),
+            LiveWhich::Groups => Table::Groups(self.groups()),
             LiveWhich::Counters => Table::Counters(self.counters()),
             LiveWhich::Injections => Table::Injections(self.injector.rows()),
             LiveWhich::Volumes => Table::Volumes(self.volumes_view(None)),
@@ -23,6 +24,25 @@ impl Runtime {
             LiveWhich::Stats => Table::Counters(self.stats_view()),
         };
         View::new(&self.lab.name, self.clock.now().as_ns() as f64 / 1e9, table)
+    }
+
+    fn groups(&self) -> GroupsView {
+        let row = |group: &PortGroupSpec| {
+            let storage = &self.lab.storage[usize::from(group.storage)].name;
+            let system = self.systems.iter().find(|system| system.name == *storage)?;
+            let (_, now, relative_ports) = system.device.port_groups().find(|(number, ..)| *number == group.number)?;
+            let ports = group.ports.iter().map(|port| format!("{storage}:{port}"));
+            Some(GroupRow {
+                group: group.name.clone(),
+                storage: storage.clone(),
+                number: group.number,
+                state: now.state.to_string(),
+                preferred: now.preferred,
+                ports: ports.chain(group.portals.iter().map(ToString::to_string)).collect(),
+                relative_ports,
+            })
+        };
+        GroupsView { groups: self.lab.live.port_groups.iter().filter_map(row).collect() }
     }
 
     fn luns(&self) -> LunsView {

@@ -47,7 +47,9 @@ impl Runtime {
         match self.switches[switch].attachment(port) {
             // Several VLANs have one Ethernet port.
             Attachment::Segment(segment) => Some(Place::Ethernet(self.segments[segment].port)),
-            Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => Some(Place::Inner { switch, port }),
+            Attachment::Storage { .. } | Attachment::Host(_) | Attachment::Cable { .. } => {
+                Some(Place::Inner { switch, port })
+            }
             Attachment::Nothing => None,
         }
     }

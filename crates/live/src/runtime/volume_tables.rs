@@ -94,6 +94,7 @@ impl Runtime {
                 target: seen.target,
                 lun: seen.plan.lun,
                 portal: seen.path.as_ref().ok().cloned(),
+                portals: seen.portals,
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
                 identity: seen.plan.identity.clone().unwrap_or_default(),
@@ -101,6 +102,7 @@ impl Runtime {
                 used: usage.map_or(0, |usage| usage.used),
                 logins: seen.sessions[0],
                 lost: seen.sessions[1],
+                moves: seen.sessions[2],
                 forwarding: match (seen.plan.through, &self.iscsi) {
                     (Through::Session(target), Some(server)) => server.forwarding_to(target),
                     _ => 0,

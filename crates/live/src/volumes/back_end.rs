@@ -1,10 +1,11 @@
 //! A back-end LUN: [`LunPlan`], and what is known of it.
 
 use super::host_port::HostPort;
-use crate::iscsi::initiator::Remote;
+use crate::iscsi::initiator::{PortalSeen, Remote};
+use sanloom_api::volume::PortalRow;
 use sanloom_core::disk::{self, Properties};
 use sanloom_core::map::{LunId, Map};
-use sanloom_wire::{FcId, Wwpn};
+use sanloom_wire::{FcId, Wwpn, lun};
 
 /// A back-end LUN.
 #[derive(Clone, Debug)]
@@ -62,8 +63,10 @@ pub struct BackEndSeen<'e> {
     pub path: Result<String, String>,
     /// What it is, once it was reached.
     pub found: Option<&'e Properties>,
-    /// Sessions or logins with the target that were begun, and that were lost.
-    pub sessions: [u64; 2],
+    /// Portals of an iSCSI target, as they serve the LUN.
+    pub portals: Vec<PortalRow>,
+    /// Sessions or logins with the target that were begun, that were lost, and that were left for a better portal.
+    pub sessions: [u64; 3],
     /// What was counted of its requests.
     pub counters: disk::Counters,
 }
@@ -95,7 +98,9 @@ impl<'e> BackEndSeen<'e> {
             port: None,
             path,
             found: back_end.found.as_deref(),
-            sessions: [counters.logins, counters.lost],
+            portals: lun::to_bytes(back_end.plan.lun)
+                .map_or_else(Vec::new, |lun| remote.portals(lun).map(portal_row).collect()),
+            sessions: [counters.logins, counters.lost, counters.moves],
             counters: remote.disk_counters(back_end.disk),
         }
     }
@@ -114,7 +119,8 @@ impl<'e> BackEndSeen<'e> {
             port: Some(PortSeen { name, wwpn, port_id, target_id }),
             path,
             found: back_end.found.as_deref(),
-            sessions: seen.map_or([0; 2], |seen| [seen.logins, seen.lost]),
+            portals: Vec::new(),
+            sessions: seen.map_or([0; 3], |seen| [seen.logins, seen.lost, 0]),
             counters: host.disk_counters(back_end.disk),
         }
     }
@@ -137,6 +143,16 @@ impl BackEnd {
             None if !is_listed => Err(NOT_LISTED.to_owned()),
             None => Ok(way),
         }
+    }
+}
+
+fn portal_row(seen: PortalSeen<'_>) -> PortalRow {
+    PortalRow {
+        portal: seen.portal.to_string(),
+        used: seen.used,
+        group: seen.group.map(|group| group.number),
+        state: seen.group.map_or_else(String::new, |group| group.state.to_string()),
+        preferred: seen.group.is_some_and(|group| group.preferred),
     }
 }
 

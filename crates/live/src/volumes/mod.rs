@@ -211,6 +211,24 @@ impl VolumeEngine {
         }
     }
 
+    /// The portal of our session with a target.
+    pub fn portal(&self, target: usize) -> Option<SocketAddr> {
+        self.remotes.get(target)?.path().ok()
+    }
+
+    /// A session beside our own was told that portals of a target serve otherwise than before.
+    pub fn access_changed(&mut self, now: Instant, target: usize) {
+        if let Some(remote) = self.remotes.get_mut(target) {
+            remote.access_changed(now);
+        }
+    }
+
+    /// Nothing is under way any more at a target of what a session beside our own has lost there by then, at a port of another portal
+    /// group than that where it logs in now. If not, that is seen to.
+    pub fn fence(&mut self, target: usize, since: Instant) -> bool {
+        self.remotes.get_mut(target).is_none_or(|remote| remote.fence(since))
+    }
+
     /// A LUN of a target, of which volumes have extents, is not used.
     pub fn is_refused(&self, target: usize) -> bool {
         let used = |id| self.map().lun_use(id).is_some_and(|lun| lun.is_taken());

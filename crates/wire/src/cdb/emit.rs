@@ -118,6 +118,10 @@ impl Cdb {
                 let format = flag(extended, 0x20);
                 maintenance_in(out, format | action::REPORT_TARGET_PORT_GROUPS, allocation_len);
             }
+            Cdb::SetTargetPortGroups { list_len } => {
+                out[..2].copy_from_slice(&[operation::MAINTENANCE_OUT, action::SET_TARGET_PORT_GROUPS]);
+                out[6..10].copy_from_slice(&list_len.to_be_bytes());
+            }
             Cdb::ReportSupportedOperations { timeouts, options, operation, action, allocation_len } => {
                 maintenance_in(out, action::REPORT_SUPPORTED_OPERATIONS, allocation_len);
                 out[2] = flag(timeouts, 0x80) | options & 7;

@@ -183,6 +183,11 @@ pub enum Cdb {
         /// Allocation length in bytes.
         allocation_len: u32,
     },
+    /// A4/0A
+    SetTargetPortGroups {
+        /// Parameter list length in bytes (see [`crate::scsi::port_groups`]).
+        list_len: u32,
+    },
     /// A3/0C
     ReportSupportedOperations {
         /// Command timeouts wanted.

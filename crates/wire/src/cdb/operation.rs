@@ -37,13 +37,14 @@ code_constants!(u8 {
     SERVICE_ACTION_IN_16 = 0x9e, "SERVICE ACTION IN(16)";
     REPORT_LUNS = 0xa0, "REPORT LUNS";
     MAINTENANCE_IN = 0xa3, "MAINTENANCE IN";
+    MAINTENANCE_OUT = 0xa4, "MAINTENANCE OUT";
     READ_12 = 0xa8, "READ(12)";
     WRITE_12 = 0xaa, "WRITE(12)";
     WRITE_AND_VERIFY_12 = 0xae, "WRITE AND VERIFY(12)";
     VERIFY_12 = 0xaf, "VERIFY(12)";
 });
 
-/// Service actions, the low five bits of byte 1 under SERVICE ACTION IN(16) and MAINTENANCE IN.
+/// Service actions, the low five bits of byte 1 under SERVICE ACTION IN(16), MAINTENANCE IN and OUT.
 pub mod action {
     /// Under SERVICE ACTION IN(16).
     pub const READ_CAPACITY_16: u8 = 0x10;
@@ -55,4 +56,6 @@ pub mod action {
     pub const REPORT_SUPPORTED_OPERATIONS: u8 = 0x0c;
     /// Under MAINTENANCE IN.
     pub const REPORT_SUPPORTED_TASK_MANAGEMENT: u8 = 0x0d;
+    /// Under MAINTENANCE OUT.
+    pub const SET_TARGET_PORT_GROUPS: u8 = 0x0a;
 }

@@ -123,6 +123,9 @@ fn parse_other(b: &[u8; CDB_BYTES]) -> Option<Cdb> {
             }
             _ => return None,
         },
+        operation::MAINTENANCE_OUT if service_action == action::SET_TARGET_PORT_GROUPS => {
+            Cdb::SetTargetPortGroups { list_len: u32_at(b, 6) }
+        }
         _ => return None,
     })
 }

@@ -60,7 +60,7 @@ fn prints_operation_and_range() {
 }
 
 /// Bytes of a CDB and what they mean; each is what [`Cdb::emit`] writes, too.
-const FORMS: [(&[u8], Cdb); 24] = [
+const FORMS: [(&[u8], Cdb); 25] = [
     (&[0x03, 1, 0, 0, 252], Cdb::RequestSense { descriptor: true, allocation_len: 252 }),
     (
         &[0x1a, 8, 0x48, 1, 64],
@@ -100,6 +100,7 @@ const FORMS: [(&[u8], Cdb); 24] = [
     (&[0x5e, 3, 0, 0, 0, 0, 0, 1, 0], Cdb::PersistentReserveIn { action: 3, allocation_len: 256 }),
     (&[0x5f, 1, 5, 0, 0, 0, 0, 0, 24], Cdb::PersistentReserveOut { action: 1, scope: 0, kind: 5, list_len: 24 }),
     (&[0xa3, 0x2a, 0, 0, 0, 0, 0, 0, 1, 0], Cdb::ReportTargetPortGroups { extended: true, allocation_len: 256 }),
+    (&[0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 12], Cdb::SetTargetPortGroups { list_len: 12 }),
     (
         &[0xa3, 0x0c, 0x82, 0x9e, 0, 0x10, 0, 0, 1, 0],
         Cdb::ReportSupportedOperations { timeouts: true, options: 2, operation: 0x9e, action: 16, allocation_len: 256 },

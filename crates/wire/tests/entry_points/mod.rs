@@ -14,6 +14,7 @@ use sanloom_wire::scsi::capacity::{ReadCapacity10, ReadCapacity16};
 use sanloom_wire::scsi::inquiry::StandardInquiry;
 use sanloom_wire::scsi::mode::ModeParameters;
 use sanloom_wire::scsi::operations::{self, OneCommand};
+use sanloom_wire::scsi::port_groups::PortGroups;
 use sanloom_wire::scsi::reservation::{FullStatus, Keys, MoveParameters, OutParameters, Reservation};
 use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::scsi::vpd::{self, BlockLimits, Designator};
@@ -200,7 +201,8 @@ fn parameter_data(data: &[u8]) {
     check(luns::parse(data), |luns, out| luns::emit(luns, out), luns::parse);
     check(unmap::parse(data), |ranges, out| unmap::emit(ranges, out), unmap::parse);
     check(lba_status::parse(data), |list, out| lba_status::emit(list, out), lba_status::parse);
-    check(port_groups::parse(data), |groups, out| port_groups::emit(groups, false, out), port_groups::parse);
+    check(PortGroups::parse(data), PortGroups::emit, PortGroups::parse);
+    check(port_groups::parse_set(data), |set, out| port_groups::emit_set(set, out), port_groups::parse_set);
     check(operations::parse_all(data), |all, out| operations::emit_all(all, false, out), operations::parse_all);
     check(FullStatus::parse_list(data), |(n, list), out| FullStatus::emit_list(*n, list, out), FullStatus::parse_list);
     let designators = |list: &Vec<Designator>, out: &mut Vec<u8>| list.iter().for_each(|one| one.emit(out));

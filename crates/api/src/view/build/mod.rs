@@ -39,6 +39,8 @@ pub enum Which {
 pub enum LiveWhich {
     /// Its LUNs.
     Luns,
+    /// Target port groups.
+    Groups,
     /// What it counts.
     Counters,
     /// The rules that it does to frames.

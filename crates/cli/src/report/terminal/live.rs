@@ -3,7 +3,7 @@
 use super::grid::{Column, Grid};
 use crate::report::format::{clean, grouped};
 use sanloom_api::inject::RulesView;
-use sanloom_api::view::{CountersView, LunsView};
+use sanloom_api::view::{CountersView, GroupsView, LunsView};
 
 pub(super) fn luns(out: &mut String, table: &LunsView, width: usize) {
     let mut grid = Grid::new(vec![
@@ -39,6 +39,32 @@ pub(super) fn luns(out: &mut String, table: &LunsView, width: usize) {
             row.registrations.to_string(),
             row.reservation.as_deref().map(clean).unwrap_or_default(),
             row.active_tasks.to_string(),
+        ]);
+    }
+    out.push_str(&grid.render(width));
+}
+
+pub(super) fn groups(out: &mut String, table: &GroupsView, width: usize) {
+    let mut grid = Grid::new(vec![
+        Column::left("group"),
+        Column::left("storage"),
+        Column::right("number"),
+        Column::left("state"),
+        Column::left("preferred"),
+        Column::left("ports"),
+        Column::left("relative").rank(1),
+    ]);
+    for row in &table.groups {
+        let relative: Vec<String> = row.relative_ports.iter().map(u16::to_string).collect();
+        let ports: Vec<String> = row.ports.iter().map(|port| clean(port)).collect();
+        grid.row(vec![
+            clean(&row.group),
+            clean(&row.storage),
+            row.number.to_string(),
+            clean(&row.state),
+            if row.preferred { "yes" } else { "no" }.to_owned(),
+            ports.join(" "),
+            relative.join(" "),
         ]);
     }
     out.push_str(&grid.render(width));

@@ -73,6 +73,7 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
         Column::right("used").rank(2),
         Column::right("logins").rank(3),
         Column::right("lost").rank(3),
+        Column::right("moved").rank(3),
         Column::right("forwarding").rank(1),
         Column::left("trouble"),
     ]);
@@ -88,8 +89,29 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
             grouped(row.used),
             grouped(row.logins),
             grouped(row.lost),
+            grouped(row.moves),
             grouped(row.forwarding),
             clean(&row.trouble),
+        ]);
+    }
+    out.push_str(&grid.render(width));
+    let mut grid = Grid::new(vec![
+        Column::left("back end"),
+        Column::left("portal"),
+        Column::left("used"),
+        Column::right("group"),
+        Column::left("state"),
+        Column::left("preferred"),
+    ]);
+    for (row, portal) in table.paths.iter().flat_map(|row| row.portals.iter().map(move |portal| (row, portal))) {
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+        grid.row(vec![
+            clean(&row.back_end),
+            clean(&portal.portal),
+            yes(portal.used),
+            portal.group.map(|group| group.to_string()).unwrap_or_default(),
+            if portal.state.is_empty() { "not known".to_owned() } else { clean(&portal.state) },
+            yes(portal.preferred),
         ]);
     }
     out.push_str(&grid.render(width));

@@ -13,6 +13,7 @@ use sanloom_wire::iscsi::{
     AsyncEvent, Bhs, DataIn, Head, Header, NO_TAG, R2t, ScsiResponse, SenseSegment, TaskResponse,
 };
 use sanloom_wire::sense::{Sense, SenseCode, SenseKey};
+use std::collections::BTreeSet;
 
 /// A back end that answers what cannot be: too few data with status GOOD, a response code that means nothing.
 const TARGET_FAILURE: Sense = Sense::new(SenseKey::HARDWARE_ERROR, SenseCode::INTERNAL_TARGET_FAILURE);
@@ -26,6 +27,12 @@ fn is_change(sense: &Sense) -> bool {
         SenseCode::REPORTED_LUNS_CHANGED,
     ];
     sense.key == SenseKey::UNIT_ATTENTION && changes.contains(&sense.code)
+}
+
+/// The port does not serve the unit, or not now (SPC-4, 5.15.2.4).
+fn is_of_port(sense: &Sense) -> bool {
+    let codes = [SenseCode::ALUA_TRANSITION, SenseCode::ALUA_STANDBY, SenseCode::ALUA_UNAVAILABLE];
+    sense.key == SenseKey::NOT_READY && codes.contains(&sense.code)
 }
 
 /// A unit attention that says that commands were ended: a reset of any kind, or another initiator's CLEAR TASK SET.
@@ -114,10 +121,32 @@ impl Forward {
                 actions.push(Action::Discard { bytes });
             }
         }
-        let left = self.backs[usize::from(number)].as_ref().is_some_and(|back| back.leaving && back.active == 0);
-        if left {
+        // Data behind the header have to reach the host first.
+        if bytes == 0 {
+            self.close_left(number, actions);
+        }
+    }
+
+    /// Nothing new begins at a back end. For a target that is better reached through another port; then
+    /// [`close_left`](Self::close_left).
+    pub fn leave(&mut self, number: u8) {
+        if let Some(Some(back)) = self.backs.get_mut(usize::from(number)) {
+            back.leaving = true;
+        }
+    }
+
+    /// Closes the connection to a back end that is left, when nothing is under way there any more. To be called now and then, while
+    /// no PDU from there is half sent.
+    pub fn close_left(&self, number: u8, actions: &mut Vec<Action>) {
+        let left = |back: &BackEnd| back.leaving && back.active == 0;
+        if self.backs.get(usize::from(number)).and_then(Option::as_ref).is_some_and(left) {
             actions.push(Action::Close { conn: Conn::Back(number), reason: CloseReason::Asked });
         }
+    }
+
+    /// Back ends that have said since the last call that their ports serve otherwise than before.
+    pub fn take_told(&mut self) -> BTreeSet<u8> {
+        std::mem::take(&mut self.told)
     }
 
     /// The data segment that [`Action::Collect`] asked for, behind its header.
@@ -138,6 +167,7 @@ impl Forward {
             Header::Reject(reject) => self.on_reject(number, reject.reason, data, switch, actions),
             _ => {}
         }
+        self.close_left(number, actions);
         self.pump(actions);
     }
 
@@ -358,7 +388,18 @@ impl Forward {
                     let answer = self.unsplit(tag, Response::status(status::BUSY));
                     return self.part_failed(tag, number, answer, switch, actions);
                 }
+                if is_of_port(&sense) {
+                    // The conventional path waits until a port serves; hosts send it again, and find that one.
+                    self.told.insert(part.back);
+                    if let Some(Some(back)) = self.backs.get_mut(usize::from(part.back)) {
+                        back.leaving = true;
+                    }
+                    return self.part_failed(tag, number, PATH_GONE, switch, actions);
+                }
                 if sense.key == SenseKey::UNIT_ATTENTION {
+                    if matches!(sense.code, SenseCode::ALUA_STATE_CHANGED | SenseCode::ALUA_TRANSITION_FAILED) {
+                        self.told.insert(part.back);
+                    }
                     self.again(tag, number, switch, actions);
                     if is_reset(&sense) {
                         self.cleared(part.back, part.lun, part.cmd_sn, switch, actions);

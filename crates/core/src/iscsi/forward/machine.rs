@@ -16,7 +16,7 @@ use crate::volume::{Claim, Volumes};
 use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head};
 use sanloom_wire::lun::LunBytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the host sessions of a switch share, and the session of this one.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ pub(super) struct BackEnd {
     pub(super) queue: VecDeque<(IoTag, u8)>,
     /// Parts that were sent and have not ended.
     pub(super) active: u32,
-    /// It asked for a logout: nothing new begins.
+    /// It asked for a logout, or is better reached through another port: nothing new begins.
     pub(super) leaving: bool,
     /// Units that have not said GOOD to TEST UNIT READY, and how often they may still say something else: what they have to tell
     /// a new initiator port is told before the first command.
@@ -165,6 +165,8 @@ pub struct Forward {
     behind: Vec<(Claim, Vec<u8>)>,
     /// When to look for commands that do not go on.
     look: Instant,
+    /// Back ends whose ports serve otherwise than before.
+    pub(super) told: BTreeSet<u8>,
 }
 
 impl Forward {
@@ -185,6 +187,7 @@ impl Forward {
             counters,
             behind: Vec::new(),
             look: Instant::ZERO,
+            told: BTreeSet::new(),
         }
     }
 

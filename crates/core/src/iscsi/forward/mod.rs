@@ -45,6 +45,13 @@
 //! may still be writing, though, and what comes later must not be overwritten by that. So a lost write keeps its blocks, alone,
 //! until a login with the same initiator session identifier has ended the old session (RFC 7143, session reinstatement).
 //!
+//! # Ports of back ends
+//!
+//! A target may have ports that serve better than others (asymmetric access). What a port refuses for that reason is answered BUSY, and
+//! nothing more is forwarded there; [`Forward::leave`] and [`Forward::close_left`] let a connection end when nothing is under way on it, and the next login goes where
+//! the switch's own session is. A login at a port of another portal group ends nothing of the session before: [`Forward::back_up`] may then come
+//! only when the units were reset.
+//!
 //! # Resets of back ends
 //!
 //! Another initiator of a back end may reset a unit there, and its target then says nothing more of our commands but by a unit attention of the

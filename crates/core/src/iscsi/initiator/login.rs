@@ -77,6 +77,8 @@ pub struct Established {
     pub max_cmd_sn: u32,
     /// The next status.
     pub exp_stat_sn: u32,
+    /// The portal group that the target says it is (RFC 7143, section 13.9).
+    pub portal_group: Option<u16>,
 }
 
 /// Why a login failed.
@@ -129,6 +131,7 @@ pub struct Login {
     collected: Vec<u8>,
     steps: u32,
     exp_stat_sn: u32,
+    portal_group: Option<u16>,
     outputs: VecDeque<Output>,
 }
 
@@ -154,6 +157,7 @@ impl Login {
             collected: Vec::new(),
             steps: 0,
             exp_stat_sn: 0,
+            portal_group: None,
             outputs: VecDeque::new(),
             config,
         };
@@ -245,6 +249,8 @@ impl Login {
         let collected = std::mem::take(&mut self.collected);
         let pairs = text::parse(&collected).map_err(|_| LoginError::Protocol("text that is none"))?;
         let value = |key| pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        let group = value("TargetPortalGroupTag").and_then(text::number).and_then(|tag| u16::try_from(tag).ok());
+        self.portal_group = group.or(self.portal_group);
         if response.status.is_redirection() {
             let address = value("TargetAddress").ok_or(LoginError::Protocol("a target that has moved to nowhere"))?;
             // A portal group may stand behind the address.
@@ -302,6 +308,7 @@ impl Login {
                     cmd_sn: FIRST_CMD_SN,
                     max_cmd_sn: response.max_cmd_sn,
                     exp_stat_sn: self.exp_stat_sn,
+                    portal_group: self.portal_group,
                 }));
             }
             State::Over => {}

@@ -493,7 +493,8 @@ impl Session {
                         _ => self.end(Broken::Unaborted),
                     },
                     Some(Tag::Reset(id)) => {
-                        let success = response.response == task_response::COMPLETE;
+                        // A unit that is not there does nothing any more.
+                        let success = matches!(response.response, task_response::COMPLETE | task_response::NO_LUN);
                         self.outputs.push_back(Output::Done { id, outcome: Outcome::Reset { success } });
                     }
                     _ => self.counters.unexpected += 1,

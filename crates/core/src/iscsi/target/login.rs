@@ -277,7 +277,7 @@ impl Login {
         } else {
             self.negotiation.set_discovery();
         }
-        text::emit("TargetPortalGroupTag", &self.config.group.to_string(), out);
+        text::emit("TargetPortalGroupTag", &self.group(target).to_string(), out);
         let leading = Leading { initiator: initiator.to_owned(), target, isid: request.isid, cid: request.cid };
         let key = self.key(&leading);
         if request.tsih != 0 {
@@ -330,7 +330,14 @@ impl Login {
 
     fn key(&self, leading: &Leading) -> SessionKey {
         let Leading { initiator, target, isid, .. } = leading;
-        SessionKey { target: *target, initiator: initiator.clone(), isid: *isid, group: self.config.group }
+        SessionKey { target: *target, initiator: initiator.clone(), isid: *isid, group: self.group(*target) }
+    }
+
+    /// The portal's group, which may differ from target to target.
+    fn group(&self, target: Option<u16>) -> u16 {
+        let target = target.and_then(|target| self.config.node.targets.get(usize::from(target)));
+        let portal = target.and_then(|target| target.portals.iter().find(|one| one.address == self.config.address));
+        portal.map_or(self.config.group, |portal| portal.group)
     }
 
     fn complete(

@@ -20,14 +20,7 @@ pub struct TargetSeen {
 impl Host {
     /// There will be a disk at this LUN of a target port: requests for it may come before the target is reached, and wait until it is
     /// known to be the one with this name. Its number. Once for each LUN, before the host has a link.
-    pub fn expect(
-        &mut self,
-        now: Instant,
-        target: Wwpn,
-        lun: LunBytes,
-        config: DiskConfig,
-        name: Option<&str>,
-    ) -> u64 {
+    pub fn expect(&mut self, now: Instant, target: Wwpn, lun: LunBytes, config: DiskConfig, name: Option<&str>) -> u64 {
         let disk = Disk::new(now, config);
         let disk = match name {
             Some(name) => disk.named(name),

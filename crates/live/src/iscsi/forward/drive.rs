@@ -341,6 +341,9 @@ impl Connection {
                 forwarding.give_up(now, engine);
                 continue;
             };
+            if !forwarding.may_settle(now, back, engine) {
+                continue;
+            }
             let Forwarding { forward, mover, actions, out, .. } = forwarding;
             mover.back_up(back as u8, &established.parameters);
             let fit = forward.back_up(now, back as u8, &established, &luns, engine.volumes_mut(), actions);

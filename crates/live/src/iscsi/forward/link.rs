@@ -5,7 +5,7 @@
 
 use crate::iscsi::buffers::Spare;
 use crate::iscsi::initiator::link::{Buffers, Event, Link};
-use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random};
+use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random, reset_when_closed};
 use crate::iscsi::output::Egress;
 use crate::poll::Interest;
 use crate::volumes::Way;
@@ -64,6 +64,11 @@ pub(in crate::iscsi) struct BackLink {
     pub(super) readable: bool,
     /// Since when it is lost.
     pub(super) lost: Option<Instant>,
+    /// The portal that it was opened to, as the lab has it, and the portal group of the session.
+    portal: Option<SocketAddr>,
+    group: Option<u16>,
+    /// The portal group at which something may still be done for it, and since when.
+    left: Option<(Option<u16>, Instant)>,
     /// Since when it has taken nothing, with much on its way.
     full: Option<Instant>,
     /// For so long that it may stay so.
@@ -102,6 +107,9 @@ impl BackLink {
             stalled: false,
             readable: false,
             lost: None,
+            portal: None,
+            group: None,
+            left: None,
             full: None,
             stuck: false,
             refused: None,
@@ -159,6 +167,10 @@ impl BackLink {
     pub(super) fn lose(&mut self, now: Instant) {
         if self.is_up() {
             self.lost = Some(now);
+            if let State::Up(stream) = &self.state {
+                reset_when_closed(stream);
+            }
+            self.left.get_or_insert((self.group, now));
         }
         self.off(now + RETRY);
     }
@@ -223,10 +235,13 @@ impl BackLink {
             return None;
         };
         match &mut self.state {
-            State::Off(at) if *at <= now => match open(self.moved.take().unwrap_or(way.portal)) {
-                Ok(stream) => self.state = State::Connecting(stream, now + CONNECT_TIME),
-                Err(_) => self.off(now + RETRY),
-            },
+            State::Off(at) if *at <= now => {
+                self.portal = Some(way.portal);
+                match open(self.moved.take().unwrap_or(way.portal)) {
+                    Ok(stream) => self.state = State::Connecting(stream, now + CONNECT_TIME),
+                    Err(_) => self.off(now + RETRY),
+                }
+            }
             State::Connecting(_, until) if *until <= now => self.log_in(now, &way, wishes),
             _ => {}
         }
@@ -289,8 +304,25 @@ impl BackLink {
         let established = established?;
         (self.output, self.state) = (Egress::default(), State::Up(stream));
         (self.stalled, self.readable) = (!rest.is_empty(), true);
-        (self.rest, self.refused, self.lost) = (rest, None, None);
+        (self.rest, self.refused) = (rest, None);
+        self.group = established.portal_group;
         Some(Up { established, luns: way.luns })
+    }
+
+    /// A login has come to another portal group than that where something may still be done for it: since when. It ends only what
+    /// was at its own.
+    pub(super) fn left_elsewhere(&self) -> Option<Instant> {
+        self.left.filter(|(group, _)| *group != self.group).map(|(_, since)| since)
+    }
+
+    /// Nothing is done any more for the session before.
+    pub(super) fn settled(&mut self) {
+        (self.left, self.lost) = (None, None);
+    }
+
+    /// It is at another portal than this one.
+    pub(super) fn is_elsewhere(&self, portal: SocketAddr) -> bool {
+        self.portal.is_some_and(|at| at != portal)
     }
 
     /// Sends these, behind what waits.

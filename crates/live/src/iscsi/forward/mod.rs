@@ -221,6 +221,20 @@ impl Forwarding {
                 any = true;
             }
         }
+        for number in self.forward.take_told() {
+            engine.access_changed(now, number.into());
+        }
+        for (number, link) in (0..).zip(&self.links).filter(|(_, link)| link.is_up()) {
+            // Where our own session is, no other portal is better.
+            if engine.portal(number.into()).is_some_and(|portal| link.is_elsewhere(portal)) {
+                self.forward.leave(number);
+            }
+            if self.mover.is_open(Conn::Host) != Some(Conn::Back(number)) {
+                self.forward.close_left(number, &mut self.actions);
+            }
+        }
+        any |= !self.actions.is_empty();
+        self.mover.execute(&mut self.actions, &mut self.out);
         let Some(port) = self.port.filter(|_| self.next_look <= now) else { return any };
         self.next_look = now + LOOK;
         let fresh = std::mem::replace(&mut self.looked, engine.changes()) != engine.changes();
@@ -253,7 +267,9 @@ impl Forwarding {
             }
             let way = port.and_then(|port| engine.way_to(number, port));
             let up = self.links[number].tend(now, &self.front, way);
-            if let Some(Up { established, .. }) = up {
+            if let Some(Up { established, .. }) = up
+                && self.may_settle(now, number, engine)
+            {
                 self.forward.ended_at(number as u8, engine.volumes_mut());
                 let request = forward::logout(established.cmd_sn, established.exp_stat_sn);
                 self.links[number].log_out(now, &request, established.parameters.header_digest, spare);
@@ -261,6 +277,17 @@ impl Forwarding {
         }
         self.give_up(now, engine);
         self.leaves_behind()
+    }
+
+    /// A login is complete, and nothing is done any more for the session before. If not, that is seen to, and the login has to be made again.
+    fn may_settle(&mut self, now: Instant, number: usize, engine: &mut VolumeEngine) -> bool {
+        let left = self.links[number].left_elsewhere().filter(|_| self.forward.leaves_behind(number as u8));
+        if left.is_some_and(|since| !engine.fence(number, since)) {
+            self.links[number].lose(now);
+            return false;
+        }
+        self.links[number].settled();
+        true
     }
 
     /// A back end that stays away for as long as commands wait for it keeps nobody from its blocks any more.

@@ -13,7 +13,7 @@ const LOGIN_TIME: Span = Span::from_secs(10);
 /// A target, and how it is used.
 #[derive(Clone, Debug)]
 pub struct RemoteConfig {
-    /// Where it is; the next one is tried when one is lost. At least one.
+    /// Where it is; one at a time is used, the best one that can be reached. At least one.
     pub portals: Vec<SocketAddr>,
     /// Its iSCSI name.
     pub target: String,
@@ -59,4 +59,6 @@ pub struct RemoteCounters {
     pub logins: u64,
     /// Sessions that were lost.
     pub lost: u64,
+    /// Sessions that were left for a better portal.
+    pub moves: u64,
 }

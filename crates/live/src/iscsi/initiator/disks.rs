@@ -1,8 +1,8 @@
 //! The disks of one target, whatever carries their commands: [`Disks`].
 
 use sanloom_core::disk::{
-    Command, Counters, Disk, DiskConfig, Done, Error, ErrorKind, Input, Output, Properties, Reply, Request, Scan,
-    ScanInput, ScanOutput,
+    Access, AccessInput, AccessOutput, AccessProbe, Command, Counters, Disk, DiskConfig, Done, Error, ErrorKind, Input,
+    Output, Properties, Reply, Request, Scan, ScanInput, ScanOutput,
 };
 use sanloom_core::time::Instant;
 use sanloom_wire::lun::{self, LunBytes};
@@ -16,6 +16,7 @@ const MAX_UNITS: usize = 16_384;
 pub(super) enum Who {
     Scan,
     Disk(LunBytes),
+    Access(LunBytes),
 }
 
 /// What the disks want, and what they tell.
@@ -29,6 +30,12 @@ pub(super) enum Want {
     DropPath,
     /// A disk has come, changed, or gone.
     Changed,
+    /// How a unit is reached.
+    Told(LunBytes, Access),
+    /// A unit is not there any more.
+    Forget(LunBytes),
+    /// Portals may serve otherwise than before, or another one should be used.
+    AccessChanged,
     /// A request ended.
     Done { tag: u64, result: Result<Done, Error> },
 }
@@ -36,6 +43,7 @@ pub(super) enum Want {
 #[derive(Debug)]
 struct Unit {
     disk: Disk,
+    access: AccessProbe,
     number: u64,
     /// It stood in the last list of the target.
     listed: bool,
@@ -52,17 +60,48 @@ pub(super) struct Disks {
     /// Where a disk is, by its number.
     places: Vec<LunBytes>,
     up: bool,
+    /// There are several paths: which is the best one?
+    choice: bool,
     wants: VecDeque<Want>,
 }
 
+impl Unit {
+    /// The path came or went.
+    fn access(&mut self, now: Instant, up: bool, choice: bool) {
+        self.access.handle(now, if up { AccessInput::PathUp } else { AccessInput::PathDown });
+        if up && choice {
+            self.access.handle(now, AccessInput::Ask);
+        }
+    }
+}
+
 impl Disks {
-    pub(super) fn new(config: DiskConfig) -> Disks {
+    /// Without a `choice` of paths nobody is asked how they serve, unless something is said of that.
+    pub(super) fn new(config: DiskConfig, choice: bool) -> Disks {
         let (units, places, wants) = (BTreeMap::new(), Vec::new(), VecDeque::new());
-        Disks { config, scan: Scan::new(), units, places, up: false, wants }
+        Disks { config, scan: Scan::new(), units, places, up: false, choice, wants }
     }
 
     pub(super) fn next_want(&mut self) -> Option<Want> {
         self.wants.pop_front()
+    }
+
+    pub(super) fn has_wants(&self) -> bool {
+        !self.wants.is_empty()
+    }
+
+    /// Asks how all units are reached.
+    pub(super) fn ask(&mut self, now: Instant) {
+        self.units.values_mut().for_each(|unit| unit.access.handle(now, AccessInput::Ask));
+        self.drain(now);
+    }
+
+    /// A group of a unit shall be active/optimized.
+    pub(super) fn set_group(&mut self, now: Instant, lun: LunBytes, group: u16) {
+        if let Some(unit) = self.units.get_mut(&lun) {
+            unit.access.handle(now, AccessInput::Set(group));
+        }
+        self.drain(now);
     }
 
     /// There is a session, or none any more.
@@ -71,6 +110,10 @@ impl Disks {
             return;
         }
         self.scan.handle(now, if up { ScanInput::PathUp } else { ScanInput::PathDown });
+        for unit in self.units.values_mut() {
+            // Whoever is not listed here may be so through another portal.
+            unit.access(now, up, self.choice);
+        }
         for unit in self.units.values_mut().filter(|unit| unit.listed || !up) {
             unit.disk.handle(now, if up { Input::PathUp } else { Input::PathDown });
         }
@@ -94,7 +137,8 @@ impl Disks {
 
     fn add(&mut self, lun: LunBytes, disk: Disk, listed: bool) -> u64 {
         let number = self.places.len() as u64;
-        self.units.insert(lun, Unit { disk, number, listed, useless: false });
+        let access = AccessProbe::new();
+        self.units.insert(lun, Unit { disk, access, number, listed, useless: false });
         self.places.push(lun);
         number
     }
@@ -121,6 +165,11 @@ impl Disks {
         match who {
             Who::Scan => self.scan.handle(now, ScanInput::Reply(reply)),
             Who::Disk(lun) => self.tell(now, lun, Input::Reply(reply)),
+            Who::Access(lun) => {
+                if let Some(unit) = self.units.get_mut(&lun) {
+                    unit.access.handle(now, AccessInput::Reply(reply));
+                }
+            }
         }
         self.drain(now);
     }
@@ -131,7 +180,8 @@ impl Disks {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.units.values().map(|unit| unit.disk.poll_timeout()).chain([self.scan.poll_timeout()]).flatten().min()
+        let units = self.units.values().flat_map(|unit| [unit.disk.poll_timeout(), unit.access.poll_timeout()]);
+        units.chain([self.scan.poll_timeout()]).flatten().min()
     }
 
     pub(super) fn timeout(&mut self, now: Instant) {
@@ -141,6 +191,9 @@ impl Disks {
         }
         for unit in self.units.values_mut().filter(|unit| due(unit.disk.poll_timeout())) {
             unit.disk.handle(now, Input::Timeout);
+        }
+        for unit in self.units.values_mut().filter(|unit| due(unit.access.poll_timeout())) {
+            unit.access.handle(now, AccessInput::Timeout);
         }
         self.drain(now);
     }
@@ -170,6 +223,13 @@ impl Disks {
             }
             let mut rescan = false;
             for (&lun, unit) in &mut self.units {
+                while let Some(output) = unit.access.poll_output() {
+                    silent = false;
+                    self.wants.push_back(match output {
+                        AccessOutput::Command(command) => Want::Command(Who::Access(lun), command),
+                        AccessOutput::Told(access) => Want::Told(lun, access),
+                    });
+                }
                 while let Some(output) = unit.disk.poll_output() {
                     silent = false;
                     self.wants.push_back(match output {
@@ -187,6 +247,7 @@ impl Disks {
                             unit.useless = error.kind == ErrorKind::NotADisk;
                             Want::Changed
                         }
+                        Output::AccessChanged => Want::AccessChanged,
                         Output::UnitsChanged => {
                             rescan = true;
                             continue;
@@ -209,6 +270,9 @@ impl Disks {
             let here = listed.contains(lun);
             if self.up && std::mem::replace(&mut unit.listed, here) != here {
                 unit.disk.handle(now, if here { Input::PathUp } else { Input::PathDown });
+                if !here {
+                    self.wants.push_back(Want::Forget(*lun));
+                }
             }
         }
         for &lun in listed {
@@ -216,6 +280,9 @@ impl Disks {
                 let mut disk = Disk::new(now, self.config);
                 disk.handle(now, Input::PathUp);
                 self.add(lun, disk, true);
+                if let Some(unit) = self.units.get_mut(&lun) {
+                    unit.access(now, true, self.choice);
+                }
             }
         }
         self.wants.push_back(Want::Changed);

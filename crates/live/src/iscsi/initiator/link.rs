@@ -125,6 +125,11 @@ impl Link {
         }
     }
 
+    /// The portal group that the target has said it is, at the login.
+    pub(super) fn portal_group(&self) -> Option<u16> {
+        self.established.as_ref().and_then(|established| established.portal_group)
+    }
+
     /// When the target was heard last, once a login is over.
     pub(super) fn heard(&self) -> Option<Instant> {
         match &self.machine {

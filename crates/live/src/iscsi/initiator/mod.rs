@@ -15,8 +15,8 @@ mod socket;
 
 pub use config::{RemoteConfig, RemoteCounters};
 pub(super) use remote::CONNECT_TIME;
-pub(crate) use remote::{Event, Memory, Remote};
-pub(super) use socket::{open, opened, portal_of, random};
+pub(crate) use remote::{Event, Memory, PortalSeen, Remote};
+pub(super) use socket::{open, opened, portal_of, random, reset_when_closed};
 
 use crate::clock::{Clock, until};
 use crate::exports::{Asked, DiskWork, disk_work, export_of};

@@ -3,6 +3,7 @@
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// Where targets listen that name no port.
 const ISCSI_PORT: u16 = 3260;
@@ -42,4 +43,11 @@ pub(in crate::iscsi) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes)
+}
+
+/// The kernel sends nothing more of a connection that is lost, and its peer throws away what it has not read.
+pub(in crate::iscsi) fn reset_when_closed(stream: &TcpStream) {
+    if let Err(error) = sockopt::set_socket_linger(stream, Some(Duration::ZERO)) {
+        tracing::debug!(%error, "a lost connection is closed as any other");
+    }
 }

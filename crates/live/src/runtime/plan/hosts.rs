@@ -20,7 +20,8 @@ const COMMAND_TIME_DIVISOR: u64 = 2;
 pub(super) fn host_port(lab: &Lab, here: &[u16], node: Node, port: u16) -> Option<usize> {
     let Node::Host(host) = node else { return None };
     // Volumes are served by an instance that runs the whole lab.
-    let wwpn = lab.hosts[usize::from(host)].hbas.get(usize::from(port)).filter(|_| here.len() == lab.switches.len())?.wwpn;
+    let wwpn =
+        lab.hosts[usize::from(host)].hbas.get(usize::from(port)).filter(|_| here.len() == lab.switches.len())?.wwpn;
     lab.live.host_ports().iter().position(|port| *port == wwpn)
 }
 
@@ -60,9 +61,7 @@ fn host(lab: &Lab, config: &HostConfig, hba: &Hba) -> Host {
         seed: hba.wwpn.0,
         virtual_port: None,
     };
-    let through = |back_end: &&BackEnd| {
-        matches!(back_end.target, BackEndTarget::Fcp(FcpBackEnd { initiator, .. }) if initiator == hba.wwpn)
-    };
+    let through = |back_end: &&BackEnd| matches!(back_end.target, BackEndTarget::Fcp(FcpBackEnd { initiator, .. }) if initiator == hba.wwpn);
     let waits = lab.live.back_ends.iter().filter(through).map(|back_end| back_end.retry_for.to_span()).min();
     let waits = waits.unwrap_or(DiskConfig::default().dev_loss);
     let command_timeout = Span::from_ms(waits.as_ms() / COMMAND_TIME_DIVISOR);

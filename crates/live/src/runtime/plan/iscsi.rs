@@ -1,16 +1,26 @@
 //! The iSCSI targets of a runtime: who may log in where, and how.
 
 use super::{Places, served};
-use crate::iscsi::{Behind, IscsiServer, PortalPlan};
+use crate::iscsi::{IscsiServer, PortalPlan, TargetPlan};
 use crate::runtime::{Runtime, UpError};
-use sanloom_core::config::{Iscsi, MediumKind};
+use sanloom_core::config::{Iscsi, Lab, MediumKind};
 use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::parameters::Wishes;
 use sanloom_core::iscsi::target::{Access, Authentication, Node, Portal, Redirect, Target};
 use std::fs;
 
-/// All portals of a target are one group: a session is one connection.
+/// All portals of a target are one group, unless the lab says otherwise: a session is one connection.
 pub(super) const PORTAL_GROUP: u16 = 1;
+
+/// The portal groups of a target: each is a port of its device, behind those of the fabric.
+pub(super) fn portal_groups(lab: &Lab, storage: u16) -> Vec<u16> {
+    let of = lab.live.port_groups.iter().filter(|group| group.storage == storage);
+    match of.clone().next() {
+        None => vec![PORTAL_GROUP],
+        Some(_) => of.filter(|group| !group.portals.is_empty()).map(|group| group.number).collect(),
+    }
+}
+
 /// A shorter secret can be guessed from what passes on the wire (RFC 7143, section 12.1.3).
 const MIN_SECRET_BYTES: usize = 12;
 
@@ -22,7 +32,7 @@ impl Runtime {
         for (system, storage) in served(&lab, &self.lab_switches).into_iter().enumerate() {
             let Some(iscsi) = lab.live.iscsi.get(&storage) else { continue };
             let config = &lab.storage[usize::from(storage)];
-            let target = target(iscsi, places)?;
+            let target = target(&lab, storage, iscsi, places)?;
             for (address, portal) in iscsi.portals.iter().zip(&target.portals) {
                 if portals.iter().all(|plan| plan.listen != *address) {
                     portals.push(PortalPlan { listen: *address, address: portal.address.clone(), group: portal.group });
@@ -38,7 +48,8 @@ impl Runtime {
             node.discovery.own = node.discovery.own.or_else(|| own.clone());
             node.targets.push(target);
             let forward = iscsi.forward && lab.live.medium(storage).kind == MediumKind::Volumes;
-            behind.push(Behind { system, port: config.ports.len() as u16, forward });
+            let ports = portal_groups(&lab, storage).into_iter().zip(config.ports.len() as u16..).collect();
+            behind.push(TargetPlan { system, ports, forward });
         }
         if node.targets.is_empty() {
             return Ok(());
@@ -75,7 +86,7 @@ pub(super) fn credentials(
     Ok(Some(Credentials { name: name.clone(), secret }))
 }
 
-fn target(iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
+fn target(lab: &Lab, storage: u16, iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
     let chap = &iscsi.chap;
     let theirs = credentials(places, &chap.name, &chap.secret_file)?;
     let own = credentials(places, &chap.own_name, &chap.own_secret_file)?;
@@ -86,7 +97,11 @@ fn target(iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
         return Err(UpError::WeakSecret { path: places.folder().join(file), why });
     }
     let authentication = Authentication { initiators: theirs.into_iter().collect(), own };
-    let portal = |address: &std::net::SocketAddr| Portal { address: address.to_string(), group: PORTAL_GROUP };
+    let groups = || lab.live.port_groups.iter().filter(|group| group.storage == storage);
+    let portal = |address: &std::net::SocketAddr| {
+        let group = groups().find(|group| group.portals.contains(address));
+        Portal { address: address.to_string(), group: group.map_or(PORTAL_GROUP, |group| group.number) }
+    };
     let access = match &iscsi.initiators[..] {
         [] => Access::Everybody,
         names => Access::Listed(names.iter().cloned().collect()),

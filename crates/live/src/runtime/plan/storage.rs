@@ -1,6 +1,6 @@
 //! The storage of a runtime: devices, ports, media.
 
-use super::iscsi::PORTAL_GROUP;
+use super::iscsi::{PORTAL_GROUP, portal_groups};
 use super::switches::open;
 use super::{Places, mac_of, served};
 use crate::ports::EthernetPort;
@@ -44,6 +44,9 @@ impl Runtime {
             });
             let ports = ports.collect();
             let mut device = Device::new(device(&lab, self.state.instance(), storage, config));
+            for group in lab.live.port_groups.iter().filter(|group| group.storage == storage) {
+                device.set_port_group(group.number, group.access);
+            }
             let mut records = Records::default();
             for lun in 0..config.luns.len() {
                 if let Some(path) = places.reservations(&lab, storage, lun) {
@@ -161,14 +164,21 @@ pub(in crate::runtime) fn new_unit(
 
 fn device(lab: &Lab, instance: u32, storage: u16, config: &Storage) -> DeviceConfig {
     let unit = |number| unit(lab, instance, storage, number);
-    let port = |port: &sanloom_core::config::StoragePort| PortConfig { name: PortName::Fcp(port.wwpn), group: 1 };
-    let iscsi = lab.live.iscsi.get(&storage).map(|iscsi| PortConfig {
-        name: PortName::Iscsi { target: iscsi.name.as_str().into(), portal_group: PORTAL_GROUP },
-        group: 1,
+    let groups = || lab.live.port_groups.iter().filter(|group| group.storage == storage);
+    let group_of = |port| groups().find(|group| group.ports.contains(&port)).map_or(PORTAL_GROUP, |group| group.number);
+    let port = |(port, number): (&sanloom_core::config::StoragePort, u16)| PortConfig {
+        name: PortName::Fcp(port.wwpn),
+        group: group_of(number),
+    };
+    let iscsi = lab.live.iscsi.get(&storage).into_iter().flat_map(|iscsi| {
+        portal_groups(lab, storage).into_iter().map(|group| PortConfig {
+            name: PortName::Iscsi { target: iscsi.name.as_str().into(), portal_group: group },
+            group,
+        })
     });
     DeviceConfig {
         wwnn: config.wwnn,
-        ports: config.ports.iter().map(port).chain(iscsi).collect(),
+        ports: config.ports.iter().zip(0..).map(port).chain(iscsi).collect(),
         units: (0..config.luns.len()).map(unit).collect(),
         masking: masking(lab, storage),
         attentions: true,

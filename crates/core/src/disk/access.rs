@@ -1,0 +1,285 @@
+//! How a logical unit is reached through each port of its target: the questions of asymmetric access (SPC-4, 5.15.2).
+//!
+//! Asked through the path that is in use: standard INQUIRY (does it have states at all?), VPD page 83 (which port and group is this
+//! path?), REPORT TARGET PORT GROUPS (what is each group like?). All of them are answered in every state.
+
+use super::verdict::{Verdict, verdict};
+use super::{Command, Data, End, Reply, cdb};
+use crate::scsi::AccessState;
+use crate::time::{Instant, Span};
+use sanloom_wire::cdb::Cdb;
+use sanloom_wire::scsi::inquiry::StandardInquiry;
+use sanloom_wire::scsi::port_groups::{self, PortGroups, SetTargetPortGroup, state};
+use sanloom_wire::scsi::vpd::{self, Designator, association, page};
+use std::collections::VecDeque;
+
+/// What is known of the ports of a unit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Access {
+    /// The device changes states by itself (TPGS, implicit).
+    pub implicit: bool,
+    /// The states can be set.
+    pub explicit: bool,
+    /// Relative identifier of the port that was asked through, if it has said so.
+    pub port: Option<u16>,
+    /// Its group.
+    pub group: Option<u16>,
+    /// All groups; none: every path is as good as any other.
+    pub groups: Vec<AccessGroup>,
+    /// How long a transition takes at most, if it has said so.
+    pub transition: Option<Span>,
+}
+
+/// A target port group, as reported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AccessGroup {
+    /// Its number.
+    pub number: u16,
+    /// How it serves.
+    pub state: AccessState,
+    /// It is preferred.
+    pub preferred: bool,
+    /// Relative identifiers of its ports.
+    pub ports: Vec<u16>,
+}
+
+/// What happens to the questions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AccessInput {
+    /// There is a path, which was not asked about.
+    PathUp,
+    /// It is gone.
+    PathDown,
+    /// Something may have changed.
+    Ask,
+    /// This group is to become active/optimized. Then all is asked again.
+    Set(u16),
+    /// A command ended.
+    Reply(Reply),
+    /// Time has passed.
+    Timeout,
+}
+
+/// What they ask, and tell.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AccessOutput {
+    /// Carry out a command, then [`AccessInput::Reply`].
+    Command(Command),
+    /// How the unit is reached. Comes after each round of questions.
+    Told(Access),
+}
+
+/// A question.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Inquiry,
+    Identification,
+    Groups { extended: bool },
+    Set,
+}
+
+/// The questions to one unit.
+#[derive(Debug, Default)]
+pub struct AccessProbe {
+    up: bool,
+    /// The open question.
+    open: Option<(u64, Step)>,
+    /// The question that is asked again later.
+    later: Option<(Instant, Step)>,
+    /// What is asked behind the open question.
+    again: bool,
+    set: Option<u16>,
+    quick_tries: u8,
+    found: Access,
+    next_id: u64,
+    outputs: VecDeque<AccessOutput>,
+}
+
+const INQUIRY_BYTES: u16 = 96;
+const PAGE_BYTES: u16 = 1024;
+/// Some thousand groups or ports.
+const GROUPS_BYTES: u32 = 16 << 10;
+const QUICK_TRIES: u8 = 8;
+const RETRY: Span = Span::from_ms(500);
+/// Designators of page 83.
+const RELATIVE_PORT: u8 = 4;
+const PORT_GROUP: u8 = 5;
+
+impl AccessProbe {
+    /// Nothing is asked before there is a path.
+    pub fn new() -> AccessProbe {
+        AccessProbe::default()
+    }
+
+    /// One thing happened at `now`.
+    pub fn handle(&mut self, now: Instant, input: AccessInput) {
+        match input {
+            AccessInput::PathUp => {
+                *self = AccessProbe { up: true, next_id: self.next_id, ..AccessProbe::default() };
+            }
+            AccessInput::PathDown => {
+                *self = AccessProbe { next_id: self.next_id, ..AccessProbe::default() };
+            }
+            AccessInput::Ask => self.again(),
+            AccessInput::Set(group) => {
+                self.set = Some(group);
+                self.again();
+            }
+            AccessInput::Reply(reply) => {
+                if let Some((_, step)) = self.open.take_if(|(id, _)| *id == reply.id) {
+                    self.on_end(now, step, &reply.end);
+                }
+            }
+            AccessInput::Timeout => {
+                if let Some((_, step)) = self.later.take_if(|(at, _)| *at <= now) {
+                    self.quick_tries = 0;
+                    self.ask(step);
+                }
+            }
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Option<AccessOutput> {
+        self.outputs.pop_front()
+    }
+
+    /// When to come back with [`AccessInput::Timeout`].
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.later.map(|(at, _)| at)
+    }
+
+    /// Asks for the states again, now or behind what is asked.
+    fn again(&mut self) {
+        if self.open.is_some() || self.later.is_some() {
+            self.again = true;
+        } else if self.up {
+            self.next_round();
+        }
+    }
+
+    fn next_round(&mut self) {
+        self.quick_tries = 0;
+        self.ask(match self.set {
+            Some(_) if self.found.explicit => Step::Set,
+            // What the path is does not change while it is there, unless it had nothing to say.
+            _ if self.found.group.is_some() => Step::Groups { extended: true },
+            _ => Step::Inquiry,
+        });
+    }
+
+    fn ask(&mut self, step: Step) {
+        if !self.up {
+            return;
+        }
+        let (cdb, data) = match step {
+            Step::Inquiry => (cdb::inquiry(None, INQUIRY_BYTES), Data::In { max_bytes: INQUIRY_BYTES.into() }),
+            Step::Identification => {
+                (cdb::inquiry(Some(page::IDENTIFICATION), PAGE_BYTES), Data::In { max_bytes: PAGE_BYTES.into() })
+            }
+            Step::Groups { extended } => {
+                let cdb = Cdb::ReportTargetPortGroups { extended, allocation_len: GROUPS_BYTES };
+                (cdb.to_bytes(), Data::In { max_bytes: GROUPS_BYTES })
+            }
+            Step::Set => {
+                let set = self.set.map(|group| SetTargetPortGroup { state: state::ACTIVE_OPTIMIZED, group });
+                let mut list = Vec::new();
+                port_groups::emit_set(set.as_slice(), &mut list);
+                let cdb = Cdb::SetTargetPortGroups { list_len: list.len() as u32 };
+                (cdb.to_bytes(), Data::Out(list.into()))
+            }
+        };
+        let id = self.next_id;
+        self.next_id += 1;
+        self.open = Some((id, step));
+        self.outputs.push_back(AccessOutput::Command(Command { id, cdb, data }));
+    }
+
+    fn on_end(&mut self, now: Instant, step: Step, end: &End) {
+        let data = match end {
+            End::Status { data, .. } => &data[..],
+            _ => &[],
+        };
+        match (verdict(end), step) {
+            (Verdict::PathGone, _) => {}
+            (Verdict::UnitAttention(_), _) if self.quick_tries < QUICK_TRIES => {
+                self.quick_tries += 1;
+                self.ask(step);
+            }
+            // Whether it was done is in the states.
+            (_, Step::Set) => {
+                self.set = None;
+                self.ask(Step::Groups { extended: true });
+            }
+            (Verdict::Good, Step::Inquiry) => self.on_inquiry(data),
+            (Verdict::Good, Step::Identification) => {
+                self.on_identification(data);
+                self.ask(Step::Groups { extended: true });
+            }
+            (Verdict::Good, Step::Groups { .. }) => match PortGroups::parse(data) {
+                Ok(groups) => self.on_groups(groups),
+                Err(_) => self.tell(Vec::new()),
+            },
+            // Older devices know the short header only.
+            (Verdict::Fail(_), Step::Groups { extended: true }) => self.ask(Step::Groups { extended: false }),
+            (Verdict::Fail(_), _) => self.tell(Vec::new()),
+            _ => self.later = Some((now + RETRY, step)),
+        }
+    }
+
+    fn on_inquiry(&mut self, data: &[u8]) {
+        let groups = StandardInquiry::parse(data).map_or(0, |inquiry| inquiry.port_groups);
+        (self.found.implicit, self.found.explicit) = (groups & 1 != 0, groups & 2 != 0);
+        match groups {
+            0 => self.tell(Vec::new()),
+            _ => self.ask(Step::Identification),
+        }
+    }
+
+    fn on_identification(&mut self, data: &[u8]) {
+        // A page that is longer than the room for it is cut, and ends with its last whole designator.
+        let mut body = match vpd::parse(data) {
+            Ok((_, body)) => body,
+            Err(_) => data.get(4..).unwrap_or_default(),
+        };
+        while let Ok((designator, rest)) = Designator::parse(body) {
+            body = rest;
+            let number = match &designator.bytes[..] {
+                [_, _, high, low] => u16::from_be_bytes([*high, *low]),
+                _ => continue,
+            };
+            match (designator.association, designator.kind) {
+                (association::PORT, RELATIVE_PORT) => self.found.port = Some(number),
+                (association::PORT, PORT_GROUP) => self.found.group = Some(number),
+                _ => {}
+            }
+        }
+    }
+
+    fn on_groups(&mut self, PortGroups { transition_seconds, groups }: PortGroups) {
+        let told = transition_seconds.filter(|seconds| *seconds > 0);
+        self.found.transition = told.map(|seconds| Span::from_secs(seconds.into()));
+        let group = |one: port_groups::TargetPortGroup| AccessGroup {
+            number: one.group,
+            state: AccessState::of_code(one.state),
+            preferred: one.preferred,
+            ports: one.ports,
+        };
+        self.tell(groups.into_iter().map(group).collect());
+    }
+
+    fn tell(&mut self, groups: Vec<AccessGroup>) {
+        self.found.groups = groups;
+        self.outputs.push_back(AccessOutput::Told(self.found.clone()));
+        if std::mem::take(&mut self.again) {
+            self.next_round();
+        }
+    }
+}
+
+impl Access {
+    /// What a group is like; `None`: it has not been told.
+    pub fn of_group(&self, number: u16) -> Option<&AccessGroup> {
+        self.groups.iter().find(|group| group.number == number)
+    }
+}
