@@ -78,8 +78,8 @@ fn a_wrong_header_digest_ends_the_connection() {
 /// Whatever is half moved when a back end dies, its next session begins in the middle of nothing, and what the host reads is right.
 #[test]
 fn a_back_end_that_is_back_at_once_hears_nothing_of_what_was_half_moved() {
-    let mut half = [0; 2];
-    for seed in 0..2000 {
+    let mut half = 0;
+    for seed in 0..1000 {
         let front = Parameters { send_bytes: 2048, receive_bytes: 2048, first_burst_bytes: 1024, ..shapes().front };
         let mut bed = bed(front, seed);
         for round in 0..4_u64 {
@@ -97,8 +97,7 @@ fn a_back_end_that_is_back_at_once_hears_nothing_of_what_was_half_moved() {
                 // The host has to be closed.
                 break;
             }
-            half[0] += usize::from(streams.mover.is_open(Conn::Back(back)).is_some());
-            half[1] += usize::from(streams.mover.is_half(Conn::Back(back)));
+            half += usize::from(streams.mover.is_open(Conn::Back(back)).is_some());
             bed.cut(back);
             bed.connect(back);
             bed.settle();
@@ -116,5 +115,5 @@ fn a_back_end_that_is_back_at_once_hears_nothing_of_what_was_half_moved() {
             bed.assert_idle();
         }
     }
-    assert!(half.iter().all(|half| *half > 50), "{half:?}");
+    assert!(half > 300, "{half}");
 }
