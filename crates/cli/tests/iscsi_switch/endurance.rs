@@ -153,8 +153,7 @@ impl Verifier {
             // R2T.
             0x31 => {
                 let (from, wanted) = (word(40) as usize, word(44) as usize);
-                let mut number = 0_u32;
-                for at in (from..from + wanted).step_by(SEGMENT_BYTES) {
+                for (number, at) in (0_u32..).zip((from..from + wanted).step_by(SEGMENT_BYTES)) {
                     let end = (at + SEGMENT_BYTES).min(from + wanted);
                     let last = if end == from + wanted { 0x80 } else { 0 };
                     let fields: [(usize, &[u8]); 5] = [
@@ -165,7 +164,6 @@ impl Verifier {
                         (40, &(at as u32).to_be_bytes()),
                     ];
                     self.connection.write_all(&pdu(&fields, &open.data[at..end]))?;
-                    number += 1;
                 }
                 return Ok(());
             }
