@@ -136,6 +136,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let own: Vec<Compared> = PATHS.into_iter().zip(places.clone().take(4)).map(compared).collect();
     let paths = Comparison { size: args.size.clone(), depth: args.depth.clone(), ..compare(all) }.run()?;
     let crowd = Comparison { op: vec![Op::Read], sessions: CROWD, ..compare(own) }.run()?;
+    // Later on there are many sessions, whose first commands come before theirs with the back ends.
+    assert_path(&bed, "conventional", false)?;
+    assert_path(&bed, "forwarding", true)?;
     let of_one = |sessions| Comparison {
         size: vec![LARGE_BYTES],
         depth: vec![1],
@@ -153,7 +156,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         compare(best.chain(bed.movers.iter().map(|(name, place)| compared((*name, place)))).collect()).run()
     };
     let movers = args.ablation.then(movers).transpose()?;
-    assert_paths(&bed)?;
+    assert_path(&bed, "links", true)?;
     let measured = Measured { paths, crowd, sessions: sessions?, links, digests, movers };
     let numbers = numbers::all(&measured);
     let no_stock_chain = bed.chain.as_ref().err().cloned();
@@ -172,19 +175,16 @@ fn compared((name, place): (&'static str, &Place)) -> Compared {
     Compared { name, portal: *portal, target: target.clone(), lun: *lun, pids: pids.clone(), digests: false }
 }
 
-/// Each switch has taken the path that it is measured for.
-fn assert_paths(bed: &Bed) -> Result<(), Failure> {
-    for (switch, forward) in [("conventional", false), ("forwarding", true), ("links", true)] {
-        let Some(volume) = bed.volume(switch)? else { return Err(Failure::bug("the volume is gone")) };
-        let (right, wrong) = match forward {
-            true => (volume.forwarded, volume.conventional),
-            false => (volume.conventional, volume.forwarded),
-        };
-        // What comes before there are sessions with the back ends cannot be forwarded.
-        if right.commands == 0 || wrong.commands > right.commands / 100 {
-            let (right, wrong) = (right.commands, wrong.commands);
-            return Err(Failure::bug(format_args!("{wrong} of {} commands took the wrong path", right + wrong)));
-        }
+/// A switch has taken the path that it is measured for.
+fn assert_path(bed: &Bed, switch: &str, forward: bool) -> Result<(), Failure> {
+    let Some(volume) = bed.volume(switch)? else { return Err(Failure::bug("the volume is gone")) };
+    let (right, wrong) = match forward {
+        true => (volume.forwarded.commands, volume.conventional.commands),
+        false => (volume.conventional.commands, volume.forwarded.commands),
+    };
+    // What comes before there are sessions with the back ends cannot be forwarded.
+    if right == 0 || wrong > right / 100 {
+        return Err(Failure::bug(format_args!("{wrong} of {} commands took the wrong path", right + wrong)));
     }
     Ok(())
 }
