@@ -158,3 +158,31 @@ impl AsFd for Poller {
         self.epoll.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polling_lasts_as_long_as_it_pays() {
+        let mut polling = Polling::default();
+        assert_eq!(polling.next, Duration::ZERO);
+        polling.learn(Duration::from_micros(30));
+        assert_eq!(polling.next, MOST_POLLING);
+        let late = Duration::from_millis(1);
+        (0..40).for_each(|_| polling.learn(late));
+        assert_eq!(polling.next, Duration::ZERO);
+    }
+
+    #[test]
+    fn who_polls_hears_what_comes_and_gives_up_in_time() {
+        let (mut poller, mut polling) = (Poller::new().unwrap(), Polling { next: MOST_POLLING });
+        let (out, into) = rustix::pipe::pipe().unwrap();
+        poller.set(5, Some(out.as_fd()), Interest { read: true, write: false }).unwrap();
+        assert!(poller.poll(&mut polling, true, Duration::from_millis(1)).unwrap().is_empty());
+        assert!(polling.next < MOST_POLLING);
+        rustix::io::write(&into, b"x").unwrap();
+        let heard = poller.poll(&mut polling, true, Duration::from_secs(60)).unwrap();
+        assert_eq!(heard.iter().map(|event| event.token).collect::<Vec<_>>(), [5]);
+    }
+}

@@ -308,8 +308,8 @@ fn hosts_that_are_the_instance_itself_stay_as_they_are() {
     let mut instance = Instance::start("apply-gateway", lab);
     let cases = [
         ("to = \"sw1:1\"", "to = \"sw1:2\"", "it would move from gateway:0 and sw1:1 to gateway:0 and sw1:2"),
-        ("[host.gateway]", "[host.gateway]\nwwpn = \"20:00:52:54:00:00:00:09\"", "back ends: sessions with them"),
-        ("[back_end.lun]", "[back_end.lun]\nretry_for = \"9s\"", "back ends: sessions with them"),
+        ("[host.gateway]", "[host.gateway]\nwwpn = \"20:00:52:54:00:00:00:09\"", "back ends that are there: "),
+        ("[back_end.lun]", "[back_end.lun]\nretry_for = \"9s\"", "back ends that are there: "),
         ("[pool.disks]", "[host.other]\nfcoe = { carrier = \"dgram\" }\n[pool.disks]", "`fcoe` of hosts"),
     ];
     for (from, to, why) in cases {

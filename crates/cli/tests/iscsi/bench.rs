@@ -1,7 +1,8 @@
 //! `sanloom bench io`, straight at a target and through the PDU-copy ceiling.
 
 use crate::bed::{Bed, free_port};
-use crate::peer::try_run;
+use crate::peer::{find, try_run};
+use crate::qemu_io::write_and_verify;
 use crate::raw::{hear, pdu};
 use crate::started::Process;
 use std::io::{self, Write};
@@ -13,9 +14,9 @@ use std::time::{Duration, Instant};
 const SANLOOM: &str = env!("CARGO_BIN_EXE_sanloom");
 
 /// The ceiling.
-fn copier(listen: &str, to: &str) -> Process {
+fn copier(listen: &str, to: &str, told: &[&str]) -> Process {
     let mut command = Command::new(SANLOOM);
-    command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]);
+    command.args(["bench", "pdu-copy", "--listen", listen, "--to", to]).args(told);
     let process = Process(command.stdout(Stdio::piped()).spawn().unwrap());
     let deadline = Instant::now() + Duration::from_secs(10);
     while TcpStream::connect(listen).is_err() {
@@ -35,7 +36,7 @@ fn bench(arguments: &[&str]) -> (bool, String) {
 fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
     let mut bed = Bed::start("bench");
     let copy = free_port();
-    let copier = copier(&copy, &bed.portals[0]);
+    let copier = copier(&copy, &bed.portals[0], &[]);
     let target = Bed::target("ram");
     let (direct, copied) = (format!("direct={}/{target}/1", bed.portals[0]), format!("copy={copy}/{target}/1"));
     let own = format!("direct={}", bed.id());
@@ -62,6 +63,57 @@ fn requests_are_counted_on_every_path_and_what_was_agreed_is_said() {
     drop(copier);
     bed.stop();
     assert!(!bed.log().contains("WARN"), "{}", bed.log());
+}
+
+#[test]
+fn every_mover_and_habit_of_a_forwarder_passes_what_it_gets() {
+    let Some(qemu_io) = find("qemu-io") else { return };
+    let mut bed = Bed::start("movers");
+    let all: [&[&str]; 6] = [
+        &["--mover", "splice"],
+        &["--mover", "io-uring"],
+        &["--whole-pdus"],
+        &["--single-pdus"],
+        &["--single-reads"],
+        &["--whole-pdus", "--single-pdus", "--single-reads"],
+    ];
+    for told in all {
+        let copy = free_port();
+        let copier = copier(&copy, &bed.portals[0], told);
+        write_and_verify(qemu_io, &format!("iscsi://{copy}/{}/1", Bed::target("ram")));
+        // More than the buffers hold, and both ways at once.
+        let place = format!("{copy}/{}/1", Bed::target("ram"));
+        let (good, said) = bench(&[
+            &place,
+            "--size=4K,1M",
+            "--depth=1,16",
+            "--op=read,write",
+            "--overwrite",
+            "--sessions=3",
+            "--seconds=0.05",
+        ]);
+        assert!(good, "{told:?}: {said}");
+        drop(copier);
+    }
+    bed.stop();
+    let (good, _, why) = try_run(
+        SANLOOM,
+        &["bench", "pdu-copy", "--mover=splice", "--whole-pdus", "--listen=127.0.0.1:0", "--to=127.0.0.1:1"],
+    );
+    assert!(!good && why.contains("only --mover copy"), "{why}");
+}
+
+#[test]
+fn digests_are_those_of_the_paths_that_are_named() {
+    let mut bed = Bed::start("digests-named");
+    let place = |name: &str| format!("{name}={}/{}/1", bed.portals[0], Bed::target("ram"));
+    let (good, said) =
+        bench(&[&place("plain"), &place("safe"), "--digests=safe", "--size=4K", "--depth=1", "--seconds=0.05"]);
+    let digests = |name: &str| said.lines().find(|line| line.trim_start().starts_with(&format!("{name}: "))).unwrap();
+    assert!(good && digests("plain").ends_with("no/no") && digests("safe").ends_with("yes/yes"), "{said}");
+    let (good, said) = bench(&[&place("plain"), "--digests=safe"]);
+    assert!(!good && said.contains("no path has this name; there are plain"), "{said}");
+    bed.stop();
 }
 
 #[test]

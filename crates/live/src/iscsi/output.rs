@@ -236,3 +236,58 @@ impl Egress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many bytes, then no more.
+    struct Narrow(Vec<u8>, usize);
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.1);
+            self.1 -= taken;
+            self.0.extend_from_slice(&bytes[..taken]);
+            if taken == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What leaves, wherever the socket stops, and wherever the rest of the input is kept.
+    #[test]
+    fn what_a_socket_does_not_take_leaves_later_in_its_order() {
+        let input: Vec<u8> = (0..=255).collect();
+        let own = mover::Piece::Own([7; HEAD_BYTES], 48);
+        let pieces = [mover::Piece::Input(3..100), own.clone(), mover::Piece::Input(100..256)];
+        let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes(&input)).copied().collect();
+        for (room, keeps) in (0..=all.len()).flat_map(|room| [(room, false), (room, true)]) {
+            let (mut egress, mut spare) = (Egress::default(), Spare::default());
+            let mut socket = Narrow(Vec::new(), room);
+            egress.send(&mut socket, &pieces.iter().collect::<Vec<_>>(), &input, &mut spare).unwrap();
+            assert_eq!(egress.bytes, all.len() - room);
+            let mut end = 0;
+            let waits: usize = pieces
+                .iter()
+                .map(|piece| {
+                    let begin = std::mem::replace(&mut end, end + piece.len());
+                    if *piece == own { 0 } else { end.saturating_sub(begin.max(room)) }
+                })
+                .sum();
+            assert_eq!(egress.borrowed_bytes(), waits, "{room}");
+            egress.push_bytes(Box::new([9]));
+            match keeps {
+                true => egress.keep(&Arc::new(input.clone())),
+                false => egress.copy(&input),
+            }
+            assert_eq!(egress.borrowed_bytes(), 0);
+            (socket.1, egress.blocked) = (usize::MAX, false);
+            egress.flush(&mut socket, &mut spare).unwrap();
+            assert!(egress.is_empty() && egress.bytes == 0);
+            assert_eq!(socket.0, [&all[..], &[9]].concat(), "{room}, {keeps}");
+        }
+    }
+}

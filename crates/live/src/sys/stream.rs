@@ -52,3 +52,18 @@ pub fn bound_window(socket: impl AsFd) -> io::Result<()> {
     };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    #[test]
+    fn windows_of_sockets_are_bounded_and_of_other_files_are_not() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        bound_window(&stream).unwrap();
+        let (out, _into) = rustix::pipe::pipe().unwrap();
+        assert!(bound_window(&out).is_err());
+    }
+}

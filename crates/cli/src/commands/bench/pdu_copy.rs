@@ -60,9 +60,15 @@ impl Args {
 /// # Errors
 /// When it cannot listen or wait.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let manner = args.manner();
+    if manner.mover != ceiling::Mover::Copy && manner.habits != Habits::default() {
+        return Err(Failure::usage(
+            "only --mover copy has --whole-pdus, --single-pdus and --single-reads; leave them or the mover away",
+        ));
+    }
     let listener = TcpListener::bind(args.listen)
         .map_err(|error| Failure::environment(format_args!("cannot listen at {}: {error}", args.listen)))?;
-    let pdus = ceiling::run(&listener, args.to, &args.manner(), || !interrupt::requested())
+    let pdus = ceiling::run(&listener, args.to, &manner, || !interrupt::requested())
         .map_err(|error| Failure::environment(format_args!("cannot forward connections: {error}")))?;
     output::print(&format!("{pdus} PDUs\n"))
 }

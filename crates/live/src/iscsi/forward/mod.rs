@@ -7,8 +7,8 @@
 //!             Mover, Forward <-> BackLink of each target of back ends
 //! ```
 //!
-//! What is read from one connection leaves through others with one call for each, out of the buffer into which it was read. Only
-//! what a socket does not take is copied, and then nothing more is read that could go there: a slow host stops its own back-end
+//! What is read from one connection leaves through others with one call for each, out of the buffer into which it was read. What
+//! a socket does not take keeps that buffer, and nothing more is read that could go there: a slow host stops its own back-end
 //! sessions, a slow back end those hosts that write there. Nobody else has these connections.
 
 mod drive;
