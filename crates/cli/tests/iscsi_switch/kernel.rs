@@ -28,6 +28,7 @@ for file in /sys/class/iscsi_session/session*/recovery_tmo; do echo 2 >$file; do
 # It connects again what was lost.
 echo "InitiatorName=iqn.2026-11.net.example:guest" >/etc/iscsi/initiatorname.iscsi
 echo "node.session.timeo.replacement_timeout = 2" >/etc/iscsi/iscsid.conf
+echo "root:x:0:0:root:/:/bin/sh" >/etc/passwd
 iscsid -f >/tmp/iscsid.log 2>&1 &
 paths="0 2 1 $(cat /sys/block/sda/dev) 10 $(cat /sys/block/sdb/dev) 10"
 echo "0 $(cat /sys/block/sda/size) multipath 1 queue_if_no_path 0 1 1 round-robin $paths" >/tmp/table
@@ -235,6 +236,7 @@ disk=$PWD/core/rd_mcp_0/disk
 mkdir -p $disk
 echo rd_pages=8192 >$disk/control
 echo 1 >$disk/enable || exit 3
+echo 5f8c1c52-0d5e-4c9c-8a53-b8d0d7f0c9a1 >$disk/wwn/vpd_unit_serial || exit 3
 target=$PWD/iscsi/iqn.2026-11.net.example:lio
 for group in 1 2; do
     mkdir $disk/alua/group$group || exit 4
