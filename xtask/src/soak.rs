@@ -1,5 +1,6 @@
 //! Long campaigns, before a release or before an issue is called resolved.
 
+use crate::fuzz;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,8 @@ const FABRICS_PER_MINUTE: u64 = 2_000;
 const GUESTS_PER_MINUTE: u64 = 2;
 /// Seeds of hosts for each minute that send nonsense over iSCSI, see `cli/tests/iscsi_switch/hostile.rs`.
 const HOSTS_PER_MINUTE: u64 = 6;
+/// Scripts for each minute on both paths of an iSCSI switch and a plain disk, see `core/tests/forward/script.rs`.
+const SCRIPTS_PER_MINUTE: u64 = 20_000;
 
 /// Runs each campaign for MINUTES (10), or about as long, from SEED on; without SEED they begin where no campaign has begun
 /// before. Assertions and overflow checks are on, optimisation too.
@@ -34,6 +37,7 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     eprintln!("soak: {minutes} min, random labs and fabrics from seed {seed}");
     let (cases, fabrics) = ((minutes * 20_000).to_string(), (minutes * FABRICS_PER_MINUTE).to_string());
     campaign("sanloom-sim", "frame_path", &[("PROPTEST_CASES", &cases)])?;
+    let (first, scripts) = (seed, minutes * SCRIPTS_PER_MINUTE);
     let (guests, hosts) = ((minutes * GUESTS_PER_MINUTE).to_string(), (minutes * HOSTS_PER_MINUTE).to_string());
     let (minutes, seed) = (minutes.to_string(), seed.to_string());
     for test in ["domain_random", "whole_switches"] {
@@ -43,7 +47,13 @@ pub fn soak(args: &[String]) -> Result<(), String> {
     let one = "ten_thousand_mutated_frames_do_not_disturb_another_host";
     run("sanloom", "live", &[one], &[("SANLOOM_SEEDS", &guests), ("SANLOOM_FIRST_SEED", &seed)])?;
     let one = "hosts_that_send_nonsense_disturb_no_other_and_cost_little";
-    run("sanloom", "iscsi_switch", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])
+    run("sanloom", "iscsi_switch", &[one], &[("SANLOOM_SEEDS", &hosts), ("SANLOOM_FIRST_SEED", &seed)])?;
+    let scripts = format!("{first}..{}", first + scripts);
+    run("sanloom-core", "forward", &["all_ways_give"], &[("SANLOOM_FORWARD_SEEDS", &scripts)])?;
+    // Both paths, at the same time.
+    let one = "a_host_verifies_at_depth_while_everything_around_it_fails";
+    run("sanloom", "iscsi_switch", &[one], &[("SANLOOM_MINUTES", &minutes)])?;
+    fuzz::fuzz(&minutes)
 }
 
 fn campaign(package: &str, test: &str, environment: &[(&str, &str)]) -> Result<(), String> {

@@ -100,7 +100,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<String>,
     },
-    /// Do something with virtual disks, or look at them. Answered with [`Answer::Done`] or a table.
+    /// Do something with virtual disks, or look at them. Answered with a table of the volume, as it is
+    /// then, or [`Answer::Done`] where there is none any more.
     Volume {
         /// What to do.
         #[serde(flatten)]

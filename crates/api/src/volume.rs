@@ -163,16 +163,19 @@ pub struct PathRow {
     pub back_end: String,
     /// Its pool.
     pub pool: String,
-    /// iSCSI name of the target.
+    /// iSCSI name of the target, or port name of a target port.
     pub target: String,
     /// LUN there.
     pub lun: u16,
-    /// The portal of the session; without: why there is none.
+    /// The portal of the session, or the address (N_Port_ID) of the target port that there is a login with; without: `trouble` says why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portal: Option<String>,
     /// The portals of the target.
     pub portals: Vec<PortalRow>,
-    /// Why there is no session, or why the LUN is not used.
+    /// The host port of the instance that is logged in to it, in a Fibre Channel fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_port: Option<HostPortRow>,
+    /// Why there is no session or login, or why the LUN is not used.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trouble: String,
     /// Capacity in bytes, once it was reached.
@@ -194,6 +197,19 @@ pub struct PathRow {
     pub forwarding: u64,
 }
 
+/// A host port of the instance.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostPortRow {
+    /// Its name in the lab.
+    pub name: String,
+    /// Its port name.
+    pub port_name: String,
+    /// Its address (N_Port_ID); without: it is not logged in to the fabric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_id: Option<String>,
+}
+
 /// A portal of a back end, as it serves its LUN.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -212,14 +228,14 @@ pub struct PortalRow {
     pub preferred: bool,
 }
 
-/// The sessions of hosts.
+/// The sessions of hosts, and those of the instance with targets of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SessionsView {
     /// One row for each.
     pub sessions: Vec<SessionRow>,
 }
 
-/// An iSCSI session of a host.
+/// An iSCSI session.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionRow {
@@ -227,6 +243,12 @@ pub struct SessionRow {
     pub initiator: String,
     /// Its session identifier, twelve hexadecimal digits.
     pub isid: String,
+    /// It is a session of this instance with a target of its own: of a back end.
+    pub own: bool,
+    /// Address and port that it comes from.
+    pub peer: String,
+    /// Portal that it came to.
+    pub portal: String,
     /// The target; empty: discovery.
     pub target: String,
     /// Tasks that have not ended.

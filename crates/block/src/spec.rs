@@ -27,4 +27,6 @@ pub struct FileSpec {
     pub size_bytes: u64,
     /// Space is taken when it is written; otherwise all of it at the start.
     pub sparse: bool,
+    /// Without the page cache of this machine (O_DIRECT), where the file system does that.
+    pub direct: bool,
 }

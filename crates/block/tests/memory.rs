@@ -83,6 +83,6 @@ fn what_forgets_says_so_by_what_it_reads() {
     assert_eq!(pattern::first_difference(7, 5, &out), None);
     null.read(5, &mut out);
     assert_eq!(out, [0; 64]);
-    let file = Source::File(FileSpec { path: "disk".into(), size_bytes: 1 << 20, sparse: true });
+    let file = Source::File(FileSpec { path: "disk".into(), size_bytes: 1 << 20, sparse: true, direct: true });
     assert!(Memory::new(&file).is_none());
 }

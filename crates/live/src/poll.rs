@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// What a descriptor is waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,6 +86,28 @@ impl Poller {
         self.known.remove(&token);
     }
 
+    /// Waits as [`wait`](Self::wait) does; `light`: what is waited for may come at once, and is worth asking for without sleep.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn poll(&mut self, polling: &mut Polling, light: bool, timeout: Duration) -> io::Result<&[Happened]> {
+        if !light || timeout.is_zero() {
+            return self.wait(timeout);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < polling.next {
+            if !self.wait(Duration::ZERO)?.is_empty() {
+                break;
+            }
+            thread::yield_now();
+        }
+        if self.happened.is_empty() {
+            self.wait(timeout)?;
+        }
+        polling.learn(begun.elapsed());
+        Ok(&self.happened)
+    }
+
     /// Waits, at most this long, and says what happened.
     ///
     /// # Errors
@@ -109,6 +132,23 @@ impl Poller {
             }
         }));
         Ok(&self.happened)
+    }
+}
+
+/// What takes longer is not worth keeping a processor from others.
+const MOST_POLLING: Duration = Duration::from_micros(50);
+
+/// For how long a poller asks again and again before the thread sleeps: being woken takes as long as a small request. It is as long as
+/// that pays: what came later than that, with or without sleep, makes it shorter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Polling {
+    next: Duration,
+}
+
+impl Polling {
+    /// Something has come after so long.
+    fn learn(&mut self, waited: Duration) {
+        self.next = if waited <= MOST_POLLING { MOST_POLLING } else { self.next / 2 };
     }
 }
 

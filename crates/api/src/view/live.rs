@@ -24,9 +24,12 @@ pub struct LunRow {
     pub block_bytes: u32,
     /// What it is made of: `ram`, `file`, `pattern` or `null`.
     pub medium: String,
+    /// The file is read and written without the page cache of its machine; absent where it is no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direct: Option<bool>,
     /// Written data may be lost in a crash until it is flushed.
     pub write_back: bool,
-    /// Who sees it: hosts of the lab, or port names of strangers; empty with `everybody`.
+    /// Who sees it: hosts of the lab, port names of strangers, iSCSI names; empty with `everybody`.
     pub seen_by: Vec<String>,
     /// It is not masked.
     pub everybody: bool,

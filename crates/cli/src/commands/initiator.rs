@@ -222,6 +222,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         log_to_stderr(&args.log, args.log_json)?;
         return iscsi_initiator::run(&args.over_tcp, target.clone(), &args.nbd, args.ready_fd);
     }
+    if args.over_tcp.chap.is_given() {
+        return Err(Failure::usage("CHAP is for hosts over TCP: say --iscsi too, or leave --chap-name out"));
+    }
     let from_lab = args.lab.as_ref().map(|path| host_of(path.clone(), args)).transpose()?;
     let (from_lab, port_of_lab) = from_lab.unzip();
     let port = match (&args.port, port_of_lab) {
@@ -259,14 +262,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Initiator::new(config, port.open().map_err(Failure::environment)?).map_err(Failure::environment)?;
     if let Some(file) = &args.capture {
         let now = initiator.clock.now();
-        let name = initiator.port.name.clone();
-        initiator.captures.start(now, Place::Ethernet(0), &name, file).map_err(|error| {
+        let name = initiator.adapter.port.name.clone();
+        initiator.adapter.captures.start(now, Place::Ethernet(0), &name, file).map_err(|error| {
             Failure::environment(format_args!("cannot write the capture {}: {error}", file.display()))
         })?;
     }
     let control =
         args.control.as_deref().map(|path| Control::listen(path, None)).transpose().map_err(Failure::environment)?;
-    tracing::info!(port = initiator.port.name, nbd = %args.nbd.display(), "up");
+    tracing::info!(port = initiator.adapter.port.name, nbd = %args.nbd.display(), "up");
     let mut announced = args.ready_fd.is_none();
     let mut unannounced = Ok(());
     let bell = control.as_ref().map(Control::bell);

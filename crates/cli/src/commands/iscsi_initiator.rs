@@ -1,18 +1,17 @@
 //! `sanloom initiator --iscsi`: a host over TCP, whose disks programs use through NBD.
 
+use super::chap::Chap;
 use super::up::say_ready;
 use crate::exit::Failure;
 use crate::interrupt;
 use sanloom_core::disk::DiskConfig;
-use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::initiator::SessionConfig;
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::nbd::Limits;
 use sanloom_live::iscsi::initiator::{IscsiInitiator, IscsiInitiatorConfig, RemoteConfig};
 use sanloom_wire::iscsi::name;
-use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Options of `sanloom initiator` that mean nothing to a host over TCP. Each of ours that names `--iscsi` as required names them,
 /// too: clap asks for nothing that contradicts what is there.
@@ -46,18 +45,8 @@ pub struct OverTcp {
     /// iSCSI name of this initiator
     #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with_all = FIBRE_CHANNEL, default_value = "iqn.2026-11.example.sanloom:initiator")]
     iscsi_name: String,
-    /// Name that is proved to the target (CHAP)
-    #[arg(long, value_name = "NAME", requires_all = ["iscsi", "chap_secret_file"], conflicts_with_all = FIBRE_CHANNEL)]
-    chap_name: Option<String>,
-    /// File with the secret of --chap-name
-    #[arg(long, value_name = "FILE", requires = "chap_name")]
-    chap_secret_file: Option<PathBuf>,
-    /// Name that the target has to prove (mutual CHAP)
-    #[arg(long, value_name = "NAME", requires_all = ["target_secret_file", "chap_name"])]
-    target_chap_name: Option<String>,
-    /// File with the secret of --target-chap-name
-    #[arg(long, value_name = "FILE", requires = "target_chap_name")]
-    target_secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub chap: Chap,
     /// CRC-32C behind headers and data
     #[arg(long, requires = "iscsi", conflicts_with_all = FIBRE_CHANNEL)]
     digests: bool,
@@ -79,7 +68,7 @@ fn parse_name(text: &str) -> Result<String, String> {
 /// Runs a host until somebody ends it.
 ///
 /// # Errors
-/// When a secret cannot be read, or the system does not let us open the socket.
+/// When a secret cannot be read or is too weak, or the system does not let us open the socket.
 pub fn run(
     args: &OverTcp,
     (portal, target): (SocketAddr, String),
@@ -87,12 +76,13 @@ pub fn run(
     ready_fd: Option<i32>,
 ) -> Result<(), Failure> {
     let digests = if args.digests { Digests::Always } else { Digests::Either };
+    let [own, target_proof] = args.chap.credentials()?;
     let remote = RemoteConfig {
         portals: vec![portal],
         target,
         initiator: args.iscsi_name.clone(),
-        own: credentials(args.chap_name.as_ref(), args.chap_secret_file.as_ref())?,
-        target_proof: credentials(args.target_chap_name.as_ref(), args.target_secret_file.as_ref())?,
+        own,
+        target_proof,
         wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
         disk: DiskConfig::default(),
         session: SessionConfig::default(),
@@ -113,14 +103,6 @@ pub fn run(
     tracing::info!("down");
     unannounced?;
     outcome.map_err(|error| Failure::environment(format_args!("cannot wait for the target: {error}")))
-}
-
-fn credentials(name: Option<&String>, file: Option<&PathBuf>) -> Result<Option<Credentials>, Failure> {
-    let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
-    let secret = fs::read(file)
-        .map_err(|error| Failure::environment(format_args!("cannot read the secret in {}: {error}", file.display())))?;
-    // What an editor puts behind the last line is none of the secret.
-    Ok(Some(Credentials { name: name.clone(), secret: secret.trim_ascii_end().to_vec() }))
 }
 
 #[cfg(test)]

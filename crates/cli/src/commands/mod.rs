@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod bench;
 pub mod capture;
+mod chap;
 pub mod check;
 pub mod completions;
 pub mod fabric;

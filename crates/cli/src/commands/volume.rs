@@ -4,11 +4,13 @@ use crate::exit::Failure;
 use crate::input::{self, LabFile};
 use crate::instance;
 use crate::output;
+use crate::report::format::{bytes, clean};
 use crate::report::terminal::view;
 use crate::report::{file, json};
 use clap::Subcommand;
 use sanloom_api::control::{Answer, Request};
-use sanloom_api::volume::{Served, VolumeAction};
+use sanloom_api::view::{Table, View};
+use sanloom_api::volume::{Served, VolumeAction, VolumeRow};
 
 /// Options of `sanloom volume`.
 #[derive(clap::Args, Debug)]
@@ -116,18 +118,27 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 stripe_bytes: if args.width > 1 { args.stripe } else { 0 },
                 served,
             };
-            ask(&args.at.file, action).map(drop)
+            changed(&args.at, action, |row| {
+                let layout = match row.width {
+                    0 | 1 => "linear".to_owned(),
+                    width => format!("{width} stripes of {}", bytes(row.stripe_bytes)),
+                };
+                format!("created: {}, {layout}, {}", bytes(row.size_bytes), serving(row))
+            })
         }
         What::Extend(args) => {
             let action = VolumeAction::Extend { name: args.at.name.clone(), size_bytes: args.size };
-            ask(&args.at.file, action).map(drop)
+            changed(&args.at, action, |row| format!("has {} now", bytes(row.size_bytes)))
         }
-        What::Delete(at) => ask(&at.file, VolumeAction::Delete { name: at.name.clone() }).map(drop),
+        What::Delete(at) => {
+            ask(&at.file, VolumeAction::Delete { name: at.name.clone() })?;
+            output::print(&format!("{} deleted; what it had is wiped before it is free\n", at.name))
+        }
         What::Map(args) => {
             let served = Served { storage: args.storage.clone(), lun: args.lun };
-            ask(&args.at.file, VolumeAction::Map { name: args.at.name.clone(), served }).map(drop)
+            changed(&args.at, VolumeAction::Map { name: args.at.name.clone(), served }, serving)
         }
-        What::Unmap(at) => ask(&at.file, VolumeAction::Unmap { name: at.name.clone() }).map(drop),
+        What::Unmap(at) => changed(at, VolumeAction::Unmap { name: at.name.clone() }, serving),
         What::Show(args) => {
             let Answer::View(table) = ask(&args.file, VolumeAction::Show { name: args.name.clone() })? else {
                 return Err(Failure::protocol("the instance answered something else than a table"));
@@ -137,6 +148,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 false => output::print(&view::render_live(&table, output::width())),
             }
         }
+    }
+}
+
+/// Does something to a volume, and says in one line what has become of it.
+fn changed(at: &NameArgs, action: VolumeAction, say: impl Fn(&VolumeRow) -> String) -> Result<(), Failure> {
+    let row = match ask(&at.file, action)? {
+        Answer::View(View { table: Table::Volumes(table), .. }) => table.volumes.into_iter().next(),
+        _ => None,
+    };
+    let row = row.ok_or_else(|| Failure::protocol("the instance did not say what has become of the volume"))?;
+    output::print(&format!("{} {}\n", clean(&row.name), say(&row)))
+}
+
+fn serving(row: &VolumeRow) -> String {
+    match &row.served {
+        Some(Served { storage, lun: Some(lun) }) => format!("is LUN {lun} of {}", clean(storage)),
+        Some(Served { storage, lun: None }) => format!("is served by {}", clean(storage)),
+        None => "is served by nobody; `sanloom volume map` makes it a LUN".to_owned(),
     }
 }
 

@@ -299,3 +299,27 @@ fn links_that_cannot_change_are_named_and_nothing_is_changed() {
     assert!(instance.run("apply LAB").good().contains("nothing to change"));
     instance.stop();
 }
+
+#[test]
+fn hosts_that_are_the_instance_itself_stay_as_they_are() {
+    let lab = "[switch.sw1]\n[host.gateway]\n[storage.array]\n\
+        [[link]]\nfrom = \"array\"\nto = \"sw1:0\"\n[[link]]\nfrom = \"gateway\"\nto = \"sw1:1\"\n\
+        [pool.disks]\n[back_end.lun]\npool = \"disks\"\nhost = \"gateway\"\ntarget_port = \"array\"\n";
+    let mut instance = Instance::start("apply-gateway", lab);
+    let cases = [
+        ("to = \"sw1:1\"", "to = \"sw1:2\"", "it would move from gateway:0 and sw1:1 to gateway:0 and sw1:2"),
+        ("[host.gateway]", "[host.gateway]\nwwpn = \"20:00:52:54:00:00:00:09\"", "back ends: sessions with them"),
+        ("[back_end.lun]", "[back_end.lun]\nretry_for = \"9s\"", "back ends: sessions with them"),
+        ("[pool.disks]", "[host.other]\nfcoe = { carrier = \"dgram\" }\n[pool.disks]", "`fcoe` of hosts"),
+    ];
+    for (from, to, why) in cases {
+        instance.write_lab(&lab.replace(from, to));
+        let ran = instance.run("apply LAB --json");
+        let report = report(&ran.stdout);
+        assert!(report.refused.iter().any(|line| line.contains(why)) && !report.applied, "no {why} in {report:?}");
+        ran.refused("nothing was changed");
+    }
+    instance.write_lab(lab);
+    assert!(instance.run("apply LAB").good().contains("nothing to change"));
+    instance.stop();
+}

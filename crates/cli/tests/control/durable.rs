@@ -2,9 +2,10 @@
 //! that wait are taken and sent together.
 
 use crate::instance::Instance;
-use crate::peer::find;
+use crate::peer::{find, run, skip, try_run};
 use crate::raw_port::{RawPort, number_of};
 use sanloom_live::sys::batch::BATCH;
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::Command;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ to = "sw1"
 
 /// Calls about an image of a LUN, in their order: `write` or `sync`.
 fn calls(trace: &str, image: &str) -> Vec<&'static str> {
-    let about = trace.lines().filter(|line| line.contains(image));
+    let about = trace.lines().filter(|line| line.contains(image) && !line.contains("openat("));
     about.map(|line| if line.contains("sync(") { "sync" } else { "write" }).collect()
 }
 
@@ -69,6 +70,78 @@ fn a_write_is_synchronised_before_its_status_where_the_cache_is_off() {
     let back = calls(&trace, "back-lun0.img");
     let synced = back.iter().filter(|call| **call == "sync").count();
     assert!(back.len() > 10 && synced < 3, "{back:?}");
+}
+
+const OVER_TCP: &str = r#"
+[storage.through]
+lun_size = "16MiB"
+medium = "file"
+iscsi = { portals = "PORTAL" }
+
+[storage.back]
+lun_size = "16MiB"
+medium = "file"
+cache = "write-back"
+iscsi = { portals = "PORTAL" }
+
+[storage.cached]
+lun_size = "16MiB"
+medium = "file"
+direct = false
+iscsi = { portals = "PORTAL" }
+"#;
+
+#[test]
+fn over_iscsi_files_go_past_the_page_cache_and_fua_and_flush_reach_the_disk() {
+    let (Some(_), Some(qemu_io)) = (find("strace"), find("qemu-io")) else { return };
+    let portal = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
+    let mut instance = Instance::start_under("durable-iscsi", &OVER_TCP.replace("PORTAL", &portal), |lab, folder| {
+        let mut command = Command::new("strace");
+        command.args(["-D", "-f", "-y", "-qq", "-e", "trace=openat,pwrite64,pwritev,fdatasync,fsync", "-o"]);
+        command.arg(folder.join("trace")).args([env!("CARGO_BIN_EXE_sanloom"), "up", lab]);
+        command
+    });
+    let commands = [
+        "write -P 1 512 64k",
+        "write -P 2 3584 1024",
+        "write -f -P 3 1M 4k",
+        "write -P 4 2M 128k",
+        "flush",
+        "read -P 1 512 3k",
+        "read -P 2 3584 1024",
+        "read -P 1 4608 60k",
+        "read -P 0 0 512",
+        "read -P 3 1M 4k",
+        "read -P 4 2M 128k",
+    ];
+    let run_on = |storage: &str| {
+        let url = format!("iscsi://{portal}/iqn.2026-11.example.sanloom:{storage}/0");
+        if try_run("qemu-img", &["info", "-f", "raw", &url]).2.contains("Unknown protocol") {
+            return skip::<()>("QEMU has no iSCSI (qemu-block-extra)");
+        }
+        // A host with a cache of its own: it asks for FUA and flushes only where it is told to.
+        let mut arguments = vec!["-f", "raw", "-t", "writeback"];
+        arguments.extend(commands.iter().flat_map(|command| ["-c", command]));
+        arguments.push(&url);
+        let said = run(qemu_io, &arguments);
+        assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+        Some(())
+    };
+    for storage in ["through", "back", "cached"] {
+        if run_on(storage).is_none() {
+            return instance.stop();
+        }
+    }
+    instance.stop();
+    let trace = std::fs::read_to_string(instance.path("trace")).unwrap();
+    // From the first write on: a file that is made is synchronised, too.
+    let about =
+        |image: &str| -> Vec<&str> { calls(&trace, image).into_iter().skip_while(|call| *call == "sync").collect() };
+    // One call for each write, whatever blocks of the device it begins and ends in.
+    assert_eq!(about("through-lun0.img")[..8], ["write", "sync"].repeat(4), "{trace}");
+    assert_eq!(about("back-lun0.img")[..6], ["write", "write", "write", "sync", "write", "sync"], "{trace}");
+    let direct = |image: &str| trace.lines().any(|line| line.contains(image) && line.contains("O_DIRECT"));
+    assert!(direct("through-lun0.img") && direct("back-lun0.img") && !direct("cached-lun0.img"), "{trace}");
 }
 
 const TWO_HOSTS: &str = r#"

@@ -1,6 +1,7 @@
 //! The examples that `sanloom up` runs, as they are but for their folder.
 
 use crate::instance::Instance;
+use crate::peer::{find, skip, try_run};
 use rustix::net::{self, AddressFamily, SocketType};
 use sanloom_api::view::{Table, View};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -84,24 +85,58 @@ fn the_iscsi_target_of_the_examples_has_its_disks() {
     assert!(!instance.log().contains("ERROR"), "{}", instance.log());
 }
 
-#[test]
-fn the_iscsi_switch_of_the_examples_has_its_volumes() {
-    has_volumes("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+/// The commands of a page, block by block.
+fn commands(page: &str) -> Vec<Vec<&str>> {
+    let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.map(|block| block.lines().filter_map(|line| line.strip_prefix("$ ")).collect()).collect()
 }
 
 #[test]
 fn the_iscsi_to_fc_gateway_of_the_examples_has_its_volumes() {
-    has_volumes("example-iscsi-fc-gateway", include_str!("../../../../examples/iscsi-fc-gateway.toml"));
+    let (mut instance, _ports) =
+        start_iscsi("example-iscsi-fc-gateway", include_str!("../../../../examples/iscsi-fc-gateway.toml"));
+    wait_for_volumes(&instance);
+    instance.stop();
+    assert!(!instance.log().contains("ERROR"), "{}", instance.log());
 }
 
-fn has_volumes(name: &str, text: &str) {
-    let (mut instance, _ports) = start_iscsi(name, text);
+fn wait_for_volumes(instance: &Instance) {
     instance.wait("both volumes", |instance| {
         let view: View = serde_json::from_str(&instance.run("volume show LAB --json").good()).unwrap();
         let Table::Volumes(table) = view.table else { panic!("{view:?}") };
         let names: Vec<&str> = table.volumes.iter().map(|row| row.name.as_str()).collect();
         names == ["linear", "striped"] || names == ["striped", "linear"]
     });
+}
+
+#[test]
+fn the_iscsi_switch_of_the_examples_does_what_its_page_shows() {
+    let (mut instance, ports) =
+        start_iscsi("example-iscsi-switch", include_str!("../../../../examples/iscsi-switch.toml"));
+    wait_for_volumes(&instance);
+    let blocks = commands(include_str!("../../../../docs/volumes.md"));
+    let [hosts, operators, ..] = &blocks[..] else { panic!("{blocks:?}") };
+    // The switch runs already.
+    assert!(hosts[0].starts_with("sanloom up examples/iscsi-switch.toml"), "{hosts:?}");
+    let address = ports[0].address().to_string();
+    for (line, expected) in hosts[1..].iter().zip(["Lun:1", "virtual size: 1.17 GiB", "iops"]) {
+        let line = line.replace("127.0.0.1:3260", &address);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(program) = find(words[0]) else { continue };
+        // The load does not end by itself.
+        let time: &[&str] = if program == "iscsi-perf" { &["-t", "1"] } else { &[] };
+        let (good, told, error) = try_run(program, &[time, &words[1..]].concat());
+        if error.contains("Unknown protocol") {
+            let _: Option<()> = skip("QEMU has no iSCSI (qemu-block-extra)");
+            continue;
+        }
+        assert!(good && told.contains(expected), "{line}: {told}{error}");
+    }
+    assert_eq!((hosts.len(), operators.len()), (4, 7), "{blocks:?}");
+    for line in operators {
+        let line = line.strip_prefix("sanloom ").unwrap_or_else(|| panic!("{line}"));
+        instance.run(&line.replace("examples/iscsi-switch.toml", "LAB")).good();
+    }
     instance.stop();
     assert!(!instance.log().contains("ERROR"), "{}", instance.log());
 }

@@ -112,6 +112,11 @@ fn luns_are_shown_with_who_sees_them() {
     );
     let text = instance.run("show luns LAB --live").good();
     assert!(text.contains("nobody") && text.contains("write-back") && text.contains("1,048,576"), "{text}");
+    // A medium in a file says whether the page cache is behind it, the other ones have nothing to say.
+    let past: Vec<Option<bool>> = table.luns.iter().map(|row| row.direct).collect();
+    let log = instance.log();
+    assert_eq!(past, [None, None, Some(!log.contains("no direct I/O"))]);
+    assert!(text.contains(if past[2] == Some(true) { "file, direct" } else { "file, page cache" }), "{text}");
     instance.run("show luns LAB").refused("--live");
     instance.stop();
 }

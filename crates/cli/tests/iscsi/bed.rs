@@ -1,8 +1,9 @@
 //! `sanloom up` with iSCSI targets as a process of its own, in a folder of the test.
 
 use crate::started::{Folder, Process};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 
 /// Targets in memory and in files; one with CHAP in both directions, one for a single initiator.
 const LAB: &str = r#"
@@ -54,8 +55,10 @@ pub struct Bed {
 impl Bed {
     pub fn start(name: &str) -> Bed {
         let folder = Folder::new(name);
-        fs::write(folder.join("server.secret"), "sixteen letters!\n").unwrap();
-        fs::write(folder.join("array.secret"), "another sixteen.\n").unwrap();
+        for (name, secret) in [("server.secret", "sixteen letters!\n"), ("array.secret", "another sixteen.\n")] {
+            fs::write(folder.join(name), secret).unwrap();
+            fs::set_permissions(folder.join(name), Permissions::from_mode(0o600)).unwrap();
+        }
         let portals = [free_port(), free_port()];
         let lab = LAB.replace("{folder}", &folder.display().to_string());
         let lab = lab.replace("{portal0}", &portals[0]).replace("{portal1}", &portals[1]);

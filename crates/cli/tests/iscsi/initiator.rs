@@ -23,7 +23,8 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
     let (Some(qemu_io), Some(_)) = (find("qemu-io"), find("nbdinfo")) else { return };
     let mut bed = Bed::start("initiator");
     let secret = ["--chap-name", "server", "--chap-secret-file", &bed.path("server.secret")].map(str::to_owned);
-    let proof = ["--target-chap-name", "array", "--target-secret-file", &bed.path("array.secret")].map(str::to_owned);
+    let proof =
+        ["--target-chap-name", "array", "--target-chap-secret-file", &bed.path("array.secret")].map(str::to_owned);
     let both: Vec<String> = secret.iter().chain(&proof).cloned().collect();
     let none: Vec<String> = Vec::new();
     for (name, luns, more) in
@@ -41,6 +42,47 @@ fn our_initiator_uses_our_targets_with_digests_and_proofs() {
     }
     bed.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn logins_that_are_sent_elsewhere_arrive_there() {
+    let (Some(qemu_io), Some(_)) = (find("qemu-io"), find("nbdinfo")) else { return };
+    let bed = Bed::start("redirected");
+    let (here, there) = (free_port(), free_port());
+    // Two targets that have moved, for this time and for ever, and the same two where they are now.
+    let lab = |name: &str, portal: &str, more: [&str; 2]| {
+        let folder = bed.path(name);
+        let text = format!(
+            "[live]\nfolder = \"{folder}\"\n\
+             [storage.away]\nlun_size = \"64MiB\"\niscsi = {{ portals = \"{portal}\"{} }}\n\
+             [storage.gone]\nlun_size = \"64MiB\"\niscsi = {{ portals = \"{portal}\"{} }}\n",
+            more[0], more[1]
+        );
+        let file = format!("{name}.toml");
+        fs::write(bed.path(&file), text).unwrap();
+        bed.folder.sanloom(["up", &bed.path(&file)])
+    };
+    let _new = lab("new", &there, ["", ""]);
+    let to = format!(", redirect = \"{there}\"");
+    let mut old = lab("old", &here, [&to, &format!("{to}, redirect_permanent = true")]);
+    // QEMU's initiator follows where it is for this time; "for ever" it takes for a failure. Ours follows either.
+    write_and_verify(qemu_io, &format!("iscsi://{here}/{}/0", Bed::target("away")));
+    for name in ["away", "gone"] {
+        let target = Bed::target(name);
+        let mut initiator = start(&bed, &format!("{here}/{target}"), &[]);
+        let uri = export(&bed, &target, 0);
+        run(qemu_io, &["-f", "raw", "-c", "write -P 0x41 0 1M", "-c", "read -P 0x41 0 1M", &uri]);
+        initiator.stop();
+    }
+    let moves = |kind: &str| bed.log().lines().filter(|line| line.contains("has moved") && line.contains(kind)).count();
+    assert_eq!([moves("permanent=false"), moves("permanent=true")], [1, 1], "{}", bed.log());
+    // Who was told that it is for ever does not ask again.
+    let target = Bed::target("gone");
+    let mut initiator = start(&bed, &format!("{here}/{target}"), &[]);
+    old.stop();
+    let uri = export(&bed, &target, 0);
+    run(qemu_io, &["-f", "raw", "-c", "read -P 0x41 0 1M", &uri]);
+    initiator.stop();
 }
 
 #[test]
@@ -107,7 +149,7 @@ fn our_initiator_uses_tgt_with_digests_and_proofs() {
     let Some((_daemon, target)) = tgt(&bed) else { return };
     let (own, theirs) = (bed.path("server.secret"), bed.path("array.secret"));
     let proofs = ["--chap-name", "server", "--chap-secret-file", &own, "--target-chap-name", "array"];
-    let all = [&proofs[..], &["--target-secret-file", &theirs, "--digests"]].concat();
+    let all = [&proofs[..], &["--target-chap-secret-file", &theirs, "--digests"]].concat();
     let mut initiator = start(&bed, &target, &all);
     let name = target.split_once('/').unwrap().1;
     let uri = export(&bed, name, 1);

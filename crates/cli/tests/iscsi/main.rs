@@ -19,6 +19,7 @@ mod started;
 use bed::Bed;
 use peer::{fail, find, run, skip, try_run};
 use qemu_io::write_and_verify;
+use std::os::unix::fs::PermissionsExt;
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
 fn find_qemu(bed: &Bed) -> Option<&'static str> {
@@ -129,12 +130,39 @@ fn chap_lets_in_who_knows_the_secret_in_both_directions() {
     bed.stop();
     let log = bed.log();
     assert!(!log.contains("sixteen"), "{log}");
-    // Secrets that can be guessed, or prove nothing.
-    for (server, why) in [("eleven byte", "96 bits"), ("another sixteen.", "the same one")] {
-        std::fs::write(bed.path("server.secret"), server).unwrap();
-        let refused = said(env!("CARGO_BIN_EXE_sanloom"), &["up", &bed.path("lab.toml")]);
-        assert!(refused.contains(why) && refused.contains(".secret"), "{refused}");
+    assert!(!log.contains("can read this secret"), "{log}");
+    // Secrets that can be guessed, or prove nothing, are refused by everybody who would use them.
+    let (server, array, nbd) = (bed.path("server.secret"), bed.path("array.secret"), bed.path("nbd.sock"));
+    let target = format!("{}/{}", bed.portals[0], Bed::target("secret"));
+    let disk = format!("{target}/0");
+    let proofs = ["--chap-name=server", "--chap-secret-file", &server, "--target-chap-name=array"];
+    let proofs = [&proofs[..], &["--target-chap-secret-file", &array]].concat();
+    let lab = bed.path("lab.toml");
+    let users = [
+        vec!["up", &lab],
+        [&["initiator", "--iscsi", &target, "--nbd", &nbd], &proofs[..]].concat(),
+        [&["bench", "io", &disk], &proofs[..]].concat(),
+    ];
+    for (secret, why) in [("eleven byte", "96 bits"), ("another sixteen.", "the same one")] {
+        std::fs::write(bed.path("server.secret"), secret).unwrap();
+        for arguments in &users {
+            let refused = fail(env!("CARGO_BIN_EXE_sanloom"), arguments);
+            assert!(refused.contains(why) && refused.contains(".secret"), "{arguments:?}: {refused}");
+        }
     }
+    // One that everybody can read is used, with a warning and a remedy.
+    std::fs::write(bed.path("server.secret"), "sixteen letters!").unwrap();
+    std::fs::set_permissions(bed.path("server.secret"), PermissionsExt::from_mode(0o644)).unwrap();
+    bed.start_target();
+    let (good, told, error) = try_run(
+        env!("CARGO_BIN_EXE_sanloom"),
+        &[&["bench", "io", &disk, "--size=4K", "--depth=1", "--rounds=1", "--seconds=0.05"], &proofs[..]].concat(),
+    );
+    assert!(good && told.contains("4 KiB"), "{told}{error}");
+    bed.stop();
+    let log = bed.log();
+    let line = log.lines().find(|line| line.contains("can read this secret")).unwrap_or_else(|| panic!("{log}"));
+    assert!(line.contains("WARN") && line.contains(&format!("chmod o-r {server}")), "{line}");
 }
 
 #[test]

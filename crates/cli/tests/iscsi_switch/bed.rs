@@ -106,6 +106,14 @@ impl<'b> Switch<'b> {
         }
     }
 
+    /// Adds something to the end of the lab file, and applies that; what is printed.
+    pub fn apply(&self, more: &str) -> String {
+        let file = self.bed.path("switch.toml");
+        let lab = fs::read_to_string(&file).unwrap() + more;
+        fs::write(&file, lab).unwrap();
+        run(SANLOOM, &["apply", &file])
+    }
+
     /// `sanloom volume`; what it prints.
     pub fn volume(&self, arguments: &[&str]) -> String {
         run(SANLOOM, &self.volume_arguments(arguments).iter().map(String::as_str).collect::<Vec<_>>())

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Rounds of writes all over a volume of 96 MiB, each read back at once and all once more at the end of a round.
-fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHandle<u32> {
+pub fn writer(qemu_io: &'static str, url: String, stop: Arc<AtomicBool>) -> JoinHandle<u32> {
     thread::spawn(move || {
         let mut round = 0;
         while !stop.load(Ordering::Relaxed) || round < 2 {
@@ -174,38 +174,45 @@ fn the_switch_is_killed(forward: bool) {
     switch.wait_for(&["v"]);
     let url = switch.url(0);
     let Some(qemu_io) = find_qemu(&url) else { return };
-    for round in 0..5_u64 {
-        // Each round writes on while the switch is killed; the host logs in again and repeats what was not answered.
-        let place = |n: u64| ((n % 75) << 20) + n / 75 * (128 << 10) + round * 4096;
-        let places: Vec<String> =
-            (0..500).map(|n| format!("-P {} {} 128k", 1 + (round * 60 + n) % 250, place(n))).collect();
-        // Four milliseconds after every other write: a second at least.
-        let pause = |n: usize| (n % 2 == 1).then(|| "sleep 4".to_owned());
-        let writes = places.iter().enumerate().flat_map(|(n, place)| [Some(format!("write {place}")), pause(n)]);
-        let arguments = commands(writes.flatten(), &url);
-        let logins = bed.host_logins();
-        let host = thread::spawn(move || {
-            let all: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            try_run(qemu_io, &all).1
-        });
-        while bed.host_logins() == logins {
-            assert!(!host.is_finished());
-            thread::sleep(Duration::from_millis(5));
-        }
-        thread::sleep(Duration::from_millis(20 + 60 * round));
-        assert!(!host.is_finished());
-        switch.kill();
-        thread::sleep(Duration::from_millis(200));
-        switch.restart();
-        let said = host.join().unwrap();
-        // One before the kill, one after it.
-        assert_eq!(bed.host_logins() - logins, 2, "{}", bed.log());
-        assert_eq!(said.matches("wrote 131072/131072").count(), places.len(), "{said}");
-        let reads = commands(places.iter().map(|place| format!("read {place}")), &url);
-        let said = run(qemu_io, &reads.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(!said.contains("failed"), "{said}");
+    for round in 0..5 {
+        kill_while_a_host_writes(&bed, &mut switch, qemu_io, round);
         switch.assert_path("v", forward, 50 << 20, 8 << 20);
     }
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+/// A round of writes to a volume of 96 MiB, each in a place of its own. The switch is killed and started again meanwhile, and then all of
+/// them are there.
+pub fn kill_while_a_host_writes(bed: &Bed, switch: &mut Switch<'_>, qemu_io: &'static str, round: u64) {
+    let url = switch.url(0);
+    // Each round writes on while the switch is killed; the host logs in again and repeats what was not answered.
+    let place = |n: u64| ((n % 75) << 20) + n / 75 * (128 << 10) + round * 4096;
+    let places: Vec<String> =
+        (0..500).map(|n| format!("-P {} {} 128k", 1 + (round * 60 + n) % 250, place(n))).collect();
+    // Four milliseconds after every other write: a second at least.
+    let pause = |n: usize| (n % 2 == 1).then(|| "sleep 4".to_owned());
+    let writes = places.iter().enumerate().flat_map(|(n, place)| [Some(format!("write {place}")), pause(n)]);
+    let arguments = commands(writes.flatten(), &url);
+    let logins = bed.host_logins();
+    let host = thread::spawn(move || {
+        let all: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        try_run(qemu_io, &all).1
+    });
+    while bed.host_logins() == logins {
+        assert!(!host.is_finished());
+        thread::sleep(Duration::from_millis(5));
+    }
+    thread::sleep(Duration::from_millis(20 + 60 * round));
+    assert!(!host.is_finished());
+    switch.kill();
+    thread::sleep(Duration::from_millis(200));
+    switch.restart();
+    let said = host.join().unwrap();
+    // One before the kill, one after it.
+    assert_eq!(bed.host_logins() - logins, 2, "{}", bed.log());
+    assert_eq!(said.matches("wrote 131072/131072").count(), places.len(), "{said}");
+    let reads = commands(places.iter().map(|place| format!("read {place}")), &url);
+    let said = run(qemu_io, &reads.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(!said.contains("failed"), "{said}");
 }

@@ -4,7 +4,7 @@ use crate::bed::HOSTS_TARGET;
 use crate::raw::{hear, pdu};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -77,6 +77,34 @@ impl Host {
         let [a, b, c, d] = lba.to_be_bytes();
         let data = [[old; BLOCK], [new; BLOCK]].concat();
         self.send(0xa0, data.len(), &[0x89, 0, 0, 0, 0, 0, a, b, c, d, 0, 0, 0, 1, 0, 0], &data);
+    }
+
+    /// Task management: a function that is about no task of its own.
+    pub fn ask(&mut self, function: u8) {
+        let number = self.number.to_be_bytes();
+        let fields: [(usize, &[u8]); 4] =
+            [(0, &[0x42, 0x80 | function]), (16, &[0xf0, 0, 0, function]), (20, &[0xff; 4]), (24, &number)];
+        self.connection.write_all(&pdu(&fields, &[])).unwrap();
+    }
+
+    /// What became of it, if the connection is there for that long.
+    pub fn function_response(&mut self) -> Option<u8> {
+        loop {
+            let heard = hear(&mut self.connection).ok()?;
+            if heard[0] == 0x22 {
+                return Some(heard[2]);
+            }
+        }
+    }
+
+    /// The switch has closed the connection, whatever else it has said before.
+    pub fn is_closed(&mut self) -> bool {
+        loop {
+            match hear(&mut self.connection) {
+                Ok(_) => {}
+                Err(error) => return !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+            }
+        }
     }
 
     /// Status and data of the next command that ends.

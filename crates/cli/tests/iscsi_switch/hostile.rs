@@ -38,6 +38,10 @@ iscsi = { portals = "{portal}" }
 lun_size = "64MiB"
 iscsi = { portals = "{portal}" }
 
+[storage.strict]
+lun_size = "1MiB"
+iscsi = { portals = "{portal}", data_digest = "always" }
+
 [storage.private]
 lun_size = "1MiB"
 iscsi = { portals = "{portal}", initiators = "iqn.2026-11.net.example:only" }
@@ -108,6 +112,7 @@ fn every_refusal_of_a_login_has_the_status_of_the_standard() {
         ("text without keys", &[], "no equals sign\0", [2, 0]),
         ("text that does not end", &[], &good[..good.len() - 1], [2, 0]),
         ("a name that is too long", &[], &long, [2, 0]),
+        ("without the digests that are asked for", &[], &names("strict"), [2, 0]),
         ("no proof", &[], &names("secret"), [2, 1]),
         ("a proof that nobody knows", &[(1, &[0x81])], &kerberos, [2, 1]),
         ("a target for others", &[], &names("private"), [2, 2]),
@@ -143,6 +148,32 @@ fn every_refusal_of_a_login_has_the_status_of_the_standard() {
         }
     };
     assert_eq!(status, [3, 2]);
+    // Within a login: another PDU, another tag, and text that is too long, which is not waited for.
+    let begun: Fields<'_> = &[(1, &[0x81])];
+    let mut long = login(begun, b"");
+    long[5..8].copy_from_slice(&[0, 0x20, 4]);
+    let within = [
+        ("another PDU", pdu(&[(0, &[0x40, 0x80]), (16, &[0xff; 8])], &[]), [2, 11]),
+        ("another tag", login(&[(1, &[0x81]), (19, &[2])], b""), [2, 0]),
+        ("a text of 8196 bytes", long.clone(), [2, 0]),
+    ];
+    for (name, bytes, status) in within {
+        let mut connection = connect(&portal);
+        connection.write_all(&login(begun, good.as_bytes())).unwrap();
+        assert_eq!(hear(&mut connection).unwrap()[36], 0, "{name}");
+        connection.write_all(&bytes).unwrap();
+        assert_eq!(hear(&mut connection).unwrap_or_else(|error| panic!("{name}: {error}"))[36..38], status, "{name}");
+        assert!(hear(&mut connection).is_err(), "{name}: the connection is still there");
+    }
+    let mut connection = connect(&portal);
+    connection.write_all(&long).unwrap();
+    assert_eq!(hear(&mut connection).unwrap()[36..38], [2, 0]);
+    // Who was refused, where, and why, is in the log.
+    let line = bed.log().lines().find(|line| line.contains("authorization failure")).map(str::to_owned);
+    let line = line.unwrap_or_else(|| panic!("{}", bed.log()));
+    for part in ["login refused", "peer=127.0.0.1:", "initiator=\"iqn.2026-11.net.example:raw\"", &target("private")] {
+        assert!(line.contains(part), "{line}");
+    }
     // What is no login is not answered at all.
     for opcode in [0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x10, 0x3e] {
         let mut connection = connect(&portal);

@@ -5,13 +5,16 @@ mod bed;
 #[path = "../iscsi/conformance.rs"]
 mod conformance;
 mod crashes;
+mod endurance;
 mod forwarding;
 mod gate;
+mod gateway;
 mod host;
 mod hostile;
 mod hosts;
 mod istgt;
 mod kernel;
+mod masks;
 mod mutations;
 mod operators;
 #[path = "../../../../tests/peer.rs"]
@@ -23,6 +26,8 @@ mod qemu_io;
 mod raw;
 #[path = "../iscsi/relay.rs"]
 mod relay;
+mod resets;
+mod secrets;
 #[path = "../../../../tests/started.rs"]
 mod started;
 mod tgt;
@@ -48,7 +53,7 @@ fn libiscsi_passes_all_its_tests_on_volumes_over_tgt_but_those_that_are_listed()
 
 #[test]
 fn libiscsi_passes_all_its_tests_on_the_conventional_path_but_those_that_are_listed() {
-    conformance_on("conformance-conventional", false, &[0]);
+    conformance_on("conformance-conventional", false, &[0, 1]);
 }
 
 /// One volume crosses from one back end to the other in the middle, at an odd block; of the other one every other seven blocks are
@@ -77,6 +82,33 @@ fn conformance_on(name: &str, forward: bool, luns: &[u16]) {
     }
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn the_other_tools_of_libiscsi_list_the_switch_and_load_both_paths() {
+    let (Some(ls), Some(perf)) = (find("iscsi-ls"), find("iscsi-perf")) else { return };
+    for forward in [true, false] {
+        let bed = Bed::new(&format!("tools-{forward}"));
+        let portal = bed::free_port();
+        let _first = bed::storage(&bed, "first", &portal);
+        let lab = format!(
+            "[pool.disks]\nextent = \"1MiB\"\n{}{}{}",
+            bed::back_end("first", "disks", &[&portal]),
+            "[volume.v]\npool = \"disks\"\nsize = \"32MiB\"\nstorage = \"switch\"\nlun = 3\n",
+            "[volume.w]\npool = \"disks\"\nsize = \"16MiB\"\nstorage = \"switch\"\nlun = 0\n"
+        );
+        let mut switch = Switch::start_on(&bed, forward, &lab);
+        switch.wait_for(&["v", "w"]);
+        let listed = run(ls, &["-s", &format!("iscsi://{}", switch.portals[0])]);
+        assert!(listed.contains(bed::HOSTS_TARGET) && listed.contains("Lun:3") && listed.contains("Lun:0"), "{listed}");
+        for arguments in [&["-m", "32", "-b", "128", "-t", "2"][..], &["-r", "-m", "8", "-b", "8", "-t", "2"]] {
+            let told = run(perf, &[arguments, &[&switch.url(3)]].concat());
+            assert!(told.contains("finished") || told.contains("iops"), "{told}");
+        }
+        switch.assert_path("v", forward, 4 << 20, 0);
+        switch.stop();
+        assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    }
 }
 
 #[test]

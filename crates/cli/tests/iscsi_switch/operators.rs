@@ -3,6 +3,7 @@
 use crate::bed::{self, Bed, Switch, free_port};
 use crate::peer::{fail, run, try_run};
 use crate::{find, find_qemu};
+use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,6 +57,13 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
         "5",
     ]);
     run(qemu_io, &["-f", "raw", "-c", "write -P 9 0 16M", "-c", "read -P 9 0 16M", &switch.url(5)]);
+    // Without being told, the lowest LUN that is free; each command says in one line what it did.
+    let create = ["create", "x", "--pool", "disks", "--size", "2MiB", "--storage", "switch"];
+    assert_eq!(switch.volume(&create), "x created: 2 MiB, linear, is LUN 1 of switch\n");
+    assert_eq!(switch.volume(&["extend", "x", "--size", "4MiB"]), "x has 4 MiB now\n");
+    assert_eq!(switch.volume(&["unmap", "x"]), "x is served by nobody; `sanloom volume map` makes it a LUN\n");
+    assert_eq!(switch.volume(&["map", "x", "--storage", "switch"]), "x is LUN 1 of switch\n");
+    assert_eq!(switch.volume(&["delete", "x"]), "x deleted; what it had is wiped before it is free\n");
     switch.volume(&["unmap", "w"]);
     fail("qemu-img", &["info", "-f", "raw", &switch.url(5)]);
     switch.volume(&["map", "w", "--storage", "switch", "--lun", "2"]);
@@ -63,7 +71,13 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     switch.volume(&["delete", "w"]);
     fail("qemu-img", &["info", "-f", "raw", &switch.url(2)]);
     let lab = bed.path("switch.toml");
-    while !run(bed::SANLOOM, &["show", "sessions", &lab, "--live"]).contains("example.sanloom:switch") {
+    loop {
+        let shown = run(bed::SANLOOM, &["show", "sessions", &lab, "--live"]);
+        if shown.contains("example.sanloom:switch") {
+            assert!(shown.contains("a host") && shown.contains("127.0.0.1:"), "{shown}");
+            assert!(shown.contains(&switch.portals[0]) && !shown.contains("this instance"), "{shown}");
+            break;
+        }
         assert!(!host.is_finished(), "no session of the host is shown");
     }
     host.join().unwrap();
@@ -71,7 +85,9 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
     assert!(info.contains("63 MiB"), "{info}");
     // What was refused says why, and what helps.
     for (arguments, expected) in [
-        (vec!["extend", "v", "--size", "1GiB"], "are free for it: give a smaller size"),
+        (vec!["extend", "v", "--size", "1GiB"], "961MiB are wanted, and 65MiB are free for it: give a smaller size"),
+        (vec!["extend", "v", "--size", "150MiB"], "add back ends to the pool in the lab file and apply it"),
+        (vec!["extend", "v", "--size", "63MiB"], "the volume has 63MiB already: give a larger size"),
         (vec!["extend", "nobody", "--size", "1GiB"], "no such volume: 'sanloom volume show' lists the volumes"),
         (vec!["create", "v", "--pool", "disks", "--size", "1MiB"], "there is a volume 'v' already"),
         (vec!["create", "x", "--pool", "other", "--size", "1MiB"], "there are disks"),
@@ -81,6 +97,27 @@ fn volumes_are_made_extended_mapped_and_deleted_while_hosts_are_at_work() {
         let said = fail(bed::SANLOOM, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(said.contains(expected), "{said}");
     }
+    // And that is so: with another back end there is room, for what is split over it, too, after a restart as well.
+    let third = free_port();
+    let _third = bed::storage(&bed, "third", &third);
+    let said = switch.apply(&bed::back_end("third", "disks", &[&third]));
+    assert!(said.contains("back end third: its pool grows"), "{said}");
+    let larger = switch.volume_arguments(&["extend", "v", "--size", "150MiB"]);
+    let larger: Vec<&str> = larger.iter().map(String::as_str).collect();
+    let until = Instant::now() + Duration::from_secs(20);
+    while !try_run(bed::SANLOOM, &larger).0 {
+        assert!(Instant::now() < until, "{:?}\n{}", try_run(bed::SANLOOM, &larger), bed.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+    let over_three = ["-c", "write -P 0x66 40M 100M", "-c", "read -P 0x66 40M 100M"];
+    run(qemu_io, &[&["-f", "raw"], &over_three[..], &[&url]].concat());
+    switch.kill();
+    switch.restart();
+    run(qemu_io, &[&["-f", "raw"], &over_three[2..], &[&url]].concat());
+    let others = fs::read_to_string(bed.path("switch.toml")).unwrap().replace("[back_end.first]", "[back_end.other]");
+    fs::write(bed.path("other.toml"), others).unwrap();
+    let said = fail(bed::SANLOOM, &["apply", &bed.path("other.toml")]);
+    assert!(said.contains("back ends that are there: volumes have extents of them"), "{said}");
     for what in [["show", "volumes"], ["show", "paths"], ["show", "stats"]] {
         let shown = run(bed::SANLOOM, &[&what[..], &[&bed.path("switch.toml"), "--live"]].concat());
         assert!(shown.lines().count() > 2, "{shown}");

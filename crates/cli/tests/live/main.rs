@@ -7,6 +7,7 @@ mod carriers;
 mod descriptors;
 mod durability;
 mod fabric;
+mod gateway;
 mod hostile;
 mod initiator;
 mod inject;

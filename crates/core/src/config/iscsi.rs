@@ -18,6 +18,8 @@ pub struct Iscsi {
     pub chap: Chap,
     /// Logins are sent there.
     pub redirect: Option<SocketAddr>,
+    /// They go there for ever.
+    pub redirect_permanent: bool,
     /// Which header digests are taken.
     pub header_digest: Digests,
     /// Which data digests are taken.

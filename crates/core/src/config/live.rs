@@ -5,6 +5,7 @@ use super::port_groups::PortGroupSpec;
 use super::units::Picos;
 use super::volumes::{BackEnd, BackEndTarget, FcpBackEnd, Pool, VolumeSpec};
 use super::workload::Target;
+use crate::scsi::InitiatorName;
 use core::net::SocketAddr;
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
@@ -134,6 +135,8 @@ pub struct Medium {
     pub kind: MediumKind,
     /// Paths of the files, one for each LUN; fewer: files in the folder of the instance, named after the LUN.
     pub files: Vec<String>,
+    /// Files are read and written without the page cache of this machine, where their file system does that.
+    pub direct: bool,
     /// Data may be lost in a crash until it is flushed; otherwise it is on stable storage before the status is sent.
     pub write_back: bool,
 }
@@ -157,8 +160,8 @@ pub enum MediumKind {
 /// LUNs that some initiators see.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mask {
-    /// Port names of the initiators.
-    pub initiators: Vec<Wwpn>,
+    /// The initiators, of either transport.
+    pub initiators: Vec<InitiatorName>,
     /// The LUNs.
     pub targets: Vec<Target>,
 }

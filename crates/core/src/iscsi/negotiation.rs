@@ -89,6 +89,11 @@ const KEYS: &[Key] = &[
     common("OFMarkInt", Rule::MarkerDistance, |_| 0, |_, _| {}),
 ];
 
+/// Somebody knows this key.
+pub fn is_key(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name == name)
+}
+
 /// What the initiator offers and the target answers by itself where the other said nothing.
 const OFFERED: &[&str] = &[
     "HeaderDigest",
@@ -147,6 +152,11 @@ impl Negotiation {
         let mut parameters = self.parameters;
         parameters.first_burst_bytes = parameters.first_burst_bytes.min(parameters.max_burst_bytes);
         parameters
+    }
+
+    /// The session may begin: it has the digests that we insist on.
+    pub fn is_acceptable(&self) -> bool {
+        self.wishes.has_its_digests(&self.parameters)
     }
 
     /// The target's side: answers a pair of the initiator, in `out`.

@@ -91,7 +91,7 @@ pub enum Digests {
     /// CRC-32C or none, as the other side likes.
     #[default]
     Either,
-    /// CRC-32C.
+    /// CRC-32C, and no session without.
     Always,
 }
 
@@ -103,6 +103,19 @@ impl Digests {
             Digests::Either => &["None", "CRC32C"],
             Digests::Always => &["CRC32C"],
         }
+    }
+
+    /// What was agreed is enough.
+    const fn allows(self, agreed: bool) -> bool {
+        agreed || !matches!(self, Digests::Always)
+    }
+}
+
+impl Wishes {
+    /// What was agreed has the digests without which there is to be no session, however it came to be: a key that the other side
+    /// rejects, or never sends, leaves it without.
+    pub const fn has_its_digests(&self, agreed: &Parameters) -> bool {
+        self.header_digest.allows(agreed.header_digest) && self.data_digest.allows(agreed.data_digest)
     }
 }
 

@@ -93,6 +93,29 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Refusal {
+    /// The reason, in sizes as people give them, for a pool of such blocks and extents.
+    pub fn reason(&self, block_bytes: u32, extent_bytes: u64) -> String {
+        let blocks = |count: u64| size(count.saturating_mul(block_bytes.into()));
+        let extents = |count: u64| size(count.saturating_mul(extent_bytes));
+        match self {
+            Refusal::NotLarger { blocks: has } => format!("the volume has {} already", blocks(*has)),
+            Refusal::BadStripe { stripe_blocks, extent_blocks } => {
+                let (stripe, extent) = (blocks(*stripe_blocks), blocks(*extent_blocks));
+                format!("stripes of {stripe} do not divide extents of {extent}")
+            }
+            Refusal::NoSpace { wanted, free } => {
+                format!("{} are wanted, and {} are free for it", extents(*wanted), extents(*free))
+            }
+            Refusal::Wiping { wanted, free, wiping } => format!(
+                "{} are wanted, {} are free for it, and {} of deleted volumes are being wiped",
+                extents(*wanted),
+                extents(*free),
+                extents(*wiping)
+            ),
+            other => other.to_string(),
+        }
+    }
+
     /// What helps.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -104,12 +127,26 @@ impl Refusal {
             Refusal::NotLarger { .. } => "give a larger size; volumes do not shrink",
             Refusal::TooLarge => "give a smaller size",
             Refusal::TooNarrow => "give a width of 2 or more, or make the volume linear",
-            Refusal::TooWide { .. } => "give a smaller width, or add back ends to the pool",
+            Refusal::TooWide { .. } => {
+                "give a smaller width, or add back ends to the pool in the lab file and apply it ('sanloom apply')"
+            }
             Refusal::BadStripe { .. } => "give a stripe size that divides the extent size of the pool",
-            Refusal::NoSpace { .. } => "give a smaller size, delete a volume, or add back ends to the pool",
+            Refusal::NoSpace { .. } => {
+                "give a smaller size, delete a volume, or add back ends to the pool in the lab file and apply it ('sanloom apply')"
+            }
             Refusal::Wiping { .. } => "try again in a moment, or give a smaller size",
             Refusal::Unreached { .. } => "try again when it is reached; 'sanloom show paths' says why it is not",
         }
+    }
+}
+
+/// Bytes in the largest unit of which they are a whole number, as sizes are written.
+fn size(bytes: u64) -> String {
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let whole = units.into_iter().find(|(factor, _)| bytes >= *factor && bytes.is_multiple_of(*factor));
+    match whole {
+        Some((factor, unit)) => format!("{}{unit}", bytes / factor),
+        None => format!("{bytes}B"),
     }
 }
 

@@ -38,6 +38,13 @@ impl Map {
         Map { pools, luns, volumes, epochs, leaving, next_volume: 0, next_epoch: 0 }
     }
 
+    /// Another LUN of a pool, which was not reached yet.
+    pub fn add_lun(&mut self, config: LunConfig) -> LunId {
+        let id = LunId(self.luns.len() as u16);
+        self.luns.push(BackEnd::new(config));
+        id
+    }
+
     /// Takes volumes that were kept, and the number that the next one gets. To be called once, before anything else.
     ///
     /// # Errors
@@ -161,7 +168,7 @@ impl Map {
         }
     }
 
-    /// Blocks that were kept as not wiped. To be called once, behind [`restore`](Self::restore); they need not be whole extents of the pool as it
+    /// Blocks that were kept as not wiped. To be called once for each LUN, behind [`restore`](Self::restore); they need not be whole extents of the pool as it
     /// is now.
     pub fn restore_wiping(&mut self, runs: &[Freed]) {
         for Freed { lun, lba, blocks } in runs {

@@ -90,7 +90,8 @@ pub enum Masking {
     /// Everybody sees all; the LUN number is the unit's index.
     #[default]
     Open,
-    /// Initiators see what stands here, sorted by LUN; others see nothing.
+    /// Initiators see what stands here, sorted by LUN. Others of a transport of which anybody stands here see nothing; those of
+    /// another transport see all, as with `Open`.
     Listed(BTreeMap<InitiatorName, Vec<LunMap>>),
 }
 

@@ -1,7 +1,7 @@
 //! The device: nexuses, units, and a command's way to them.
 
 use super::attention::Attentions;
-use super::config::{DeviceConfig, Masking, UnitConfig};
+use super::config::{DeviceConfig, LunMap, Masking, UnitConfig};
 use super::groups::Groups;
 use super::io::{BlockIo, IoOp};
 use super::nexus::{NexusId, Nexuses, mapped};
@@ -97,9 +97,19 @@ impl Device {
     /// The unit that a nexus means by LUN bytes, if it sees one there.
     #[inline]
     pub fn unit(&self, nexus: NexusId, bytes: LunBytes) -> Option<u16> {
+        let unit = match self.listed(nexus) {
+            None => lun::from_bytes(bytes),
+            Some(luns) => mapped(luns, bytes),
+        };
+        unit.filter(|&unit| self.has(unit))
+    }
+
+    /// What a nexus sees; `None`: all.
+    #[inline]
+    fn listed(&self, nexus: NexusId) -> Option<&[LunMap]> {
         match self.config.masking {
-            Masking::Open => lun::from_bytes(bytes).filter(|&number| self.has(number)),
-            Masking::Listed(_) => mapped(self.nexuses.luns(nexus), bytes).filter(|&unit| self.has(unit)),
+            Masking::Open => None,
+            Masking::Listed(_) => self.nexuses.luns(nexus),
         }
     }
 
@@ -116,21 +126,15 @@ impl Device {
 
     /// LUN numbers that a nexus sees, in ascending order.
     pub(super) fn luns(&self, nexus: NexusId) -> Vec<LunBytes> {
-        let numbers: Vec<u16> = match self.config.masking {
-            Masking::Open => (0..=lun::MAX_LUN).take(self.units.len()).filter(|&unit| self.has(unit)).collect(),
-            Masking::Listed(_) => {
-                self.nexuses.luns(nexus).iter().filter(|map| self.has(map.unit)).map(|map| map.lun).collect()
-            }
+        let numbers: Vec<u16> = match self.listed(nexus) {
+            None => (0..=lun::MAX_LUN).take(self.units.len()).filter(|&unit| self.has(unit)).collect(),
+            Some(luns) => luns.iter().filter(|map| self.has(map.unit)).map(|map| map.lun).collect(),
         };
         numbers.into_iter().filter_map(lun::to_bytes).collect()
     }
 
     pub(super) fn sees(&self, nexus: NexusId, unit: u16) -> bool {
-        self.has(unit)
-            && match self.config.masking {
-                Masking::Open => true,
-                Masking::Listed(_) => self.nexuses.luns(nexus).iter().any(|map| map.unit == unit),
-            }
+        self.has(unit) && self.listed(nexus).is_none_or(|luns| luns.iter().any(|map| map.unit == unit))
     }
 
     /// A command has come.
@@ -229,19 +233,17 @@ impl Device {
         self.attend_all(number, None, SenseCode::CAPACITY_CHANGED);
     }
 
-    /// Another unit; its index. With [`Masking::Open`] everybody sees it at once.
+    /// Another unit; its index. Who sees it is told.
     pub fn add_unit(&mut self, config: UnitConfig) -> u16 {
         let number = self.units.len() as u16;
         self.units.push(Unit::new(number, config));
         self.settle();
-        if self.config.masking == Masking::Open {
-            self.attend_everywhere(None);
-        }
+        self.attend_to_new(number);
         number
     }
 
     /// A unit with this number. False, and nothing is done, if there is one, or if tasks of one that was removed have not ended.
-    /// With [`Masking::Open`] everybody sees it at once.
+    /// Who sees it is told.
     pub fn put_unit(&mut self, number: u16, config: UnitConfig) -> bool {
         while self.units.len() <= usize::from(number) {
             let hole = self.units.len() as u16;
@@ -253,9 +255,7 @@ impl Device {
         }
         *unit = Unit::new(number, config);
         self.settle();
-        if self.config.masking == Masking::Open {
-            self.attend_everywhere(None);
-        }
+        self.attend_to_new(number);
         true
     }
 
@@ -275,11 +275,15 @@ impl Device {
         if masking == self.config.masking {
             return;
         }
-        let was_open = self.config.masking == Masking::Open;
         self.config.masking = masking;
         let changed = self.nexuses.remask(&self.config.masking);
-        let all = was_open || self.config.masking == Masking::Open;
-        self.attend_everywhere(Some(&changed).filter(|_| !all).map(Vec::as_slice));
+        self.attend_everywhere(Some(&changed));
+    }
+
+    /// Tells those who see a new unit.
+    fn attend_to_new(&mut self, unit: u16) {
+        let see: Vec<NexusId> = self.nexuses.iter().map(|(id, _)| id).filter(|&id| self.sees(id, unit)).collect();
+        self.attend_everywhere(Some(&see));
     }
 
     fn attend_everywhere(&mut self, only: Option<&[NexusId]>) {

@@ -23,8 +23,8 @@ const _: () = assert!(size_of::<Nexus>() <= 24);
 pub(super) struct Nexuses {
     nexuses: Vec<Nexus>,
     free: Vec<u32>,
-    /// What each nexus sees; empty with [`Masking::Open`].
-    luns: Vec<Vec<LunMap>>,
+    /// What each nexus sees, `None`: all; may be empty with [`Masking::Open`].
+    luns: Vec<Option<Vec<LunMap>>>,
 }
 
 impl Nexuses {
@@ -42,8 +42,10 @@ impl Nexuses {
             }
         };
         if *masking != Masking::Open {
-            self.luns.resize(self.nexuses.len(), Vec::new());
-            self.luns[at as usize] = luns;
+            self.luns.resize(self.nexuses.len(), None);
+        }
+        if let Some(before) = self.luns.get_mut(at as usize) {
+            *before = luns;
         }
         NexusId(at)
     }
@@ -73,15 +75,17 @@ impl Nexuses {
         up.map(|(nexus, at)| (NexusId(at), nexus))
     }
 
-    /// What a nexus sees, where masking is in force.
-    pub(super) fn luns(&self, nexus: NexusId) -> &[LunMap] {
-        let up = self.get(nexus).and_then(|_| self.luns.get(nexus.0 as usize));
-        up.map_or(&[], Vec::as_slice)
+    /// What a nexus sees, where masking is in force. `None`: all.
+    pub(super) fn luns(&self, nexus: NexusId) -> Option<&[LunMap]> {
+        match self.get(nexus) {
+            Some(_) => self.luns.get(nexus.0 as usize).and_then(Option::as_deref),
+            None => Some(&[]),
+        }
     }
 
     /// Masking has changed. Returns the nexuses that see other units than before.
     pub(super) fn remask(&mut self, masking: &Masking) -> Vec<NexusId> {
-        self.luns.resize(self.nexuses.len(), Vec::new());
+        self.luns.resize(self.nexuses.len(), None);
         let mut changed = Vec::new();
         for (at, nexus) in self.nexuses.iter().enumerate().filter(|(_, nexus)| nexus.up) {
             let luns = visible(&nexus.initiator, masking);
@@ -98,11 +102,16 @@ impl Nexuses {
     }
 }
 
-fn visible(id: &TransportId, masking: &Masking) -> Vec<LunMap> {
-    match masking {
-        Masking::Open => Vec::new(),
-        Masking::Listed(list) => list.get(&InitiatorName::from(id)).cloned().unwrap_or_default(),
-    }
+/// What an initiator port sees; `None`: all.
+fn visible(id: &TransportId, masking: &Masking) -> Option<Vec<LunMap>> {
+    let Masking::Listed(list) = masking else { return None };
+    let name = InitiatorName::from(id);
+    // Names of Fibre Channel stand before those of iSCSI.
+    let listed = match name {
+        InitiatorName::Fcp(_) => matches!(list.keys().next(), Some(InitiatorName::Fcp(_))),
+        InitiatorName::Iscsi(_) => matches!(list.keys().next_back(), Some(InitiatorName::Iscsi(_))),
+    };
+    listed.then(|| list.get(&name).cloned().unwrap_or_default())
 }
 
 /// The unit behind LUN bytes, for a map sorted by LUN.

@@ -1,5 +1,7 @@
 //! A host, a switch and its back ends, with every PDU on a queue of its own: chance says who is next.
 
+mod aside;
+
 use crate::check::Wire;
 use crate::disk::{BLOCK, Disk, perform_mapped};
 use crate::served::{Drained, Pdu, Served};
@@ -16,7 +18,7 @@ use sanloom_core::scsi::{Io, IoOp, IoStatus, IoTag};
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::volume::{Claim, Volumes};
 use sanloom_wire::cdb::Cdb;
-use sanloom_wire::iscsi::{BHS_BYTES, Head};
+use sanloom_wire::iscsi::{BHS_BYTES, Head, Header};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What is between the host and the media.
@@ -54,11 +56,16 @@ pub struct Bed {
     host: initiator::Session,
     pub buffers: BTreeMap<u64, Vec<u8>>,
     pub done: Vec<(u64, Outcome)>,
+    /// Headers that the host has heard.
+    pub heard: Vec<Head>,
+    /// Number of the next command of the host, and functions that it has asked for beside its session.
+    cmd_sn: u32,
+    asked: u64,
     wire: Wire,
     front: Served,
     pub forward: Forward,
     pub volumes: Volumes,
-    disks: Vec<Option<VolumeId>>,
+    pub disks: Vec<Option<VolumeId>>,
     /// Block I/O of the conventional path that waits for others in its blocks, and the claims of that which does not.
     waiting: Vec<Io>,
     claims: BTreeMap<IoTag, Claim>,
@@ -130,6 +137,9 @@ impl Bed {
             host,
             buffers: BTreeMap::new(),
             done: Vec::new(),
+            heard: Vec::new(),
+            cmd_sn: 1,
+            asked: 0,
             wire: Wire::new(mirrored(shapes.front)),
             front: Served::new(shapes.front, shapes.depth, shapes.blocks),
             forward: Forward::new(shapes.settings, shapes.front),
@@ -277,6 +287,9 @@ impl Bed {
                 }
                 initiator::Output::Broken(why) => panic!("the host gives up: {why}"),
             };
+            if let Header::ScsiCommand(command) = head.header {
+                self.cmd_sn = command.cmd_sn.wrapping_add(1);
+            }
             self.to_switch.push_back((head.to_bytes(), data));
         }
     }
@@ -285,6 +298,7 @@ impl Bed {
         let head = Head::parse(header).unwrap();
         assert_eq!(head.data_bytes as usize, data.len());
         self.wire.see(&head);
+        self.heard.push(head);
         self.tell_host(initiator::Input::Header(head));
         if data.is_empty() {
             return;
@@ -455,7 +469,7 @@ impl Bed {
                 self.with_forward(|forward, now, switch| forward.recall(now, tag, switch, &mut actions));
                 self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
             }
-            let volume = self.disks[0].unwrap();
+            let volume = self.volumes.map().find("volume").unwrap();
             for io in std::mem::take(&mut self.waiting) {
                 let alone = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
                 match self.volumes.claim(volume, io.lba, io.blocks, alone) {
@@ -477,7 +491,7 @@ impl Bed {
     fn work(&mut self) {
         let at = self.chance.index(self.front.ios.len());
         let io = self.front.ios.swap_remove(at);
-        let mut buffer = self.front.buffers.remove(&io.tag).unwrap_or_default();
+        let mut buffer = self.front.at_work.remove(&io.tag).unwrap_or_default();
         let claim = self.claims.remove(&io.tag).unwrap();
         let status = match self.volumes.map().resolve(claim.epoch(), io.lba, io.blocks) {
             Some(pieces) => perform_mapped(&mut self.media, pieces, &io, &mut buffer),
@@ -493,7 +507,7 @@ impl Bed {
     fn back_works(&mut self, number: usize) {
         let Some(served) = self.backs[number].as_mut() else { return };
         let io = served.ios.swap_remove(self.chance.index(served.ios.len()));
-        let mut buffer = served.buffers.remove(&io.tag).unwrap_or_default();
+        let mut buffer = served.at_work.remove(&io.tag).unwrap_or_default();
         let status = self.media[number].perform(&io, &mut buffer);
         served.buffers.insert(io.tag, buffer);
         served.session.handle(self.now, Input::IoDone { tag: io.tag, status }, Some(&mut served.device));
@@ -561,36 +575,5 @@ impl Bed {
     /// Until nothing happens any more.
     pub fn settle(&mut self) {
         while self.step() {}
-    }
-
-    /// The blocks of the volume as they lie on the media.
-    pub fn content(&mut self) -> Vec<u8> {
-        let volume = self.disks[0].unwrap();
-        let map = self.volumes.map();
-        let epoch = map.epoch(volume).unwrap();
-        let blocks = map.volume(volume).unwrap().layout.blocks();
-        let pieces: Vec<_> = map.resolve(epoch, 0, blocks as u32).unwrap().collect();
-        let mut content = Vec::new();
-        for piece in pieces {
-            for n in 0..u64::from(piece.blocks) {
-                content.extend_from_slice(self.media[usize::from(piece.place.lun.0)].block(piece.place.lba + n));
-            }
-        }
-        content
-    }
-
-    /// Nothing is under way anywhere.
-    pub fn assert_idle(&self) {
-        assert_eq!((self.host.commands(), self.front.session.tasks(), self.forward.tasks()), (0, 0, 0));
-        assert!(self.volumes.is_idle(), "somebody still has blocks");
-        let map = self.volumes.map();
-        assert_eq!(map.tasks(map.epoch(self.disks[0].unwrap()).unwrap()), Some(0));
-        assert_eq!(self.front.device.active(0), 0);
-        for served in self.backs.iter().flatten() {
-            assert_eq!((served.session.tasks(), served.device.active(0)), (0, 0));
-        }
-        // An answer to ABORT TASK may meet a command that has ended.
-        assert!(self.host.counters().unexpected <= self.host.counters().aborted, "PDUs about nothing");
-        assert_eq!(self.host.counters().rejects, 0);
     }
 }

@@ -4,10 +4,12 @@ use crate::bed::{Bed, Shapes, Way};
 use crate::disk::BLOCK;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::forward::{CloseReason, Conn, Kept, Settings, Unfit, back_wishes, fits, front_wishes};
+use sanloom_core::iscsi::forward::{
+    CloseReason, Conn, Kept, MAX_PARTS, Settings, Unfit, back_wishes, fits, front_wishes,
+};
 use sanloom_core::iscsi::initiator::Outcome;
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
-use sanloom_core::map::Shape;
+use sanloom_core::map::{LunId, Shape};
 use sanloom_core::time::Span;
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::iscsi::code::{RejectReason, flag, function};
@@ -182,6 +184,64 @@ fn the_rule_says_which_path() {
     bed.settle();
     assert_eq!((ended(&mut bed, 7), bed.counters().forwarded), (GOOD, 2));
     assert_eq!(bed.buffers[&7], [9; 4 * BLOCK]);
+}
+
+/// One command, which goes the conventional way for this reason, and no other reason.
+fn kept(bed: &mut Bed, submit: impl Fn(&mut Bed), why: Kept) {
+    let before = bed.counters();
+    submit(bed);
+    bed.settle();
+    assert_eq!(ended(bed, 1), GOOD, "{why:?}");
+    let after = bed.counters();
+    for reason in Kept::ALL {
+        let times = after.kept[reason as usize] - before.kept[reason as usize];
+        assert_eq!(times, u64::from(reason == why), "{reason:?}");
+    }
+    assert_eq!(after.forwarded, before.forwarded, "{why:?}");
+    bed.assert_idle();
+}
+
+#[test]
+fn a_unit_that_is_no_volume_is_not_forwarded_to() {
+    let mut bed = bed();
+    let volumes = std::mem::replace(&mut bed.disks, vec![None]);
+    read(&mut bed, 1, 0, 2);
+    bed.host_alone();
+    assert_eq!((bed.counters().kept[Kept::NoVolume as usize], bed.counters().forwarded), (1, 0));
+    bed.disks = volumes;
+    bed.settle();
+    assert_eq!(ended(&mut bed, 1), GOOD);
+    bed.assert_idle();
+}
+
+#[test]
+fn parameters_that_do_not_fit_pieces_that_are_too_many_and_unasked_data_keep_commands() {
+    let plain = shapes();
+    // Segments that a digest covers would have to be cut.
+    let digests = Parameters { data_digest: true, ..plain.front };
+    let short = Parameters { send_bytes: 512, receive_bytes: 512, ..digests };
+    let mut bed = bed_of(Shapes { front: digests, back: short, ..shapes() });
+    kept(&mut bed, |bed| read(bed, 1, 0, 2), Kept::Unfit);
+    // Two pieces with data digests; one is forwarded.
+    let mut bed = bed_of(Shapes { front: digests, back: digests, ..shapes() });
+    kept(&mut bed, |bed| read(bed, 1, EDGE - 1, 2), Kept::Pieces);
+    read(&mut bed, 2, EDGE - 2, 2);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 2), bed.counters().forwarded), (GOOD, 1));
+    // 33 pieces, and 32.
+    let striped = Shape::Striped { width: 2, stripe_blocks: 1 };
+    let mut bed = bed_of(Shapes { shape: striped, ..shapes() });
+    kept(&mut bed, |bed| read(bed, 1, 0, MAX_PARTS as u32 + 1), Kept::Pieces);
+    read(&mut bed, 2, 0, MAX_PARTS as u32);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 2), bed.counters().forwarded), (GOOD, 1));
+    // Immediate data for a back end that takes none.
+    let none = Parameters { immediate_data: false, ..plain.front };
+    let mut bed = bed_of(Shapes { back: none, ..shapes() });
+    kept(&mut bed, |bed| write(bed, 1, 0, 2), Kept::Unasked);
+    read(&mut bed, 2, 0, 2);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 2), bed.counters().forwarded), (GOOD, 1));
 }
 
 #[test]
@@ -454,6 +514,12 @@ fn an_abort_that_nobody_answers_ends_the_session_with_the_back_end() {
 
 #[test]
 fn a_target_that_asks_for_a_logout_gets_no_new_commands() {
+    for event in [AsyncEvent::LOGOUT, AsyncEvent::NEGOTIATION] {
+        leaves_at(event);
+    }
+}
+
+fn leaves_at(event: AsyncEvent) {
     let mut bed = bed();
     let message = AsyncMessage {
         lun: [0; 8],
@@ -461,7 +527,7 @@ fn a_target_that_asks_for_a_logout_gets_no_new_commands() {
         stat_sn: 2,
         exp_cmd_sn: 3,
         max_cmd_sn: 6,
-        event: AsyncEvent::LOGOUT,
+        event,
         vendor_code: 0,
         parameter1: 0,
         parameter2: 0,
@@ -473,6 +539,22 @@ fn a_target_that_asks_for_a_logout_gets_no_new_commands() {
     read(&mut bed, 1, 0, 4);
     bed.settle();
     assert_eq!((ended(&mut bed, 1), bed.counters().kept[Kept::Path as usize]), (GOOD, 1));
+}
+
+#[test]
+fn what_lies_on_no_iscsi_target_takes_the_conventional_path_and_so_does_what_crosses_to_it() {
+    let mut bed = bed();
+    bed.forward.keep_from([LunId(1)]);
+    write(&mut bed, 1, EDGE - 8, 8);
+    write(&mut bed, 2, EDGE, 8);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 1), ended(&mut bed, 2), bed.counters().forwarded), (GOOD, GOOD, 1));
+    read(&mut bed, 3, EDGE - 1, 2);
+    read(&mut bed, 4, EDGE - 2, 2);
+    bed.settle();
+    assert_eq!((ended(&mut bed, 3), ended(&mut bed, 4)), (GOOD, GOOD));
+    assert_eq!(bed.buffers[&3], [[1; BLOCK], [2; BLOCK]].concat());
+    assert_eq!((bed.counters().forwarded, bed.counters().kept[Kept::Transport as usize]), (2, 2));
 }
 
 #[test]

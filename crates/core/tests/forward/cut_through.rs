@@ -7,7 +7,7 @@ use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::{CloseReason, Conn};
 use sanloom_wire::cdb::Cdb;
 
-fn bed(front: Parameters, seed: u64) -> Bed {
+pub fn bed(front: Parameters, seed: u64) -> Bed {
     let shapes = Shapes { cut_through: true, front, back: front, ..shapes() };
     let mut bed = Bed::new(Way::Forwarding, &shapes, seed);
     for id in 1000..1003 {
@@ -19,7 +19,7 @@ fn bed(front: Parameters, seed: u64) -> Bed {
 }
 
 /// Until a PDU is half sent there, and where it comes from. Chance may read all PDUs whole.
-fn until_open(bed: &mut Bed, to: Conn) -> Option<Conn> {
+pub fn until_open(bed: &mut Bed, to: Conn) -> Option<Conn> {
     loop {
         let from = bed.streams.as_ref().and_then(|streams| streams.mover.is_open(to));
         if from.is_some() || !bed.step() {
@@ -73,4 +73,47 @@ fn a_wrong_header_digest_ends_the_connection() {
         assert!(bed.step());
     }
     assert_eq!(bed.closed, [(Conn::Back(0), CloseReason::Protocol)]);
+}
+
+/// Whatever is half moved when a back end dies, its next session begins in the middle of nothing, and what the host reads is right.
+#[test]
+fn a_back_end_that_is_back_at_once_hears_nothing_of_what_was_half_moved() {
+    let mut half = 0;
+    for seed in 0..1000 {
+        let front = Parameters { send_bytes: 2048, receive_bytes: 2048, first_burst_bytes: 1024, ..shapes().front };
+        let mut bed = bed(front, seed);
+        for round in 0..4_u64 {
+            let id = 10 * round;
+            write(&mut bed, id, 0, 16);
+            write(&mut bed, id + 1, 40, 16);
+            read(&mut bed, id + 2, 20, 16);
+            read(&mut bed, id + 3, 56, 8);
+            for _ in 0..(seed * 7 + round * 13) % 120 {
+                bed.step();
+            }
+            let back = (round % 2) as u8;
+            let streams = bed.streams.as_ref().unwrap();
+            if streams.mover.is_open(Conn::Host) == Some(Conn::Back(back)) {
+                // The host has to be closed.
+                break;
+            }
+            half += usize::from(streams.mover.is_open(Conn::Back(back)).is_some());
+            bed.cut(back);
+            bed.connect(back);
+            bed.settle();
+            assert!(bed.closed.is_empty(), "seed {seed}, round {round}: {:?}", bed.closed);
+            for number in 0..4 {
+                let outcome = ended(&mut bed, id + number);
+                assert!([(0, 0, 0), BUSY].contains(&outcome), "seed {seed}, round {round}: {outcome:x?}");
+            }
+            write(&mut bed, id + 4, 30, 30);
+            read(&mut bed, id + 5, 0, 16);
+            bed.settle();
+            for id in [id + 4, id + 5] {
+                assert_eq!(ended(&mut bed, id), (0, 0, 0), "seed {seed}, round {round}, {id}");
+            }
+            bed.assert_idle();
+        }
+    }
+    assert!(half > 300, "{half}");
 }

@@ -4,13 +4,15 @@ use crate::bed::{Bed, Shapes, Way};
 use crate::disk::BLOCK;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::forward::{Settings, front_wishes};
+use sanloom_core::iscsi::forward::{Kept, Settings, front_wishes};
 use sanloom_core::iscsi::initiator::Outcome;
 use sanloom_core::iscsi::parameters::Wishes;
 use sanloom_core::map::Shape;
 use sanloom_core::random::SplitMix64;
+use sanloom_core::scsi::TaskManagement;
 use sanloom_core::time::Span;
 use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::iscsi::code::function;
 use sanloom_wire::sense::{Sense, SenseKey};
 use std::collections::BTreeMap;
 
@@ -52,7 +54,16 @@ enum Disturbance {
     Aborts(u32),
     /// LOGICAL UNIT RESET after so many steps.
     Reset(u32),
+    /// Another function of the host's after so many steps.
+    Asks(u8, u32),
+    /// A function of another host's after so many steps.
+    Another(TaskManagement, u32),
 }
+
+/// What the host asks for itself, beside ABORT TASK and LOGICAL UNIT RESET.
+const OWN: [u8; 4] = [function::ABORT_TASK_SET, function::CLEAR_TASK_SET, function::WARM_RESET, function::COLD_RESET];
+const OTHERS: [TaskManagement; 3] =
+    [TaskManagement::ClearTaskSet, TaskManagement::LunReset, TaskManagement::TargetReset];
 
 type Batch = (Vec<Op>, Disturbance);
 
@@ -147,9 +158,12 @@ fn patient() -> Settings {
 fn script(chance: &mut SplitMix64, blocks: u64) -> Vec<Batch> {
     let mut script = Vec::new();
     for _ in 0..6 {
-        let disturbance = match chance.below(6) {
-            0 => Disturbance::Aborts(chance.below(60) as u32),
-            1 => Disturbance::Reset(chance.below(60) as u32),
+        let after = chance.below(60) as u32;
+        let disturbance = match chance.below(10) {
+            0 | 1 => Disturbance::Aborts(after),
+            2 => Disturbance::Reset(after),
+            3 => Disturbance::Asks(OWN[chance.index(OWN.len())], after),
+            4 => Disturbance::Another(OTHERS[chance.index(OTHERS.len())], after),
             _ => Disturbance::None,
         };
         let mut ops: Vec<Op> = Vec::new();
@@ -181,10 +195,13 @@ fn script(chance: &mut SplitMix64, blocks: u64) -> Vec<Batch> {
                 ops.push(op);
             }
         }
-        // What was written in part is written again.
+        // What was written in part is written again, mostly: what was acknowledged is there without that.
         let mended: Vec<Op> = match disturbance {
             Disturbance::None => Vec::new(),
-            _ => ops.iter().filter(|op| op.changes()).map(|op| Op { what: What::Write, ..*op }).collect(),
+            _ => {
+                let changed = ops.iter().filter(|op| op.changes() && chance.chance(60));
+                changed.map(|op| Op { what: What::Write, ..*op }).collect()
+            }
         };
         script.push((ops, disturbance));
         script.push((mended, Disturbance::None));
@@ -215,6 +232,8 @@ impl Ended {
 struct Ran {
     /// Of all commands that were not disturbed.
     ended: BTreeMap<u64, Ended>,
+    /// Of those that ended by themselves beside others that were.
+    spared: BTreeMap<u64, Ended>,
     content: Vec<u8>,
 }
 
@@ -268,6 +287,8 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
     let mut bed = Bed::new(way, shapes, seed);
     let mut ran = Ran::default();
     let mut model: Model = vec![Some(0); shapes.blocks as usize * BLOCK];
+    // With what was acknowledged beside what was disturbed, which is not the same on all ways.
+    let mut sharp = model.clone();
     let (mut id, mut aside) = (0_u64, 1 << 32);
     quieten(&mut bed, &mut aside);
     for (ops, disturbance) in script {
@@ -311,12 +332,18 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                 bed.wait(Span::from_secs(31));
                 bed.settle();
             }
-            Disturbance::Reset(after) => {
+            Disturbance::Reset(after) | Disturbance::Asks(_, after) | Disturbance::Another(_, after) => {
                 for _ in 0..*after {
                     bed.step();
                 }
-                bed.reset(aside);
-                aside += 1;
+                match disturbance {
+                    Disturbance::Asks(function, _) => bed.ask(*function),
+                    Disturbance::Another(function, _) => bed.another_host(*function),
+                    _ => {
+                        bed.reset(aside);
+                        aside += 1;
+                    }
+                }
                 bed.settle();
                 // The host does not know which of its commands have ended by it.
                 bed.wait(Span::from_secs(31));
@@ -324,12 +351,21 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
             }
         }
         let mut done: BTreeMap<u64, Outcome> = bed.done.drain(..).collect();
+        let closed = !bed.to_be_closed().is_empty();
+        assert_eq!(closed, matches!(disturbance, Disturbance::Asks(function::COLD_RESET, _)));
         for (number, op) in (first..).zip(&ops) {
-            let outcome = done.remove(&number).expect("every command ends");
+            let outcome = match done.remove(&number) {
+                Some(outcome) => outcome,
+                // Its session is over.
+                None if closed => Outcome::TimedOut,
+                None => panic!("every command ends"),
+            };
             let (from, len) = (op.lba as usize * BLOCK, op.blocks as usize * BLOCK);
-            if *disturbance != Disturbance::None {
+            if is_ended_by(disturbance, way, &outcome) {
+                totals.ended_early += 1;
                 if op.changes() {
                     model[from..from + len].fill(None);
+                    sharp[from..from + len].fill(None);
                 }
                 continue;
             }
@@ -337,7 +373,7 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                 Outcome::Completed { status: status::GOOD, transferred, .. } => {
                     let data = bed.buffers.remove(&number).unwrap();
                     if matches!(op.what, What::Read | What::ReadShort) {
-                        let expected = &model[from..from + data.len()];
+                        let expected = &sharp[from..from + data.len()];
                         let same = expected.iter().zip(&data).all(|(a, b)| a.is_none_or(|a| a == *b));
                         assert!(same, "what is read is not what was written: {op:?}");
                     }
@@ -353,7 +389,7 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
             };
             let good = matches!(ended, Ended::Good { .. });
             let data = op.data();
-            match op.what {
+            let written = |model: &mut Model| match op.what {
                 _ if !op.changes() => {}
                 _ if !good => model[from..from + len].fill(None),
                 What::WriteShort => {
@@ -362,22 +398,57 @@ fn run(way: Way, shapes: &Shapes, script: &[Batch], seed: u64, totals: &mut Tota
                 }
                 What::WriteSame => (0..len).for_each(|n| model[from + n] = Some(data[n % BLOCK])),
                 _ => (0..len).for_each(|n| model[from + n] = Some(data[n])),
+            };
+            written(&mut sharp);
+            match disturbance {
+                Disturbance::None => written(&mut model),
+                _ if op.changes() => model[from..from + len].fill(None),
+                _ => {}
             }
-            ran.ended.insert(number, ended);
+            match disturbance {
+                Disturbance::None => ran.ended.insert(number, ended),
+                _ => ran.spared.insert(number, ended),
+            };
         }
         bed.done.clear();
+        if closed {
+            totals.add(&bed);
+            bed = bed.logged_in_again(shapes, seed);
+        }
         bed.assert_idle();
-        if matches!(disturbance, Disturbance::Reset(_)) {
+        if !matches!(disturbance, Disturbance::None | Disturbance::Aborts(_)) {
             quieten(&mut bed, &mut aside);
         }
     }
     ran.content = bed.content();
-    let same = model.iter().zip(&ran.content).all(|(a, b)| a.is_none_or(|a| a == *b));
+    let same = sharp.iter().zip(&ran.content).all(|(a, b)| a.is_none_or(|a| a == *b));
     assert!(same, "the media have what the model has");
     // What nobody knows is the same for the comparison.
     ran.content.iter_mut().zip(&model).filter(|(_, known)| known.is_none()).for_each(|(byte, _)| *byte = 0);
     totals.add(&bed);
     ran
+}
+
+/// The disturbance has ended a command, as far as the protocol lets it.
+fn is_ended_by(disturbance: &Disturbance, way: Way, outcome: &Outcome) -> bool {
+    let (own, others) = match disturbance {
+        Disturbance::None => return false,
+        // A back end that had something to tell does not take a command in any case.
+        Disturbance::Aborts(_) => (false, false),
+        Disturbance::Reset(_) | Disturbance::Asks(..) => (true, false),
+        Disturbance::Another(..) => (true, true),
+    };
+    match outcome {
+        Outcome::TimedOut => true,
+        Outcome::Completed { status: status::BUSY, .. } => way == Way::Forwarding,
+        Outcome::Completed { status: status::TASK_ABORTED, .. } => others,
+        Outcome::Completed { status: status::CHECK_CONDITION, sense, .. } => match Sense::parse(sense).unwrap().key {
+            SenseKey::UNIT_ATTENTION => own || others,
+            SenseKey::ABORTED_COMMAND => way == Way::Forwarding,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 fn expected_known(op: &Op, model: &Model) -> bool {
@@ -390,17 +461,34 @@ struct Totals {
     forwarded: u64,
     split: u64,
     aborts: u64,
-    kept: u64,
+    /// By reason.
+    kept: [u64; Kept::ALL.len()],
+    /// Commands that a disturbance has ended.
+    ended_early: u64,
+    /// Commands that ended by themselves on all ways beside those.
+    spared: u64,
 }
 
 impl Totals {
     fn add(&mut self, bed: &Bed) {
         let counters = bed.counters();
-        self.forwarded += counters.forwarded;
-        self.split += counters.split;
-        self.aborts += counters.aborts;
-        self.kept += counters.kept.iter().sum::<u64>();
+        self.sum(&Totals {
+            forwarded: counters.forwarded,
+            split: counters.split,
+            aborts: counters.aborts,
+            kept: counters.kept,
+            ..Totals::default()
+        });
         assert_eq!(counters.unexpected, 0);
+    }
+
+    fn sum(&mut self, other: &Totals) {
+        self.forwarded += other.forwarded;
+        self.split += other.split;
+        self.aborts += other.aborts;
+        self.kept.iter_mut().zip(&other.kept).for_each(|(all, count)| *all += count);
+        self.ended_early += other.ended_early;
+        self.spared += other.spared;
     }
 }
 
@@ -431,10 +519,15 @@ fn all_ways_give_the_same_bytes_and_the_same_answers() {
             caught.unwrap_or_else(|_| panic!("{way:?}, {}", case()))
         });
         let forwarding = std::mem::take(&mut ways[2].1);
-        totals.forwarded += forwarding.forwarded;
-        totals.split += forwarding.split;
-        totals.aborts += forwarding.aborts;
-        totals.kept += forwarding.kept;
+        totals.sum(&forwarding);
+        for (number, ended) in &ways[0].0.spared {
+            for (other, _) in &ways[1..] {
+                // Which commands are over when the disturbance comes is nobody's promise; how they have ended is.
+                let Some(other) = other.spared.get(number) else { continue };
+                assert!(other == ended, "command {number}: {} but {}: {}", other.short(), ended.short(), case());
+                totals.spared += 1;
+            }
+        }
         for (number, ended) in &ways[0].0.ended {
             for (way, (other, _)) in [Way::Conventional, Way::Forwarding].iter().zip(&ways[1..]) {
                 let other = &other.ended[number];
@@ -452,6 +545,9 @@ fn all_ways_give_the_same_bytes_and_the_same_answers() {
     }
     // The comparison means something only if all of this happens.
     println!("{totals:?}");
-    let Totals { forwarded, split, aborts, kept } = totals;
-    assert!([forwarded, split, aborts, kept].iter().all(|count| *count > 0), "{totals:?}");
+    let Totals { forwarded, split, aborts, kept, ended_early, spared } = totals;
+    assert!([forwarded, split, aborts, ended_early, spared].iter().all(|count| *count > 0), "{totals:?}");
+    // Of these the cases tell.
+    let never: Vec<Kept> = Kept::ALL.into_iter().filter(|why| kept[*why as usize] == 0).collect();
+    assert_eq!(never, [Kept::NoVolume, Kept::Order, Kept::Path], "{totals:?}");
 }

@@ -21,7 +21,11 @@ pub struct Served {
     pub device: Device,
     pub statuses: Statuses,
     pub buffers: BTreeMap<IoTag, Vec<u8>>,
+    /// Those that the medium has, until it is done.
+    pub at_work: BTreeMap<IoTag, Vec<u8>>,
     pub ios: Vec<Io>,
+    /// What ends the session or its target.
+    pub over: Vec<Output>,
 }
 
 impl Served {
@@ -52,7 +56,15 @@ impl Served {
         let node = Arc::new(Node { targets: vec![target], ..Node::default() });
         let limits = Limits { depth, ..Limits::default() };
         let session = Session::new(Instant::ZERO, established, node, limits, Some((0, &mut device)));
-        Served { session, device, statuses: Statuses::new(1), buffers: BTreeMap::new(), ios: Vec::new() }
+        Served {
+            session,
+            device,
+            statuses: Statuses::new(1),
+            buffers: BTreeMap::new(),
+            at_work: BTreeMap::new(),
+            ios: Vec::new(),
+            over: Vec::new(),
+        }
     }
 
     /// A PDU that is the session's; what it answers is on `out`.
@@ -97,7 +109,10 @@ impl Served {
                     let header = self.number(head.to_bytes());
                     out.push_back((header, data));
                 }
-                Output::Io(io) => ios.push(io),
+                Output::Io(io) => {
+                    self.at_work.insert(io.tag, self.buffers.remove(&io.tag).unwrap_or_default());
+                    ios.push(io);
+                }
                 Output::Fetch { tag, bytes } => {
                     let list = self.buffers[&tag][..bytes as usize].to_vec();
                     self.session.handle(now, Input::Parameters { tag, bytes: list }, Some(&mut self.device));
@@ -107,12 +122,14 @@ impl Served {
                 }
                 Output::Cancel(tag) => {
                     self.buffers.remove(&tag);
+                    self.at_work.remove(&tag);
+                    ios.retain(|io: &Io| io.tag != tag);
                     let given = self.ios.iter().position(|io| io.tag == tag);
                     cancels.push((tag, given.map(|at| self.ios.swap_remove(at))));
                 }
                 Output::Recall(tag) => recalls.push(tag),
                 Output::Ends(_) => self.session.handle(now, Input::OthersEnded, Some(&mut self.device)),
-                other => panic!("{other:?}"),
+                over @ (Output::Reset | Output::Close(_)) => self.over.push(over),
             }
         }
         while self.device.poll_output().is_some() {}

@@ -126,6 +126,12 @@ impl Streams {
         self.all.iter().enumerate().filter(move |(_, stream)| waits(stream)).map(|(number, _)| number)
     }
 
+    /// The switch has not seen all that has come.
+    pub fn is_unread(&self, from: Conn) -> bool {
+        let stream = &self.all[number(from)];
+        stream.seen < stream.input.len()
+    }
+
     /// Some bytes, with those that were read before and not used.
     pub fn read(&mut self, number: usize, chance: &mut SplitMix64) -> (Conn, Vec<u8>) {
         let stream = &mut self.all[number];

@@ -351,7 +351,13 @@ fn damaged_data_fail_their_command() {
 }
 
 #[test]
-fn a_target_that_asks_for_a_logout_gets_one() {
+fn a_target_that_asks_for_a_logout_or_a_negotiation_gets_a_logout() {
+    for event in [AsyncEvent::LOGOUT, AsyncEvent::NEGOTIATION] {
+        logs_out_at(event);
+    }
+}
+
+fn logs_out_at(event: AsyncEvent) {
     let mut pair = Pair::new(Parameters::default());
     let message = AsyncMessage {
         lun: [0; 8],
@@ -359,7 +365,7 @@ fn a_target_that_asks_for_a_logout_gets_one() {
         stat_sn: 1,
         exp_cmd_sn: 1,
         max_cmd_sn: 9,
-        event: AsyncEvent::LOGOUT,
+        event,
         vendor_code: 0,
         parameter1: 0,
         parameter2: 0,
@@ -452,6 +458,30 @@ fn both_sides_of_a_login_know_the_same() {
     assert_eq!((a.receive_bytes, a.send_bytes), (b.send_bytes, b.receive_bytes));
     assert_eq!(a, Parameters { receive_bytes: a.receive_bytes, send_bytes: a.send_bytes, ..b });
     assert!(a.data_digest && !a.header_digest && a.max_outstanding_r2t == 3 && !a.initial_r2t);
+}
+
+#[test]
+fn who_insists_on_digests_has_no_session_without() {
+    let all = [Digests::Never, Digests::Either, Digests::Always];
+    for (ours, theirs) in all.iter().flat_map(|ours| all.iter().map(move |theirs| (*ours, *theirs))) {
+        for data in [false, true] {
+            let of = |digests| match data {
+                false => Wishes { header_digest: digests, ..Wishes::default() },
+                true => Wishes { data_digest: digests, ..Wishes::default() },
+            };
+            let (outcome, there) = log_in(Target { wishes: of(theirs), ..disk() }, None, None, of(ours));
+            let outcome = outcome.map(|done| (done.parameters.header_digest, done.parameters.data_digest));
+            let agreed = ours == Digests::Always || theirs == Digests::Always;
+            let expected = match (ours, theirs) {
+                (Digests::Never, Digests::Always) => Err(LoginError::Refused(LoginStatus::INITIATOR_ERROR)),
+                (Digests::Always, Digests::Never) => Err(LoginError::NoDigests),
+                _ => Ok((agreed && !data, agreed && data)),
+            };
+            assert_eq!(outcome, expected, "{ours:?} {theirs:?}");
+            // A target that can do without has begun the session, which ends with the connection.
+            assert_eq!(there.is_some(), !matches!(expected, Err(LoginError::Refused(_))));
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::bed::INITIATOR;
 use sanloom_core::iscsi::chap::{Algorithm, Challenge, Credentials};
+use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::iscsi::target::login::{Input, LoginConfig, Output};
 use sanloom_core::iscsi::target::{
     Access, Authentication, ConnectionId, Directory, Established, Login, Node, Portal, Redirect, Target,
@@ -38,6 +39,7 @@ fn node() -> Arc<Node> {
             Target { redirect: redirect(false), ..target("moved") },
             Target { redirect: redirect(true), ..target("gone") },
             Target { max_sessions: 1, ..target("small") },
+            Target { wishes: Wishes { header_digest: Digests::Always, ..Wishes::default() }, ..target("strict") },
             elsewhere,
         ],
         discovery: Authentication::default(),
@@ -165,6 +167,7 @@ fn logins_step_by_step() {
     type Script = (&'static str, &'static [(&'static [(&'static str, &'static str)], Option<u8>)]);
     const OPEN: (&str, &str) = ("TargetName", "iqn.2026-11.net.example:open");
     const SECRET: (&str, &str) = ("TargetName", "iqn.2026-11.net.example:secret");
+    const STRICT: (&str, &str) = ("TargetName", "iqn.2026-11.net.example:strict");
     const WHO: (&str, &str) = ("InitiatorName", INITIATOR);
     const ALL: Option<u8> = Some(stage::FULL_FEATURE);
     const OPERATIONAL: Option<u8> = Some(stage::OPERATIONAL);
@@ -208,6 +211,15 @@ fn logins_step_by_step() {
         ("a target for others", &[(&[WHO, ("TargetName", "iqn.2026-11.net.example:private")], ALL)]),
         ("a target that has moved", &[(&[WHO, ("TargetName", "iqn.2026-11.net.example:moved")], ALL)]),
         ("a target that has moved for ever", &[(&[WHO, ("TargetName", "iqn.2026-11.net.example:gone")], ALL)]),
+        (
+            "digests are insisted on, and agreed to",
+            &[(&[WHO, STRICT, ("AuthMethod", "None"), ("HeaderDigest", "None,CRC32C")], ALL)],
+        ),
+        (
+            "digests are insisted on, and refused",
+            &[(&[WHO, STRICT, ("AuthMethod", "None"), ("HeaderDigest", "None")], ALL)],
+        ),
+        ("digests are insisted on, and not spoken of", &[(&[WHO, STRICT, ("AuthMethod", "None")], ALL)]),
         ("a kind of session that nobody knows", &[(&[WHO, ("SessionType", "Other")], ALL)]),
         (
             "a key twice",
@@ -321,6 +333,37 @@ fn what_is_no_login_is_refused() {
         let mut side = Side::new();
         assert_eq!(refusal(&side.send(side.head(flags), bytes)), Some(LoginStatus::INITIATOR_ERROR), "{flags:x}");
     }
+    // Another PDU within a login; it is no login any more after that.
+    let mut side = Side::new();
+    side.step(&leading(&name("open")), Some(stage::OPERATIONAL));
+    assert_eq!(refusal(&side.send(Head::new(nop), &[])), Some(LoginStatus::INVALID_REQUEST));
+    let told = side.login.refusal();
+    assert_eq!((told.initiator, told.target), (Some(INITIATOR), Some(&*name("open"))));
+    assert_eq!(told.status, Some(LoginStatus::INVALID_REQUEST));
+    assert_eq!(side.send(side.head(0), b""), []);
+    // Another tag, session or connection than that of the request before, though text was to go on.
+    let other: [fn(&mut LoginRequest); 3] =
+        [|request| request.initiator_tag = 2, |request| request.isid = [3; 6], |request| request.cid = 1];
+    for change in other {
+        let mut side = Side::new();
+        side.send(side.head(flag::CONTINUE), b"InitiatorName=");
+        let Header::LoginRequest(mut request) = side.head(0).header else { return };
+        change(&mut request);
+        assert_eq!(refusal(&side.send(Head::new(request), b"x\0")), Some(LoginStatus::INITIATOR_ERROR));
+    }
+    // Text that is longer than that of any login, of the first request and of a later one; of what is no login nothing is said.
+    for before in [0, 1] {
+        let mut side = Side::new();
+        (0..before).for_each(|_| drop(side.send(side.head(flag::CONTINUE), b"a")));
+        let head = Head { data_bytes: 8193, ..side.head(0) };
+        side.login.handle(Instant::ZERO, Input::TooLong(head), &mut side.directory);
+        let outputs: Vec<Output> = std::iter::from_fn(|| side.login.poll_output()).collect();
+        assert_eq!(refusal(&outputs), Some(LoginStatus::INITIATOR_ERROR));
+        assert_eq!(response(&outputs).map(|(response, _)| response.stat_sn), Some(9 + before));
+    }
+    let mut side = Side::new();
+    side.login.handle(Instant::ZERO, Input::TooLong(Head { data_bytes: 8193, ..Head::new(nop) }), &mut side.directory);
+    assert_eq!(side.login.poll_output(), Some(Output::Close));
     // A stage that goes back, and endless text.
     let mut side = Side::new();
     side.step(&leading(&name("open")), Some(stage::OPERATIONAL));

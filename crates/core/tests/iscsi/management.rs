@@ -1,11 +1,16 @@
-//! Task management against a task in each state: a table for review.
+//! Task management against a task in each state: a table for review. Tasks of the forwarding path have one of their own, beside
+//! `core/tests/forward/management.rs`.
+//!
+//! In the middle of a PDU of the initiator nothing else can come on its connection, so only functions of other initiators meet a
+//! task whose data are half moved. That a Data-In is half sent is a matter of the connection: for the session it has left.
 
 use crate::bed::*;
 use sanloom_core::iscsi::target::{Input, Output};
-use sanloom_core::scsi::{Ends, IoStatus, NexusId, Notice};
+use sanloom_core::scsi::{IoStatus, Managed, Notice, TaskManagement};
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::iscsi::code::{attribute, flag, function, task_response};
 use sanloom_wire::iscsi::{Head, Header, TaskRequest};
+use sanloom_wire::scsi::transport_id::TransportId;
 
 /// The task that it is about.
 const TASK: u32 = 7;
@@ -118,9 +123,20 @@ fn request(bed: &Bed, function: u8, referenced_tag: u32) -> Head {
     Head { immediate: true, ..Head::new(request) }
 }
 
-/// Another initiator clears the task set.
-fn cleared() -> Notice {
-    Notice::End(Ends { unit: Some(0), nexus: None, by: NexusId(9) })
+/// Functions of another initiator that end tasks of this one. What a cold reset does beyond a warm one is the driver's: it closes all
+/// sessions.
+const OTHERS: [(&str, TaskManagement); 3] = [
+    ("CLEAR TASK SET", TaskManagement::ClearTaskSet),
+    ("LOGICAL UNIT RESET", TaskManagement::LunReset),
+    ("TARGET WARM RESET or COLD RESET", TaskManagement::TargetReset),
+];
+
+/// Another initiator, logged in to the same port, asks for a function.
+fn another(bed: &mut Bed, function: TaskManagement) -> Vec<Output> {
+    let other = TransportId::iscsi("iqn.2026-11.net.example:other", Some([9; 6]));
+    let nexus = bed.device.connect(0, other);
+    let Managed::Complete(Some(ends)) = bed.device.manage(nexus, Some(0), function) else { panic!("it ends tasks") };
+    bed.notice(Notice::End(ends))
 }
 
 /// Nothing else comes through a connection in the middle of a PDU.
@@ -161,11 +177,13 @@ fn every_function_meets_a_task_in_every_state() {
             text += &lines(&bed.pdu(request, &[]));
             text += &aftermath(&mut bed, rest);
         }
-        text += "    CLEAR TASK SET of another initiator\n";
-        let mut bed = bed();
-        enter(&mut bed);
-        text += &lines(&bed.notice(cleared()));
-        text += &aftermath(&mut bed, rest);
+        for (name, function) in OTHERS {
+            text += &format!("    {name} of another initiator\n");
+            let mut bed = bed();
+            enter(&mut bed);
+            text += &lines(&another(&mut bed, function));
+            text += &aftermath(&mut bed, rest);
+        }
     }
     insta::assert_snapshot!(text);
 }
@@ -175,12 +193,13 @@ fn every_function_meets_a_task_in_every_state() {
 fn after_every_function_the_session_goes_on() {
     for (state, enter, rest) in STATES {
         let own = functions(state).iter().filter(|function| **function != function::COLD_RESET);
-        for function in own.map(|function| Some(*function)).chain([None]) {
+        let others = OTHERS.iter().map(|(_, function)| Err(*function));
+        for function in own.map(|function| Ok(*function)).chain(others) {
             let mut bed = bed();
             enter(&mut bed);
             match function {
-                Some(function) => bed.pdu(request(&bed, function, TASK), &[]),
-                None => bed.notice(cleared()),
+                Ok(function) => bed.pdu(request(&bed, function, TASK), &[]),
+                Err(function) => another(&mut bed, function),
             };
             aftermath(&mut bed, rest);
             bed.prompt = true;

@@ -192,9 +192,13 @@ fn discovery(targets: usize, initiator: &str, own: Option<u16>, send_bytes: u32)
 
 /// What a node with this many targets answers to one request.
 fn discover(targets: usize, initiator: &str, own: Option<u16>, value: &str, send_bytes: u32) -> Vec<u8> {
-    let mut session = discovery(targets, initiator, own, send_bytes);
+    ask(discovery(targets, initiator, own, send_bytes), &[("SendTargets", value)], send_bytes)
+}
+
+/// What a session answers to one text.
+fn ask(mut session: Session, pairs: &[(&str, &str)], send_bytes: u32) -> Vec<u8> {
     let mut text = Vec::new();
-    text::emit("SendTargets", value, &mut text);
+    pairs.iter().for_each(|(key, value)| text::emit(key, value, &mut text));
     let (mut all, mut target_tag) = (Vec::new(), NO_TAG);
     for cmd_sn in 1.. {
         let request =
@@ -232,6 +236,15 @@ fn a_question_that_is_asked_twice_at_once_is_rejected() {
     let outputs: Vec<Output> = std::iter::from_fn(|| session.poll_output()).collect();
     let [(Header::Reject(reject), _)] = &sent(&outputs)[..] else { panic!("{outputs:?}") };
     assert_eq!(reject.reason, RejectReason::PROTOCOL_ERROR);
+}
+
+#[test]
+fn what_a_login_agrees_on_is_not_agreed_on_later() {
+    let pairs = [("MaxBurstLength", "512"), ("X-net.example.key", "1"), ("MaxRecvDataSegmentLength", "4096")];
+    let more = [("HeaderDigest", "CRC32C"), ("AuthMethod", "None"), ("InitiatorAlias", "a"), ("MaxConnections", "2")];
+    let answer = ask(discovery(1, INITIATOR, Some(0), 8192), &[&pairs[..], &more[..]].concat(), 8192);
+    let expected = "MaxBurstLength=Reject|X-net.example.key=NotUnderstood|HeaderDigest=Reject|AuthMethod=Reject|MaxConnections=Reject|";
+    assert_eq!(String::from_utf8(answer).expect("text").replace('\0', "|"), expected);
 }
 
 #[test]

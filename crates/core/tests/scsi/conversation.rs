@@ -1,12 +1,16 @@
 //! Conversations: what a host hears when it does this and that.
 
 use super::bench::{BLOCK, BLOCKS, Bench, config, host};
-use sanloom_core::scsi::{DeviceConfig, InitiatorName, LunMap, Managed, Masking, TaskManagement, UnitConfig};
+use sanloom_core::scsi::{
+    Device, DeviceConfig, InitiatorName, LunMap, Managed, Masking, NexusId, TaskManagement, UnitConfig,
+};
 use sanloom_wire::Wwpn;
 use sanloom_wire::cdb::{Cdb, status};
+use sanloom_wire::lun;
 use sanloom_wire::scsi::inquiry::StandardInquiry;
 use sanloom_wire::scsi::lba_status::{self, DEALLOCATED, LbaStatus, MAPPED};
 use sanloom_wire::scsi::mode::{DESCRIPTOR_SENSE, ModePage, ModeParameters, SOFTWARE_PROTECT, WRITE_CACHE, page};
+use sanloom_wire::scsi::transport_id::TransportId;
 use sanloom_wire::scsi::unmap::{self, BlockDescriptor};
 use sanloom_wire::scsi::vpd::{self, BlockLimits, Designator};
 use sanloom_wire::scsi::{capacity::ReadCapacity16, luns, port_groups::PortGroups};
@@ -69,6 +73,36 @@ fn masking_gives_every_initiator_its_own_numbers() {
     assert_eq!(bench.code(two, 0, TUR, &[]), SenseCode::REPORTED_LUNS_CHANGED);
     bench.good(two, 0, Cdb::ReportLuns { allocation_len: 256 }, &[]);
     bench.good(two, 1, TUR, &[]);
+}
+
+#[test]
+fn masking_of_one_transport_hides_nothing_from_the_other() {
+    let iqn = |name: &str| TransportId::iscsi(&format!("iqn.2026-11.net.example:{name}"), Some([0; 6]));
+    let ids = [host(1), host(2), iqn("one"), iqn("two")];
+    let fcp = (InitiatorName::from(&ids[0]), vec![LunMap { lun: 0, unit: 0 }]);
+    let iscsi = (InitiatorName::from(&ids[2]), vec![LunMap { lun: 1, unit: 1 }]);
+    let sees = |device: &Device, nexuses: &[NexusId]| -> Vec<String> {
+        let at = |nexus, lun| device.unit(nexus, lun::to_bytes(lun).expect("a number")).is_some();
+        nexuses
+            .iter()
+            .map(|&nexus| [0, 1].iter().map(|&lun| if at(nexus, lun) { 'x' } else { '-' }).collect())
+            .collect()
+    };
+    let cases = [
+        (Masking::Open, ["xx", "xx", "xx", "xx"]),
+        (Masking::Listed([fcp.clone()].into()), ["x-", "--", "xx", "xx"]),
+        (Masking::Listed([iscsi.clone()].into()), ["xx", "xx", "-x", "--"]),
+        (Masking::Listed([fcp, iscsi].into()), ["x-", "--", "-x", "--"]),
+    ];
+    for (masking, expected) in &cases {
+        let mut bench = Bench::new(DeviceConfig { masking: masking.clone(), ..config() });
+        let nexuses = ids.clone().map(|id| bench.device.connect(0, id));
+        assert_eq!(sees(&bench.device, &nexuses), expected, "{masking:?}");
+        for (masking, expected) in &cases {
+            bench.device.remask(masking.clone());
+            assert_eq!(sees(&bench.device, &nexuses), expected, "{masking:?}");
+        }
+    }
 }
 
 #[test]

@@ -57,6 +57,10 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
         own_secret_file: text("iscsi.own_chap_secret_file"),
     };
     check_chap(element, &chap, sink);
+    if element.is_given("iscsi.redirect_permanent") && !element.is_given("iscsi.redirect") {
+        let origin = element.origin("iscsi.redirect_permanent");
+        sink.error(MISSING_KEY, &origin, "it needs `redirect` too", "add redirect = \"192.0.2.2:3260\"");
+    }
     let unasked = element.flag("iscsi.unasked_data");
     let max_burst_bytes = bytes(element, "iscsi.max_burst", sink);
     let mut first_burst_bytes = bytes(element, "iscsi.first_burst", sink);
@@ -74,6 +78,7 @@ fn target(element: &Element<'_>, storage: &str, budget: &mut Budget, sink: &mut 
         initiators,
         chap,
         redirect: text("iscsi.redirect").and_then(|text| address(&text, &element.origin("iscsi.redirect"), sink)),
+        redirect_permanent: element.flag("iscsi.redirect_permanent"),
         header_digest: element.choice("iscsi.header_digest", schema::DIGESTS).unwrap_or_default(),
         data_digest: element.choice("iscsi.data_digest", schema::DIGESTS).unwrap_or_default(),
         max_segment_bytes: bytes(element, "iscsi.max_segment", sink),

@@ -2,15 +2,15 @@
 
 use super::Where;
 use super::links::RANGE_MISMATCH;
+use super::masks;
 use super::nodes::{self, Names};
-use super::ports;
 use super::workloads;
 use crate::diagnostic::{Origin, Sink};
 use crate::document::{Budget, Document};
 use crate::element::Element;
 use crate::schema;
 use crate::value;
-use sanloom_core::config::{Carrier, Ethernet, Fcoe, Lab, Live, Mask, Medium, MediumKind, Node, Uplink};
+use sanloom_core::config::{Carrier, Ethernet, Fcoe, Lab, Live, Medium, MediumKind, Node, Uplink};
 use sanloom_wire::Wwpn;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -56,11 +56,12 @@ pub(super) fn build<'d>(
         fcoe: switches.iter().map(|place| fcoe(&place.element, sink)).collect(),
         media,
         iscsi,
-        masks: masks(document, lab, names, budget, sink),
+        masks: Vec::new(),
         pools: Vec::new(),
         back_ends: Vec::new(),
         volumes,
     };
+    live.masks = masks::build(document, lab, &live.media, names, budget, sink);
     live.back_ends = super::back_ends::build(document, lab, &live, names, &pools, budget, sink);
     live.pools = pools;
     live
@@ -119,7 +120,8 @@ fn medium(element: &Element<'_>, luns: usize, budget: &mut Budget, sink: &mut Si
             );
         }
     }
-    Medium { kind, files, write_back: element.choice("cache", schema::CACHES).unwrap_or_default() }
+    let write_back = element.choice("cache", schema::CACHES).unwrap_or_default();
+    Medium { kind, files, direct: element.flag("direct"), write_back }
 }
 
 /// Links of one table take the addresses of its range one after the other.
@@ -283,41 +285,5 @@ fn check_address(carrier: Carrier, address: &str, origin: &Origin, sink: &mut Si
     if bad {
         let reason = format!("`{}` is not {wanted}", value::cut(address));
         sink.error(BAD_ADDRESS, origin, reason, format!("write {wanted}"));
-    }
-}
-
-fn masks(document: &Document, lab: &Lab, names: &Names, budget: &mut Budget, sink: &mut Sink) -> Vec<Mask> {
-    let mut masks = Vec::new();
-    for element in document.list("mask") {
-        element.require_keys(sink);
-        let mut initiators = Vec::new();
-        for (text, origin) in element.patterns("hosts") {
-            for name in budget.expand(text, origin, sink).unwrap_or_default().iter() {
-                initiators.extend(port_names(lab, names, name, origin, sink));
-            }
-        }
-        masks.push(Mask { initiators, targets: workloads::targets(lab, &element, names, budget, sink) });
-    }
-    masks
-}
-
-/// The port names that a text stands for: one that it spells, those of a host, or that of one of its ports.
-fn port_names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<Wwpn> {
-    if let Ok(name) = text.parse::<Wwpn>() {
-        return vec![name];
-    }
-    let accept = |node| matches!(node, Node::Host(_));
-    let Some(end) = ports::end(text, names, "host", accept, origin, sink) else { return Vec::new() };
-    let Node::Host(host) = end.node else { return Vec::new() };
-    let all: Vec<Wwpn> = lab.hosts[usize::from(host)].hbas.iter().map(|hba| hba.wwpn).collect();
-    match end.port {
-        None => all,
-        Some(port) => match all.get(usize::from(port)) {
-            Some(&name) => vec![name],
-            None => {
-                ports::no_such_port(text, all.len(), origin, sink);
-                Vec::new()
-            }
-        },
     }
 }

@@ -8,6 +8,7 @@ mod holes;
 mod iscsi;
 mod links;
 mod live;
+mod masks;
 mod nodes;
 mod persistent;
 mod port_groups;

@@ -10,7 +10,10 @@ use crate::element::Element;
 use crate::pattern;
 use crate::schema::{self, Spread};
 use crate::value::{self, Value};
-use sanloom_core::config::{HotSet, Lab, Load, Location, Node, Picos, SizeDistribution, Target, Workload};
+use sanloom_core::config::{
+    HotSet, Lab, Load, Location, Medium, MediumKind, Node, Picos, SizeDistribution, Target, Workload,
+};
+use sanloom_wire::lun::MAX_LUN;
 use std::collections::BTreeSet;
 
 /// Code of keys that cannot stand together.
@@ -34,7 +37,7 @@ pub(super) fn build<'d>(
     for element in document.named("workload", budget, sink) {
         element.require_keys(sink);
         let hosts = hosts(&element, names, budget, sink);
-        let targets = targets(lab, &element, names, budget, sink);
+        let targets = targets(lab, &element, &[], names, budget, sink);
         entries += hosts.len() + targets.len();
         if entries > MAX_ENTRIES {
             sink.error(
@@ -108,9 +111,11 @@ fn hosts(element: &Element<'_>, names: &Names, budget: &mut Budget, sink: &mut S
     hosts
 }
 
+/// What `targets` names. `media`: what the LUNs of each storage system are made of, where that counts.
 pub(super) fn targets(
     lab: &Lab,
     element: &Element<'_>,
+    media: &[Medium],
     names: &Names,
     budget: &mut Budget,
     sink: &mut Sink,
@@ -125,8 +130,15 @@ pub(super) fn targets(
         let Some(Node::Storage(i)) = names.find(name, "storage system", accept, origin, sink) else {
             return;
         };
-        let count = lab.storage[usize::from(i)].luns.len();
+        // Virtual disks come and go, at any LUN.
+        let virtual_disks = media.get(usize::from(i)).is_some_and(|medium| medium.kind == MediumKind::Volumes);
+        let count = if virtual_disks { usize::from(MAX_LUN) + 1 } else { lab.storage[usize::from(i)].luns.len() };
         let Some(lun) = lun else {
+            if virtual_disks {
+                let reason = format!("the LUNs of `{name}` are virtual disks, which come and go");
+                sink.error(BAD_LUN, origin, reason, format!("name them, as in {name}:lun{{0..7}}"));
+                return;
+            }
             if targets.len() <= MAX_ENTRIES {
                 targets.extend((0..count as u16).map(|lun| Target { storage: i, lun }));
             }

@@ -4,7 +4,7 @@ use super::{DIGEST, Fallback, Key, Kind};
 
 const SEGMENT: Kind = Kind::Size { min: 512, max: 16_776_192 };
 
-pub(super) const ISCSI: [Key; 19] = [
+pub(super) const ISCSI: [Key; 20] = [
     Key {
         path: "iscsi",
         kind: Kind::Table,
@@ -81,9 +81,17 @@ pub(super) const ISCSI: [Key; 19] = [
         path: "iscsi.redirect",
         kind: Kind::Text,
         fallback: Fallback::Absent("logins stay here"),
-        meaning: "Address and port that logins are sent to instead, for this time.",
+        meaning: "Address and port that logins are sent to instead.",
         example: "\"192.0.2.2:3260\"",
         also: &["moved_to"],
+    },
+    Key {
+        path: "iscsi.redirect_permanent",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("false"),
+        meaning: "Initiators need not come back: the target is at the address of `redirect` from now on. Else they ask here again at the next login.",
+        example: "true",
+        also: &["moved_for_ever", "permanent"],
     },
     Key {
         path: "iscsi.header_digest",

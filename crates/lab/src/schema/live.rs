@@ -38,22 +38,22 @@ pub(super) const LIVE: SectionDef = SectionDef {
 pub(super) const MASK: SectionDef = SectionDef {
     name: "mask",
     form: Form::List,
-    meaning: "LUN masking: these initiators see these LUNs. A storage system that stands in no table shows all its LUNs to everybody; one that does shows each initiator only what its tables say. A simulation does not look at it.",
+    meaning: "LUN masking: these initiators see these LUNs. A storage system shows an initiator only what its tables say, if any of them names an initiator of the same transport, and else all its LUNs: tables for Fibre Channel hide nothing from iSCSI initiators, and the other way round (who may log in over iSCSI at all is `initiators` of the target). A simulation does not look at it.",
     also: &["masks", "masking", "lun_masking", "acl"],
     keys: &[
         Key {
             path: "hosts",
             kind: Kind::Patterns,
             fallback: Fallback::Required,
-            meaning: "Hosts, ports of hosts such as `server1:0`, or port names such as `21:00:00:24:ff:00:00:01`.",
-            example: "[\"server1\", \"21:00:00:24:ff:00:00:01\"]",
+            meaning: "Hosts, ports of hosts such as `server1:0`, port names such as `21:00:00:24:ff:00:00:01`, or iSCSI names.",
+            example: "[\"server1\", \"21:00:00:24:ff:00:00:01\", \"iqn.2026-11.net.example:server{2..4}\"]",
             also: &["initiators", "host"],
         },
         Key {
             path: "targets",
             kind: Kind::Patterns,
             fallback: Fallback::Required,
-            meaning: "Storage systems or LUNs of them.",
+            meaning: "Storage systems or LUNs of them; of virtual disks, LUNs.",
             example: "\"disk1:lun{0..3}\"",
             also: &["luns", "storage", "target"],
         },
@@ -200,7 +200,7 @@ pub(super) const ETHERNET: [Key; 7] = [
 ];
 
 /// Keys of `[storage.NAME]`.
-pub(super) const MEDIA: [Key; 3] = [
+pub(super) const MEDIA: [Key; 4] = [
     Key {
         path: "medium",
         kind: Kind::Choice(MEDIUM),
@@ -216,6 +216,14 @@ pub(super) const MEDIA: [Key; 3] = [
         meaning: "Paths of the files of `medium = \"file\"`: as many as LUNs. A file that is not there is made, sparse.",
         example: "\"/srv/disk1-lun{0..3}.img\"",
         also: &["files", "image", "path"],
+    },
+    Key {
+        path: "direct",
+        kind: Kind::Flag,
+        fallback: Fallback::Value("true"),
+        meaning: "`sanloom up` reads and writes files past the page cache of its machine (O_DIRECT). Where their file system does not do that, the log and `show luns` say so. `false`: through the page cache.",
+        example: "false",
+        also: &["o_direct", "direct_io"],
     },
     Key {
         path: "cache",

@@ -369,6 +369,7 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         MEDIA[0],
         MEDIA[1],
         MEDIA[2],
+        MEDIA[3],
         VN2VN[0],
         VN2VN[1],
         VN2VN[2],
@@ -393,5 +394,6 @@ pub(super) const STORAGE: SectionDef = SectionDef {
         ISCSI[16],
         ISCSI[17],
         ISCSI[18],
+        ISCSI[19],
     ],
 };

@@ -1,9 +1,10 @@
 //! What tools ask of an [`Initiator`]: [`sanloom_api::fcoe`].
 
+use super::Initiator;
+use super::adapter::FCOE_PRIORITY;
 use super::controller::{Controller, Told};
 use super::exports::device_name;
 use super::host::{Host, lun_name};
-use super::{FCOE_PRIORITY, Initiator};
 use crate::control::{Asked, Control};
 use sanloom_api::control::{Answer, Request};
 use sanloom_api::fcoe::{
@@ -55,20 +56,20 @@ impl Initiator {
             FcoeRequest::Describe => Answer::Fcoe(FcoeAnswer::Instance(Box::new(self.describe(now)))),
             FcoeRequest::Reset => {
                 tracing::info!("reset by an operator");
-                self.tell(now, Told::LinkDown);
-                self.forget_vlan(now);
-                if self.begun && self.tag.is_some() {
-                    self.tell(now, Told::LinkUp);
+                self.adapter.tell(now, Told::LinkDown);
+                self.adapter.forget_vlan(now);
+                if self.adapter.begun && self.adapter.tag.is_some() {
+                    self.adapter.tell(now, Told::LinkUp);
                 }
                 Answer::Done
             }
             FcoeRequest::Permit { agreed } => {
-                self.permitted = agreed || !self.config.waits_for_permission;
-                self.settle_link(now);
+                self.adapter.permitted = agreed || !self.config.waits_for_permission;
+                self.adapter.settle_link(now);
                 Answer::Done
             }
             FcoeRequest::Scan => {
-                self.hosts.iter_mut().for_each(|host| host.scan(now));
+                self.adapter.hosts.iter_mut().for_each(|host| host.scan(now));
                 Answer::Done
             }
             FcoeRequest::NameServer { query } => {
@@ -93,7 +94,7 @@ impl Initiator {
         echo: Option<Box<[u8]>>,
         answer: &Sender<Answer>,
     ) -> Option<Answer> {
-        let Some(number) = self.hosts[0].ask(now, to, message) else {
+        let Some(number) = self.adapter.hosts[0].ask(now, to, message) else {
             return Some(failed("the host is not logged in"));
         };
         self.questions.insert(number, Question { begun: now, echo, answer: answer.clone() });
@@ -129,13 +130,13 @@ impl Initiator {
     }
 
     fn describe(&self, now: Instant) -> Instance {
-        let vlan = self.tag.flatten().map(|tag| tag.vlan);
-        let interface = self.port.name.clone();
+        let vlan = self.adapter.tag.flatten().map(|tag| tag.vlan);
+        let interface = self.adapter.port.name.clone();
         let name = match (self.config.name.as_deref().unwrap_or(&interface), vlan) {
             (name, Some(vlan)) => format!("{name}.{vlan}-fcoe"),
             (name, None) => name.to_owned(),
         };
-        let fcf = self.controller.fcf().map(|fcf| Forwarder {
+        let fcf = self.adapter.controller.fcf().map(|fcf| Forwarder {
             mac: fcf.mac.to_string(),
             fabric_name: fcf.fabric_name.0,
             switch_name: fcf.switch_name.0,
@@ -149,15 +150,22 @@ impl Initiator {
             vlan,
             priority: FCOE_PRIORITY,
             vn2vn: self.config.vn2vn,
-            link: self.link,
+            link: self.adapter.link,
             dcbx: self
+                .adapter
                 .agent
                 .as_ref()
                 .map(|agent| agent.may_begin())
-                .or(self.config.waits_for_permission.then_some(self.permitted)),
+                .or(self.config.waits_for_permission.then_some(self.adapter.permitted)),
             fcf,
             nbd: self.config.nbd.display().to_string(),
-            ports: self.hosts.iter().enumerate().map(|(number, host)| self.describe_port(number, host)).collect(),
+            ports: self
+                .adapter
+                .hosts
+                .iter()
+                .enumerate()
+                .map(|(number, host)| self.describe_port(number, host))
+                .collect(),
             statistics: self.statistics(now),
         }
     }
@@ -193,32 +201,33 @@ impl Initiator {
             node_name: host.login.wwnn().0,
             port_name: host.login.wwpn().0,
             port_id: port_id.map(FcId::to_u32),
-            vn_mac: port_id.and_then(|id| self.controller.mac(id)).map(|mac| mac.to_string()),
+            vn_mac: port_id.and_then(|id| self.adapter.controller.mac(id)).map(|mac| mac.to_string()),
             max_frame_bytes: 2112,
             targets: targets.collect(),
         }
     }
 
     fn statistics(&self, now: Instant) -> Statistics {
-        let unexpected = self.hosts.iter().map(|host| host.unexpected).sum::<u64>();
-        let frames = self.port.drops.iter().map(|(reason, frames)| ((*reason).to_owned(), *frames));
-        let fip = self.controller.discards().iter().map(|(why, packets)| (format!("FIP: {}", why.name()), packets));
+        let unexpected = self.adapter.hosts.iter().map(|host| host.unexpected).sum::<u64>();
+        let frames = self.adapter.port.drops.iter().map(|(reason, frames)| ((*reason).to_owned(), *frames));
+        let fip =
+            self.adapter.controller.discards().iter().map(|(why, packets)| (format!("FIP: {}", why.name()), packets));
         let drops = frames.chain(fip).chain([("unexpected frames".to_owned(), unexpected)]);
         let drops: BTreeMap<String, u64> = drops.filter(|(_, count)| *count > 0).collect();
         let mut sum = Statistics {
             seconds: now.as_ns() / 1_000_000_000,
-            tx_frames: self.port.sent.frames,
-            tx_bytes: self.port.sent.bytes,
-            rx_frames: self.port.received.frames,
-            rx_bytes: self.port.received.bytes,
+            tx_frames: self.adapter.port.sent.frames,
+            tx_bytes: self.adapter.port.sent.bytes,
+            rx_frames: self.adapter.port.received.frames,
+            rx_bytes: self.adapter.port.received.bytes,
             error_frames: drops.values().sum(),
             drops,
-            invalid_crcs: self.port.drops.get(super::frames::reason::BAD_CRC).copied().unwrap_or(0),
-            link_failures: self.link_failures,
+            invalid_crcs: self.adapter.port.drops.get(super::frames::reason::BAD_CRC).copied().unwrap_or(0),
+            link_failures: self.adapter.link_failures,
             ..Statistics::default()
         };
         let (mut input_bytes, mut output_bytes) = (0, 0);
-        for Host { counted, .. } in &self.hosts {
+        for Host { counted, .. } in &self.adapter.hosts {
             sum.control_requests += counted.control_requests;
             sum.input_requests += counted.input_requests;
             sum.output_requests += counted.output_requests;

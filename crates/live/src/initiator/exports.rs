@@ -20,9 +20,9 @@ impl Initiator {
                 self.work(now, work);
                 continue;
             }
-            match self.hosts.iter_mut().find_map(Host::poll_event) {
+            match self.adapter.hosts.iter_mut().find_map(Host::poll_event) {
                 Some(Event::Disks) => {
-                    let disks = (0..).zip(&self.hosts).flat_map(|(number, host)| {
+                    let disks = (0..).zip(&self.adapter.hosts).flat_map(|(number, host)| {
                         // The disks of the physical port have the names that Linux gives them; others say whose they are.
                         let through = (number > 0).then(|| host.login.wwpn());
                         host.disks().filter_map(move |disk| export(number, through, &disk))
@@ -48,7 +48,7 @@ impl Initiator {
         let tag = self.next_asked;
         self.next_asked += 1;
         let now = self.clock.now();
-        self.hosts[0].submit(now, disk, Request { tag, op, lba, blocks, fua: false }, data);
+        self.adapter.hosts[0].submit(now, disk, Request { tag, op, lba, blocks, fua: false }, data);
         tag
     }
 
@@ -62,7 +62,7 @@ impl Initiator {
         self.next_asked += 1;
         let Some(DiskWork { disk, asked, request, data }) = disk_work(now, &mut self.nbd, tag, work) else { return };
         self.asked.insert(tag, asked);
-        let host = &mut self.hosts[(disk >> HOST_SHIFT) as usize];
+        let host = &mut self.adapter.hosts[(disk >> HOST_SHIFT) as usize];
         host.submit(now, disk & ((1 << HOST_SHIFT) - 1), request, data);
     }
 }

@@ -1,8 +1,8 @@
-//! Frames between the port and the machines of an [`Initiator`].
+//! Frames between the port and the machines of an [`Adapter`].
 
+use super::adapter::{Adapter, Vlan, tag};
 use super::controller::{Controller, Told, Wanted};
 use super::host::Leaving;
-use super::{BATCHES_IN_TURN, Initiator, Vlan, tag};
 use crate::capture::Place;
 use crate::frame::FrameBuf;
 use crate::sequence::{MESSAGE_FRAME_BYTES, cut};
@@ -16,6 +16,8 @@ use sanloom_wire::header::HEADER_BYTES;
 use sanloom_wire::{FcId, Frame};
 use std::io;
 
+/// Batches of frames in one turn.
+const BATCHES_IN_TURN: usize = 8;
 /// Frames of one N_Port before it is the turn of the next.
 const FRAMES_IN_TURN: usize = 32;
 
@@ -31,7 +33,7 @@ pub mod reason {
     pub const BAD_CRC: &str = "bad CRC";
 }
 
-impl Initiator {
+impl Adapter {
     /// Takes what the port has. True if there may be more.
     pub(super) fn receive(&mut self, now: Instant) -> bool {
         for _ in 0..BATCHES_IN_TURN {

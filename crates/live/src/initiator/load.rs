@@ -132,7 +132,7 @@ impl FcoeLoad {
 
 /// The disk, if it can be used: its number, blocks, size of one, and the path to it.
 fn found(initiator: &Initiator, target: Wwpn, lun: LunBytes) -> Option<(u64, u64, u32, Login)> {
-    let host = &initiator.hosts[0];
+    let host = &initiator.adapter.hosts[0];
     let disk = host.disks().find(|disk| disk.target == target && disk.lun == lun && disk.ready)?;
     let properties = disk.properties?;
     let (_, remote) = host.targets().find(|(wwpn, _)| *wwpn == target)?;
@@ -148,13 +148,16 @@ fn found(initiator: &Initiator, target: Wwpn, lun: LunBytes) -> Option<(u64, u64
 
 /// Why the disk is not there.
 fn missing(initiator: &Initiator, config: &FcoeLoadConfig) -> String {
-    let host = &initiator.hosts[0];
+    let host = &initiator.adapter.hosts[0];
     let seconds = SEARCH.as_secs();
-    if !initiator.port.has_peer() {
-        return format!("nobody came to the other end of {} in {seconds} s", initiator.port.name);
+    if !initiator.adapter.port.has_peer() {
+        return format!("nobody came to the other end of {} in {seconds} s", initiator.adapter.port.name);
     }
     if host.port_id() == FcId::ZERO {
-        return format!("no login in {seconds} s: no forwarder at {} answers, or it refuses us", initiator.port.name);
+        return format!(
+            "no login in {seconds} s: no forwarder at {} answers, or it refuses us",
+            initiator.adapter.port.name
+        );
     }
     let mut targets = host.targets().map(|(wwpn, _)| wwpn.to_string()).collect::<Vec<_>>();
     if targets.contains(&config.target.to_string()) {

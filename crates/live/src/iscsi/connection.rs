@@ -7,12 +7,13 @@ use super::{Behind, Shared, Stores};
 use crate::poll::Interest;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::Owner;
+use crate::sys::stream::bound_window;
 use rustix::net::sockopt;
 use sanloom_core::iscsi::Framer;
 use sanloom_core::iscsi::framer::{Taken, Want};
 use sanloom_core::iscsi::sequence::Statuses;
 use sanloom_core::iscsi::target::{
-    CloseReason, ConnectionId, Established, Input, Limits, Login, Output, Place, Session, login,
+    CloseReason, ConnectionId, Counters, Established, Input, Limits, Login, Output, Place, Session, login,
 };
 use sanloom_core::scsi::{Device, Io, IoOp, IoStatus, IoTag, Notice};
 use sanloom_core::time::{Instant, Span};
@@ -192,7 +193,7 @@ impl Connection {
     fn read(&mut self, now: Instant, shared: &mut Shared, stores: &mut Stores<'_>) -> io::Result<bool> {
         let mut input = std::mem::take(&mut shared.input);
         let outcome = self.read_with(&mut input, now, shared, stores);
-        shared.input = input;
+        shared.input = self.keep_input(input, &mut shared.buffers);
         outcome
     }
 
@@ -301,6 +302,9 @@ impl Connection {
             Taken::More => {}
             Taken::Broken(why) => {
                 tracing::warn!(connection = self.id, peer = %self.peer, %why, "protocol");
+                if let (Machine::Login(_), Ok(head)) = (&self.machine, Head::parse(&self.framer.bhs().0)) {
+                    self.login(now, login::Input::TooLong(head), shared, stores);
+                }
                 self.closing = true;
             }
             Taken::Header => {
@@ -339,7 +343,9 @@ impl Connection {
                 login::Output::Send { head, text } => self.output.push(&head, text),
                 login::Output::Done(done) => established = Some(done),
                 login::Output::Close => {
-                    tracing::info!(connection = self.id, peer = %self.peer, "login refused");
+                    let login::Refusal { initiator, target, status } = machine.refusal();
+                    let status = status.map(tracing::field::display);
+                    tracing::info!(connection = self.id, peer = %self.peer, initiator, target, status, "login refused");
                     self.closing = true;
                 }
             }
@@ -372,6 +378,9 @@ impl Connection {
         let forwards = self.behind.is_some_and(|behind| behind.forward);
         if let Some(engine) = stores.volumes.as_deref().filter(|_| forwards) {
             self.forwarding = Some(Box::new(Forwarding::new(self.id, parameters, engine)));
+            if let Err(error) = bound_window(&self.stream) {
+                tracing::debug!(connection = self.id, %error, "cannot bound a window");
+            }
         }
     }
 
@@ -526,7 +535,8 @@ impl Connection {
                 shared.writing.insert(self.id, (session.key().clone(), writes));
             }
             shared.directory.leave(session.key(), ConnectionId(self.id));
-            tracing::info!(connection = self.id, peer = %self.peer, counters = ?session.counters(), "session ended");
+            let Counters { commands, read_bytes, written_bytes, rejects, aborted, .. } = *session.counters();
+            tracing::info!(connection = self.id, peer = %self.peer, commands, read_bytes, written_bytes, rejects, aborted, "session ended");
         }
         self.forwarding
     }

@@ -19,6 +19,7 @@ mod connection;
 mod forward;
 pub mod initiator;
 mod output;
+pub mod secret;
 mod settle;
 
 use crate::poll::{Interest, Poller};
@@ -121,7 +122,7 @@ struct Shared {
     matched: Vec<Parameters>,
     behind: Vec<TargetPlan>,
     directory: Directory,
-    input: Box<[u8]>,
+    input: Vec<u8>,
     buffers: buffers::Spare,
     /// What sessions say to each other, by the port of the device.
     ends: Vec<(Behind, ConnectionId, Ends)>,
@@ -149,6 +150,8 @@ pub struct IscsiServer {
     /// The system had no descriptor for a connection: nobody is accepted until the next look.
     paused: bool,
     shutting_down: bool,
+    /// The last turn was a part of forwarding one small request.
+    light: bool,
     /// What sessions have counted that are over, by target.
     ended: Vec<Counters>,
     /// Connections to back ends of sessions that are over, which may still be writing.
@@ -218,7 +221,7 @@ impl IscsiServer {
             node: Arc::new(node),
             behind,
             directory: Directory::default(),
-            input: vec![0; INPUT_BYTES].into(),
+            input: vec![0; INPUT_BYTES],
             buffers: buffers::Spare::default(),
             ends: Vec::new(),
             replaced: Vec::new(),
@@ -235,6 +238,7 @@ impl IscsiServer {
             ready: Vec::new(),
             paused: false,
             shutting_down: false,
+            light: false,
             ended,
             left_behind: BTreeMap::new(),
             forwarded: forward::Counters::default(),
@@ -281,6 +285,8 @@ impl IscsiServer {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();
         ready.dedup();
+        self.light = false;
+        let alone = ready.len() == 1;
         for token in ready {
             if token < CONNECTIONS {
                 let portal = (token - LISTENERS) as usize;
@@ -294,6 +300,7 @@ impl IscsiServer {
                 if connection.serve(now, &mut self.shared, stores) {
                     self.ready.push(token);
                 }
+                self.light = alone && connection.forwarding.as_ref().is_some_and(|forwarding| forwarding.is_light());
                 self.after(now, id, poller, stores);
             }
             self.serve_left_behind(now, id, poller, stores);
@@ -472,6 +479,11 @@ impl IscsiServer {
         self.settle(now, poller, stores);
     }
 
+    /// All that was done in the last turn is a part of forwarding one small request.
+    pub fn is_light(&self) -> bool {
+        self.light
+    }
+
     /// Asks all initiators to log out, and listens no more.
     pub fn shut_down(&mut self, now: Instant, stores: &mut Stores<'_>) {
         self.shutting_down = true;
@@ -503,11 +515,12 @@ impl IscsiServer {
         target.map_or("", |target| &target.name)
     }
 
-    /// Sessions in the full feature phase, and what is forwarded for each.
-    pub fn sessions(&self) -> impl Iterator<Item = (&Session, Option<forward::Counters>)> {
+    /// Sessions in the full feature phase, what is forwarded for each, and the two ends of its connection: the initiator's, ours.
+    pub fn sessions(&self) -> impl Iterator<Item = (&Session, Option<forward::Counters>, [Option<SocketAddr>; 2])> {
         self.connections.values().filter_map(|connection| {
             let forwarding = connection.forwarding.as_deref();
-            Some((connection.session()?, forwarding.map(Forwarding::counters)))
+            let ends = [Some(connection.peer), connection.stream.local_addr().ok()];
+            Some((connection.session()?, forwarding.map(Forwarding::counters), ends))
         })
     }
 
@@ -520,7 +533,7 @@ impl IscsiServer {
     /// What was forwarded so far, for all sessions.
     pub fn all_forwarded(&self) -> forward::Counters {
         let mut sum = self.forwarded;
-        for (_, counters) in self.sessions() {
+        for (_, counters, _) in self.sessions() {
             counters.iter().for_each(|counters| sum.add(counters));
         }
         sum

@@ -1,10 +1,12 @@
 //! What is to leave through a connection: [`Egress`].
 
 use super::buffers::Spare;
+use sanloom_core::iscsi::forward::mover;
 use sanloom_core::iscsi::sequence::Statuses;
 use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head, digest, padding};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Pieces in one write.
@@ -22,11 +24,21 @@ enum Piece {
     /// Of a task's buffer.
     Data(Arc<Vec<u8>>, u32, u32),
     Tail([u8; TAIL_BYTES], u8),
+    /// Of what is being followed; before that is over, [`Egress::keep`] finds it a place.
+    Input(Range<usize>),
 }
 
 impl Piece {
-    fn bytes(&self) -> &[u8] {
+    fn len(&self) -> usize {
         match self {
+            Piece::Input(range) => range.len(),
+            other => other.bytes(&[]).len(),
+        }
+    }
+
+    fn bytes<'p>(&'p self, input: &'p [u8]) -> &'p [u8] {
+        match self {
+            Piece::Input(range) => input.get(range.clone()).unwrap_or_default(),
             Piece::Head(bytes, len) => &bytes[..usize::from(*len)],
             Piece::Tail(bytes, len) => &bytes[..usize::from(*len)],
             Piece::Small(bytes) => bytes,
@@ -86,7 +98,7 @@ impl Egress {
     pub(super) fn push_data(&mut self, head: &Head, buffer: Arc<Vec<u8>>, at: u32) {
         self.push_head(head);
         let piece = Piece::Data(buffer, at, head.data_bytes);
-        let crc = if self.data_digest { digest::append(0, piece.bytes()) } else { 0 };
+        let crc = if self.data_digest { digest::append(0, piece.bytes(&[])) } else { 0 };
         self.put(piece);
         self.push_tail(head.data_bytes, crc);
     }
@@ -126,24 +138,31 @@ impl Egress {
     }
 
     fn put(&mut self, piece: Piece) {
-        self.bytes += piece.bytes().len();
+        self.bytes += piece.len();
         self.pieces.push_back(piece);
     }
 
     /// Sends what the socket takes.
     pub(super) fn flush(&mut self, stream: &mut impl Write, spare: &mut Spare) -> io::Result<()> {
-        self.send(stream, &[], spare)
+        self.send(stream, &[], &[], spare)
     }
 
-    /// Bytes behind everything else, with one call where the socket takes all of it. Only what it does not take is copied.
-    pub(super) fn send(&mut self, stream: &mut impl Write, more: &[&[u8]], spare: &mut Spare) -> io::Result<()> {
+    /// Bytes behind everything else, with one call where the socket takes all of it. What it does not take of `input` has to be kept
+    /// ([`Egress::keep`]).
+    pub(super) fn send(
+        &mut self,
+        stream: &mut impl Write,
+        more: &[&mover::Piece],
+        input: &[u8],
+        spare: &mut Spare,
+    ) -> io::Result<()> {
         // How many of `more` have left, and how much of the next one.
         let (mut next, mut skip) = (0, 0);
         while !self.blocked && (!self.pieces.is_empty() || next < more.len()) {
             let mut slices = [IoSlice::new(&[]); PIECES];
-            let queued = self.pieces.iter().map(Piece::bytes).enumerate();
+            let queued = self.pieces.iter().map(|piece| piece.bytes(input)).enumerate();
             let queued = queued.map(|(number, bytes)| if number == 0 { &bytes[self.sent..] } else { bytes });
-            let rest = more[next..].iter().enumerate();
+            let rest = more[next..].iter().map(|piece| piece.bytes(input)).enumerate();
             let rest = rest.map(|(number, bytes)| if number == 0 { &bytes[skip..] } else { bytes });
             let mut count = 0;
             for (slice, bytes) in slices.iter_mut().zip(queued.chain(rest)) {
@@ -155,8 +174,10 @@ impl Egress {
                     let of_queue = sent.min(self.bytes);
                     self.left(of_queue, spare);
                     skip += sent - of_queue;
-                    while next < more.len() && skip >= more[next].len() {
-                        skip -= more[next].len();
+                    while let Some(piece) = more.get(next)
+                        && skip >= piece.len()
+                    {
+                        skip -= piece.len();
                         next += 1;
                     }
                 }
@@ -165,18 +186,44 @@ impl Egress {
                 Err(error) => return Err(error),
             }
         }
-        if next < more.len() {
-            let kept = [&[&more[next][skip..]], &more[next + 1..]].concat().concat();
-            self.put(Piece::Small(kept.into()));
+        for piece in more.get(next..).unwrap_or_default() {
+            match piece {
+                mover::Piece::Input(range) => self.put(Piece::Input(range.start + skip..range.end)),
+                mover::Piece::Own(..) => self.put(Piece::Small(piece.bytes(input)[skip..].into())),
+            }
+            skip = 0;
         }
         Ok(())
+    }
+
+    /// Bytes of the input that wait.
+    pub(super) fn borrowed_bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| if let Piece::Input(range) = piece { range.len() } else { 0 }).sum()
+    }
+
+    /// What waits of the input stays in it.
+    pub(super) fn keep(&mut self, input: &Arc<Vec<u8>>) {
+        for piece in &mut self.pieces {
+            if let Piece::Input(range) = piece {
+                *piece = Piece::Data(input.clone(), range.start as u32, range.len() as u32);
+            }
+        }
+    }
+
+    /// What waits of the input is copied.
+    pub(super) fn copy(&mut self, input: &[u8]) {
+        for piece in &mut self.pieces {
+            if let Piece::Input(range) = piece {
+                *piece = Piece::Small(input[range.clone()].into());
+            }
+        }
     }
 
     fn left(&mut self, sent: usize, spare: &mut Spare) {
         self.bytes -= sent;
         self.sent += sent;
         while let Some(first) = self.pieces.front() {
-            let len = first.bytes().len();
+            let len = first.len();
             if self.sent < len {
                 return;
             }

@@ -39,7 +39,7 @@ pub enum PortError {
         error: io::Error,
     },
     /// Somebody else answers at the path.
-    #[error("the socket {} is in use by another process", path.display())]
+    #[error("the socket {} is in use by another process: end that one, or give this one another folder or path", path.display())]
     InUse {
         /// The path.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum PortError {
         error: io::Error,
     },
     /// The address where metrics are read.
-    #[error("cannot listen at {address}: {error}")]
+    #[error("cannot listen at {address}: {error}; write another address or port in `metrics`")]
     Address {
         /// The address.
         address: SocketAddr,

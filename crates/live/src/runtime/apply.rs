@@ -8,10 +8,11 @@ use super::{Runtime, UpError};
 use crate::runtime::plan::Places;
 use crate::state::{KeptZones, merge};
 use crate::storage::Backing;
+use crate::volumes::NewBackEnd;
 use sanloom_api::apply::{ApplyReport, SCHEMA_VERSION};
 use sanloom_api::control::Answer;
 use sanloom_api::zoning::ZonePreview;
-use sanloom_core::config::{Lab, Live, MediumKind, Storage, Switch};
+use sanloom_core::config::{BackEnd, BackEndTarget, Lab, Live, MediumKind, Storage, Switch};
 use sanloom_core::fabric_switch;
 use sanloom_core::zoning::ZoneDatabase;
 use sanloom_core::zoning::server::{ChangeFailure, ZoneChange};
@@ -70,6 +71,8 @@ impl Runtime {
             report.changes.push(zone_sentence(&self.switches[plan.switch].name, &preview));
             report.zones.push(preview);
         }
+        // What they need is there before anything changes.
+        report.refused.extend(self.new_back_ends(&lab).err().map(|error| format!("back ends: {error}")));
         let opens = !preview && report.refused.is_empty();
         let opened = self.prepare_links(&lab, &links, opens).unwrap_or_else(|why| {
             report.refused.extend(why);
@@ -157,10 +160,11 @@ impl Runtime {
         let reply = if !failures.is_empty() {
             Answer::Failed { reason: format!("not applied, the zones were not committed: {}", failures.join("; ")) }
         } else {
-            match self.apply_storage(&lab).and_then(|()| self.agree_with(&lab)) {
+            let applied = self.apply_storage(&lab).and_then(|()| self.agree_with(&lab));
+            match applied.and_then(|()| self.new_back_ends(&lab)) {
                 Err(error) => Answer::Failed { reason: format!("not all of it is applied: {error}") },
-                Ok(()) => {
-                    self.apply_volumes(&lab);
+                Ok(back_ends) => {
+                    self.apply_volumes(&lab, back_ends);
                     match self.relink(lab, &links, opened) {
                         Err(error) => Answer::Failed { reason: format!("not all of it is applied: {error}") },
                         Ok(()) => {
@@ -211,8 +215,12 @@ impl Runtime {
         Ok(())
     }
 
-    /// Volumes that are new in the file.
-    fn apply_volumes(&mut self, lab: &Lab) {
+    /// Back ends and volumes that are new in the file.
+    fn apply_volumes(&mut self, lab: &Lab, back_ends: Vec<NewBackEnd>) {
+        let now = self.clock.now();
+        if let Some(engine) = &mut self.volumes {
+            back_ends.into_iter().for_each(|back_end| engine.add(now, back_end));
+        }
         let known = |name: &str| self.lab.live.volumes.iter().any(|old| old.name == name);
         let new: Vec<_> = lab.live.volumes.iter().filter(|volume| !known(&volume.name)).cloned().collect();
         self.wanted_volumes.extend(new);
@@ -278,7 +286,6 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
         (now.live.stations == *stations, "`ethernet` of storage", "ports are opened at the start"),
         (now.live.uplinks == *uplinks, "`fcoe` of hosts", "ports are opened at the start"),
         (now.live.pools == *pools, "pools", "volumes are made of their extents"),
-        (now.live.back_ends == *back_ends, "back ends", "sessions with them were begun at the start"),
         (
             now.live.port_groups == *port_groups,
             "port groups",
@@ -296,6 +303,7 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
             report.refused.push(format!("{what}: {why}; {RESTART}"));
         }
     }
+    add_back_ends(&now.live.back_ends, back_ends, &mut report);
     let idle = [
         (now.description == new.description, "the description"),
         (now.run == new.run, "`[run]`"),
@@ -322,6 +330,24 @@ fn compare(now: &Lab, new: &Lab) -> ApplyReport {
     report
 }
 
+/// Pools may get further back ends over iSCSI; everything else about them is fixed.
+fn add_back_ends(now: &[BackEnd], new: &[BackEnd], report: &mut ApplyReport) {
+    let known = |back_end: &&BackEnd| now.iter().any(|old| old.name == back_end.name);
+    if !new.iter().filter(known).eq(now) {
+        let why = "volumes have extents of them, and sessions with them were begun at the start";
+        report.refused.push(format!("back ends that are there: {why}; {RESTART}"));
+    }
+    for back_end in new.iter().filter(|back_end| !known(back_end)) {
+        match back_end.target {
+            BackEndTarget::Iscsi(_) => report.changes.push(format!("back end {}: its pool grows", back_end.name)),
+            BackEndTarget::Fcp(_) => {
+                let why = "host ports are made at the start";
+                report.refused.push(format!("back end {}: {why}; {RESTART}", back_end.name));
+            }
+        }
+    }
+}
+
 /// Switches without what links change of them: they have as many ports as they need.
 fn alike(switches: &[Switch]) -> Vec<Switch> {
     switches.iter().map(|switch| Switch { ports: 0, ..switch.clone() }).collect()
@@ -340,6 +366,9 @@ fn storage(now: &Lab, new: &Lab, report: &mut ApplyReport) {
         let files = was.files.iter().zip(&is.files).all(|(was, is)| was == is);
         if (was.kind, was.write_back) != (is.kind, is.write_back) || !files {
             report.refused.push(format!("medium of {name}: data would be lost; {RESTART}"));
+        }
+        if was.direct != is.direct && is.kind == MediumKind::File {
+            report.refused.push(format!("`direct` of {name}: its files are open; {RESTART}"));
         }
         if (Storage { luns: Vec::new(), ..old.clone() }) != (Storage { luns: Vec::new(), ..config.clone() }) {
             report.refused.push(format!("{name}: initiators have logged in to it as it is; {RESTART}"));

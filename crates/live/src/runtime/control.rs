@@ -182,10 +182,7 @@ impl Runtime {
                 }
             }
         }
-        let hosts = self.volumes.iter().flat_map(|engine| engine.hosts().iter().enumerate());
-        let inside: Vec<usize> =
-            hosts.filter(|(_, port)| matches!(port.at, At::Switch { .. })).map(|(number, _)| number).collect();
-        inside.into_iter().for_each(|number| self.host_link(now, number, true));
+        self.begin_hosts(now);
         self.settle_inside(now);
     }
 

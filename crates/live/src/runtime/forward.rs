@@ -245,7 +245,7 @@ impl Runtime {
             },
             Attachment::Host(port) => match open(&frame) {
                 Some((header, field)) => {
-                    self.host_frame_in(now, port, header, field);
+                    self.tell_host(port, |host| host.frame_in(now, header, field));
                     self.pool.give(frame);
                 }
                 None => self.drop_in(switch, source, reason::BAD_CRC, frame),
@@ -294,7 +294,7 @@ impl Runtime {
                 self.systems[system].message_in(now, port, frame);
                 self.drain_storage(system);
             }
-            Attachment::Host(port) => self.host_message_in(now, port, frame),
+            Attachment::Host(port) => self.tell_host(port, |host| host.message_in(now, frame)),
             Attachment::Cable { switch, port } => {
                 self.pass_inside(switch, port, Source::Machine, frame);
             }

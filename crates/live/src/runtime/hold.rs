@@ -29,7 +29,7 @@ impl Runtime {
         let held = match source {
             Source::Ethernet(port) => &mut self.ports[port].held,
             Source::Storage(system, port) => &mut self.systems[system].ports[usize::from(port)].held,
-            Source::Host(number) => match self.host_mut(number) {
+            Source::Host(number) => match self.host_port_mut(number) {
                 Some(port) => &mut port.held,
                 None => return,
             },

@@ -3,6 +3,7 @@
 use super::Runtime;
 use crate::ports::Driver;
 use crate::storage::port::StoragePort;
+use crate::volumes::HostPort;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -11,6 +12,7 @@ use prometheus_client::registry::Registry;
 use sanloom_core::fabric::PortMode;
 use sanloom_core::iscsi::target::Counters;
 use sanloom_core::volume::{Carried, Path};
+use sanloom_wire::FcId;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -64,7 +66,8 @@ impl Runtime {
     fn port_metrics(&self, sheet: &mut Sheet) {
         // A link that was closed has left its place.
         let there = || self.ports.iter().filter(|port| !matches!(port.ethernet.driver, Driver::Closed));
-        let ports = || there().map(|port| &port.ethernet);
+        let hosts = || self.volumes.iter().flat_map(|engine| engine.hosts()).filter_map(HostPort::adapter);
+        let ports = || there().map(|port| &port.ethernet).chain(hosts().map(|adapter| &adapter.port));
         let link = |name: &str| label([("link", name)]);
         let both = |of: fn(&crate::ports::Traffic) -> u64| {
             ports().flat_map(move |port| {
@@ -73,8 +76,10 @@ impl Runtime {
             })
         };
         let light = there().map(|port| (link(&port.ethernet.name), i64::from(port.light)));
+        let light = light.chain(hosts().map(|adapter| (link(&adapter.port.name), i64::from(adapter.port.has_peer()))));
         sheet.gauge("port_up", "The Ethernet port has a peer", light);
         let begun = there().map(|port| (link(&port.ethernet.name), i64::from(port.up)));
+        let begun = begun.chain(hosts().map(|adapter| (link(&adapter.port.name), i64::from(adapter.has_begun()))));
         sheet.gauge(
             "port_fcoe",
             "FCoE has begun at the Ethernet port: it has a peer, and DCBX has agreed if it was asked for",
@@ -204,7 +209,17 @@ impl Runtime {
         sheet.counter("volume_written_bytes", "Bytes of writes, by path", both(|carried| carried.written_bytes));
         let back_end = |name: &str| label([("back_end", name)]);
         let up = engine.back_ends().map(|seen| (back_end(&seen.plan.name), i64::from(seen.path.is_ok())));
-        sheet.gauge("back_end_up", "There is a session with the target of the back end", up);
+        sheet.gauge("back_end_up", "There is a session or a login with the target of the back end", up);
+        let host_ports = || {
+            engine.hosts().iter().map(|port| {
+                let name = port.host().login.wwpn().to_string();
+                (label([("host_port", &port.name), ("port_name", &name)]), port.host())
+            })
+        };
+        let in_fabric = host_ports().map(|(name, host)| (name, i64::from(host.port_id() != FcId::ZERO)));
+        sheet.gauge("host_port_up", "The host port of the instance is logged in to its fabric", in_fabric);
+        let unexpected = host_ports().map(|(name, host)| (name, host.unexpected));
+        sheet.counter("host_port_unexpected_frames", "Frames that no machine took", unexpected);
         let of = |value: fn(&sanloom_core::disk::Counters) -> u64| {
             engine.back_ends().map(move |seen| (back_end(&seen.plan.name), value(&seen.counters)))
         };
@@ -212,7 +227,7 @@ impl Runtime {
         sheet.counter("back_end_failed_requests", "Requests that failed", of(|counters| counters.failed));
         sheet.counter("back_end_retries", "Commands that were repeated", of(|counters| counters.retries));
         let lost = engine.back_ends().map(|seen| (back_end(&seen.plan.name), seen.sessions[1]));
-        sheet.counter("back_end_lost_sessions", "Sessions with its target that were lost", lost);
+        sheet.counter("back_end_lost_sessions", "Sessions or logins with its target that were lost", lost);
         let pools = self.volumes_view(None).pools;
         let pool = |row: &sanloom_api::volume::PoolRow| label([("pool", &row.name)]);
         let extents = pools.iter().map(|row| (pool(row), row.extents as i64));

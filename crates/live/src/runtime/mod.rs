@@ -40,8 +40,9 @@ use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::frame::{FrameBuf, Pool};
 use crate::iscsi::IscsiServer;
+use crate::iscsi::secret::SecretError;
 use crate::lldp::Agent;
-use crate::poll::Poller;
+use crate::poll::{Poller, Polling};
 use crate::ports::{EthernetPort, PortError};
 use crate::record::Recorder;
 use crate::state::{StateError, StateStore};
@@ -60,6 +61,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use zones::ZoneChangeAsked;
 
+/// What helps where a portal cannot be had.
+fn portal_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "end the process that listens there, or write another port in `portals`",
+        io::ErrorKind::AddrNotAvailable => "write an address of this machine in `portals`, or give it this one",
+        io::ErrorKind::PermissionDenied => "write a port from 1024 on in `portals`, or run it as root",
+        _ => "write another address or port in `portals`",
+    }
+}
+
 /// Why a lab cannot be brought up.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
@@ -76,24 +87,11 @@ pub enum UpError {
         /// Why.
         error: io::Error,
     },
-    /// A file with a secret.
-    #[error("cannot read the secret in {}: {error}", path.display())]
-    Secret {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A secret that protects nothing.
-    #[error("the secret in {} is of no use: {why}; put another one there", path.display())]
-    WeakSecret {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: &'static str,
-    },
+    /// A secret of CHAP.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// An iSCSI portal.
-    #[error("cannot listen at {address} for iSCSI: {error}")]
+    #[error("cannot listen at {address} for iSCSI: {error}; {}", portal_remedy(error))]
     Portal {
         /// The portal.
         address: std::net::SocketAddr,
@@ -233,6 +231,12 @@ pub struct Runtime {
     pub captures: Captures,
     poller: Poller,
     workers: Option<Workers>,
+    /// They have something done.
+    rung: bool,
+    /// Whoever runs the loop is to be asked whether it goes on.
+    called: bool,
+    /// How long the loop asks before it sleeps.
+    polling: Polling,
     pool: Pool,
     /// Buffers that the next frames are received into.
     spare: Vec<FrameBuf>,

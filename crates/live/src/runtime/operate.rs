@@ -229,7 +229,7 @@ impl Runtime {
                 self.tell_switch(now, switch, input);
                 match attached {
                     Attachment::Storage { system, port } => self.systems[system].link(now, port, enabled),
-                    Attachment::Host(host) => self.host_link(now, host, enabled),
+                    Attachment::Host(host) => self.tell_host(host, |host| host.link(now, enabled)),
                     _ => {}
                 }
             }

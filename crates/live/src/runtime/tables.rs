@@ -1,12 +1,13 @@
 //! Tables that only a running instance has: LUNs, counters, rules.
 
 use super::{Attachment, LivePort, Runtime};
-use crate::storage::StorageSystem;
+use crate::storage::port::At;
+use crate::storage::{Backing, StorageSystem};
 use sanloom_api::view::build::{LiveWhich, Shown};
 use sanloom_api::view::{CounterRow, CountersView, GroupRow, GroupsView, LunRow, LunsView, Table, View};
 use sanloom_core::config::{Mask, MediumKind, PortGroupSpec};
 use sanloom_core::fip::Discards;
-use sanloom_wire::Wwpn;
+use sanloom_core::scsi::InitiatorName;
 use sanloom_wire::scsi::reservation::kind;
 use std::collections::BTreeMap;
 
@@ -62,10 +63,25 @@ impl Runtime {
         let of_system = |mask: &&Mask| mask.targets.iter().any(|target| target.storage == storage);
         let masks: Vec<&Mask> = self.lab.live.masks.iter().filter(of_system).collect();
         let here = |mask: &&&Mask| mask.targets.iter().any(|target| (target.storage, target.lun) == (storage, lun));
-        let name = |port: &Wwpn| match shown.owner(*port) {
-            name if name.is_empty() => port.to_string(),
-            name => name,
+        let name = |initiator: &InitiatorName| match initiator {
+            InitiatorName::Iscsi(name) => name.to_string(),
+            InitiatorName::Fcp(port) => match shown.owner(*port) {
+                name if name.is_empty() => port.to_string(),
+                name => name,
+            },
         };
+        let mut seen_by: Vec<String> = masks.iter().filter(here).flat_map(|mask| &mask.initiators).map(name).collect();
+        if !masks.is_empty() {
+            let names = || masks.iter().flat_map(|mask| &mask.initiators);
+            let over_fc = system.ports.iter().any(|port| port.at != At::Nothing);
+            if over_fc && !names().any(|name| matches!(name, InitiatorName::Fcp(_))) {
+                seen_by.push("all over Fibre Channel".to_owned());
+            }
+            let over_tcp = self.lab.live.iscsi.contains_key(&storage);
+            if over_tcp && !names().any(|name| matches!(name, InitiatorName::Iscsi(_))) {
+                seen_by.push("all over iSCSI".to_owned());
+            }
+        }
         let reservations = system.device.reservations(lun);
         let held = reservations.iter().find_map(|one| {
             let kind = kind::name(one.holds?).unwrap_or("unknown type");
@@ -86,9 +102,13 @@ impl Runtime {
                 MediumKind::Volumes => "volume",
             }
             .to_owned(),
+            direct: match system.media.get(usize::from(lun)) {
+                Some(Backing::Local(medium)) => medium.direct(),
+                _ => None,
+            },
             write_back: medium.write_back,
             everybody: masks.is_empty(),
-            seen_by: masks.iter().filter(here).flat_map(|mask| &mask.initiators).map(name).collect(),
+            seen_by,
             registrations: reservations.len() as u32,
             reservation: held,
             active_tasks: system.device.active(lun),

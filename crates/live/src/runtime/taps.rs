@@ -3,8 +3,10 @@
 use super::{Attachment, LivePort, Runtime, UpError};
 use crate::capture::Place;
 use crate::frame::FrameBuf;
+use crate::initiator::Adapter;
 use crate::ports::Driver;
 use crate::sequence::{self, MESSAGE_FRAME_BYTES};
+use crate::volumes::HostPort;
 use sanloom_core::config::Node;
 use sanloom_core::time::Instant;
 use sanloom_wire::Frame;
@@ -14,21 +16,35 @@ use std::path::Path;
 
 impl Runtime {
     /// Writes every frame of a port to a file from now on. The port is called by its link, by switch and number (`sw1:0`), or, of
-    /// a station, by its storage. An inner cable has two ends; the link means the one that it names first.
+    /// a station, by its storage, of a host with `fcoe` by its name. An inner cable has two ends; the link means the one that it names first.
     ///
     /// # Errors
     /// When there is no such port, nothing is attached to it, or the file cannot be written.
     pub fn capture(&mut self, name: &str, file: &Path) -> Result<(), UpError> {
+        let now = self.clock.now();
+        if let Some(adapter) = self.uplink_named(name) {
+            let started = adapter.captures.start(now, Place::Ethernet(0), name, file);
+            return started.map_err(|error| UpError::Capture { path: file.to_owned(), error });
+        }
         let place =
             self.place_named(name).ok_or_else(|| UpError::Unknown { what: "port or link", name: name.to_owned() })?;
-        let started = self.captures.start(self.clock.now(), place, name, file);
+        let started = self.captures.start(now, place, name, file);
         started.map_err(|error| UpError::Capture { path: file.to_owned(), error })
     }
 
     /// Ends the capture of a port, and says how many frames it has; nothing if there was none.
     pub(super) fn end_capture(&mut self, name: &str) -> Option<u64> {
+        if let Some(adapter) = self.uplink_named(name) {
+            return adapter.captures.stop(Place::Ethernet(0));
+        }
         let place = self.place_named(name)?;
         self.captures.stop(place)
+    }
+
+    /// A host port of the instance with an Ethernet port of its own.
+    fn uplink_named(&mut self, name: &str) -> Option<&mut Adapter> {
+        let ports = self.volumes.iter_mut().flat_map(|engine| engine.hosts_mut());
+        ports.filter(|port| port.name == name).find_map(HostPort::adapter_mut)
     }
 
     fn place_named(&self, name: &str) -> Option<Place> {

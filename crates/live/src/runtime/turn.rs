@@ -3,7 +3,7 @@
 use super::{Runtime, Source, UpError};
 use crate::clock::until;
 use crate::frame::FrameBuf;
-use crate::iscsi::{self, Stores};
+use crate::iscsi::{self, IscsiServer, Stores};
 use crate::lldp::Agent;
 use crate::poll::Interest;
 use crate::record::Machine;
@@ -42,11 +42,13 @@ impl Runtime {
     ) -> Result<(), UpError> {
         let failed = |error| UpError::System { what: "epoll", error };
         self.poller.set(BELL, bell, Interest { read: true, write: false }).map_err(failed)?;
-        while go_on(self) {
+        loop {
+            if std::mem::take(&mut self.called) && !go_on(self) {
+                return Ok(());
+            }
             let more = self.act();
             self.wait(more).map_err(failed)?;
         }
-        Ok(())
     }
 
     /// Waits until there is something to do, or only looks if something is left to do anyway.
@@ -66,7 +68,8 @@ impl Runtime {
         let now = self.clock.now();
         let wait = if busy { Duration::ZERO } else { until(now, self.next_timer()) };
         let mut listeners = Vec::new();
-        let events = self.poller.wait(wait)?;
+        let light = !busy && self.iscsi.as_ref().is_some_and(IscsiServer::is_light);
+        let events = self.poller.poll(&mut self.polling, light, wait)?;
         let stood = until(now, self.clock.now()).saturating_sub(wait);
         if stood > STALL {
             tracing::warn!(seconds = stood.as_secs_f64(), "the process stood still");
@@ -75,10 +78,11 @@ impl Runtime {
         }
         for event in events.iter().copied() {
             match event.token {
-                WORKERS | BELL => {}
+                WORKERS => self.rung = true,
+                BELL => self.called = true,
                 token if (BACK_ENDS..iscsi::LISTENERS).contains(&token) => {
                     if let Some(engine) = &mut self.volumes {
-                        engine.happened((token - BACK_ENDS) as usize, event.readable, event.writable);
+                        engine.happened(token, event.readable, event.writable);
                     }
                 }
                 token if token >= iscsi::LISTENERS => {
@@ -111,7 +115,7 @@ impl Runtime {
         for number in 0..self.ports.len() {
             more |= self.receive(now, number);
         }
-        if let Some(workers) = &self.workers {
+        if let Some(workers) = self.workers.as_ref().filter(|_| std::mem::take(&mut self.rung)) {
             let done = workers.take_done();
             self.jobs_done(now, done);
         }
@@ -123,8 +127,10 @@ impl Runtime {
         self.timers(now);
         // Behind everything that may ask for I/O on a volume.
         more |= self.act_on_volumes(now);
-        more |= self.pump(now);
+        // Storage may answer at once, and what hosts of ours then have to tell or to send is not waited for.
         more |= self.pump_hosts(now);
+        more |= self.pump(now);
+        more |= self.hosts_are_busy();
         self.settle_inside(now);
         self.finish_apply();
         // Who was held back and may go on has more, and nothing else would wake us for that.
@@ -229,6 +235,7 @@ impl Runtime {
         }
         if self.next_look <= now {
             self.next_look = now + LOOK;
+            self.called = true;
             for number in 0..self.ports.len() {
                 self.look_at_port(now, number);
             }
@@ -312,7 +319,16 @@ impl Runtime {
 
     /// Tells everybody that the instance ends, and sends what is left.
     pub fn shut_down(&mut self) {
+        // While fabrics are there that back ends are in.
+        self.end_sessions();
+        if let Some(engine) = &mut self.volumes {
+            engine.leave_fabrics(self.clock.now());
+        }
+        self.act_until(|runtime| runtime.volumes.as_ref().is_none_or(|engine| !engine.is_in_fabric()));
         let now = self.clock.now();
+        if let Some(engine) = &mut self.volumes {
+            engine.shut_down(now);
+        }
         for segment in 0..self.segments.len() {
             self.tell_fcf(now, segment, fcf::Input::Shutdown);
         }
@@ -320,10 +336,7 @@ impl Runtime {
             self.tell_agent(now, port, dcbx::Input::Shutdown);
         }
         self.flush_ports(now);
-        self.end_sessions();
-        if let Some(engine) = &mut self.volumes {
-            engine.shut_down(now);
-        }
+        self.end_hosts(now);
         self.flush_records();
     }
 
@@ -340,20 +353,21 @@ impl Runtime {
         let Some(server) = &mut self.iscsi else { return };
         let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
         server.shut_down(self.clock.now(), stores);
-        self.act_until(|server| server.connections() == 0);
+        self.act_until(|runtime| runtime.iscsi.as_ref().is_none_or(|server| server.connections() == 0));
         let Some(server) = &mut self.iscsi else { return };
         let stores = &mut Stores { systems: &mut self.systems, volumes: self.volumes.as_mut() };
         server.drop_all(self.clock.now(), &mut self.poller, stores);
-        if self.act_until(|server| !server.has_left_behind()) && self.volumes.is_some() {
+        let is_over = |runtime: &Runtime| runtime.iscsi.as_ref().is_none_or(|server| !server.has_left_behind());
+        if self.act_until(is_over) && self.volumes.is_some() {
             self.forget_initiator_ports();
         }
     }
 
     /// Goes on until this is so, or for too long: then false.
-    fn act_until(&mut self, so: impl Fn(&iscsi::IscsiServer) -> bool) -> bool {
+    fn act_until(&mut self, so: impl Fn(&Runtime) -> bool) -> bool {
         const PATIENCE: Duration = Duration::from_millis(500);
         let began = self.clock.now();
-        while !self.iscsi.as_ref().is_none_or(&so) {
+        while !so(self) {
             let more = self.act();
             if self.wait(more).is_err() || until(began, self.clock.now()) >= PATIENCE {
                 return false;

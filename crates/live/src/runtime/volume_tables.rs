@@ -5,12 +5,15 @@ use crate::volumes::Through;
 use sanloom_api::control::Answer;
 use sanloom_api::view::{CounterRow, CountersView, Table, View};
 use sanloom_api::volume::{
-    CarriedRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
+    CarriedRow, HostPortRow, PathRow, PathsView, PoolRow, RunRow, SessionRow, SessionsView, VolumeRow, VolumesView,
 };
+use sanloom_core::config::BackEndTarget;
 use sanloom_core::iscsi::forward::Kept;
 use sanloom_core::map::{LunId, PoolId, Shape, Volume, VolumeId};
 use sanloom_core::volume::Path;
+use sanloom_wire::FcId;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 impl Runtime {
     pub(super) fn show_volumes(&self, name: Option<&str>) -> Answer {
@@ -94,6 +97,11 @@ impl Runtime {
                 target: seen.target,
                 lun: seen.plan.lun,
                 portal: seen.path.as_ref().ok().cloned(),
+                host_port: seen.port.map(|port| HostPortRow {
+                    name: port.name.to_owned(),
+                    port_name: port.wwpn.to_string(),
+                    port_id: (port.port_id != FcId::ZERO).then(|| port.port_id.to_string()),
+                }),
                 portals: seen.portals,
                 trouble: seen.path.err().unwrap_or_default(),
                 size_bytes: seen.found.map_or(0, |found| found.size_bytes()),
@@ -114,10 +122,21 @@ impl Runtime {
 
     pub(super) fn sessions_view(&self) -> SessionsView {
         let Some(server) = &self.iscsi else { return SessionsView::default() };
-        let rows = server.sessions().map(|(session, forwarding)| {
+        let rows = server.sessions().map(|(session, forwarding, [peer, portal])| {
             let forwarded = forwarding.unwrap_or_default();
             let (key, counters, parameters) = (session.key(), session.counters(), session.parameters());
+            let back_ends = &self.lab.live.back_ends;
+            let is_ours = |target: &BackEndTarget| match target {
+                BackEndTarget::Iscsi(target) => target.initiator == key.initiator,
+                BackEndTarget::Fcp(_) => false,
+            };
+            let ours = back_ends.iter().any(|back_end| is_ours(&back_end.target));
+            let port = self.volumes.as_ref().is_some_and(|engine| engine.ports().is_own(back_ends.len(), key.isid));
+            let address = |address: Option<SocketAddr>| address.map_or_else(String::new, |at| at.to_string());
             SessionRow {
+                own: ours && port,
+                peer: address(peer),
+                portal: address(portal),
                 initiator: key.initiator.clone(),
                 isid: key.isid.iter().map(|byte| format!("{byte:02x}")).collect(),
                 target: server.target_name(key.target).to_owned(),
@@ -178,6 +197,7 @@ impl Runtime {
                     ("kept: no volume", kept(Kept::NoVolume)),
                     ("kept: length", kept(Kept::Length)),
                     ("kept: order", kept(Kept::Order)),
+                    ("kept: no iSCSI target", kept(Kept::Transport)),
                     ("kept: no back-end session", kept(Kept::Path)),
                     ("kept: parameters", kept(Kept::Unfit)),
                     ("kept: pieces", kept(Kept::Pieces)),

@@ -7,7 +7,7 @@ use crate::storage::Backing;
 use crate::volumes::{VolumeEngine, identity};
 use sanloom_api::control::Answer;
 use sanloom_api::volume::{Served, VolumeAction};
-use sanloom_core::config::{MediumKind, VolumeSpec};
+use sanloom_core::config::{MediumKind, Pool, VolumeSpec};
 use sanloom_core::map::{Change, LunId, PoolId, Refusal, Shape, Volume, VolumeId};
 use sanloom_core::scsi::UnitConfig;
 use sanloom_core::time::Instant;
@@ -31,6 +31,14 @@ pub(super) fn unit_of(volume: &KeptVolume, instance: u32, block_bytes: u32) -> U
 
 fn refused(refusal: &Refusal) -> String {
     format!("{refusal}: {}", refusal.remedy())
+}
+
+/// The same about a pool, in sizes instead of blocks and extents.
+fn refused_in(pool: Option<&Pool>, refusal: &Refusal) -> String {
+    match pool {
+        Some(pool) => format!("{}: {}", refusal.reason(pool.block_bytes, pool.extent_bytes), refusal.remedy()),
+        None => refused(refusal),
+    }
 }
 
 impl Runtime {
@@ -135,6 +143,13 @@ impl Runtime {
             let reason = "the lab has no pools; add [pool.NAME] and [back_end.NAME]".to_owned();
             return Answer::Failed { reason };
         }
+        let named = match &action {
+            VolumeAction::Show { .. } | VolumeAction::Delete { .. } => None,
+            VolumeAction::Create { name, .. }
+            | VolumeAction::Extend { name, .. }
+            | VolumeAction::Map { name, .. }
+            | VolumeAction::Unmap { name } => Some(name.clone()),
+        };
         let outcome = match action {
             VolumeAction::Show { name } => return self.show_volumes(name.as_deref()),
             VolumeAction::Create { name, pool, size_bytes, width, stripe_bytes, served } => {
@@ -145,9 +160,11 @@ impl Runtime {
             VolumeAction::Map { name, served } => self.map_volume(&name, Some(&served)),
             VolumeAction::Unmap { name } => self.map_volume(&name, None),
         };
-        match outcome {
-            Ok(()) => Answer::Done,
-            Err(reason) => Answer::Failed { reason },
+        match (outcome, named) {
+            // What has become of it: nobody has to ask which LUN it has got.
+            (Ok(()), Some(name)) => self.show_volumes(Some(&name)),
+            (Ok(()), None) => Answer::Done,
+            (Err(reason), _) => Answer::Failed { reason },
         }
     }
 
@@ -192,7 +209,10 @@ impl Runtime {
         let map = self.engine()?.map();
         let block_bytes = map.pool(pool).ok_or_else(|| refused(&Refusal::UnknownPool))?.block_bytes;
         let blocks = blocks_of(size_bytes, block_bytes, "the size")?;
-        let change = map.plan_create(name, pool, shape, blocks).map_err(|refusal| refused(&refusal))?;
+        let change = map.plan_create(name, pool, shape, blocks).map_err(|refusal| {
+            let pool = self.lab.live.pools.get(usize::from(pool.0));
+            refused_in(pool, &refusal)
+        })?;
         let place = served.map(|served| self.place(served)).transpose()?;
         let Change::Put(id, volume) = &change else { return Err("nothing is to be created".to_owned()) };
         let kept = self.kept(*id, volume, place.as_ref().map(|(_, storage, lun)| (storage.clone(), *lun)), None);
@@ -287,7 +307,10 @@ impl Runtime {
         let id = map.find(name).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
         let block_bytes = map.block_bytes(id).ok_or_else(|| refused(&Refusal::UnknownVolume))?;
         let blocks = blocks_of(size_bytes, block_bytes, "the size")?;
-        let change = map.plan_extend(id, blocks).map_err(|refusal| refused(&refusal))?;
+        let change = map.plan_extend(id, blocks).map_err(|refusal| {
+            let pool = map.volume(id).and_then(|volume| self.lab.live.pools.get(usize::from(volume.pool.0)));
+            refused_in(pool, &refusal)
+        })?;
         let before = self.kept_before(name)?;
         let Change::Put(_, volume) = &change else { return Err("nothing is to be extended".to_owned()) };
         let kept = self.kept(id, volume, before.served.clone(), Some(&before));
@@ -367,6 +390,8 @@ impl Runtime {
 fn blocks_of(bytes: u64, block_bytes: u32, what: &str) -> Result<u64, String> {
     match bytes.is_multiple_of(block_bytes.into()) && bytes > 0 {
         true => Ok(bytes / u64::from(block_bytes)),
-        false => Err(format!("{what} is not a number of whole blocks of {block_bytes} bytes")),
+        false => {
+            Err(format!("{what} is not a multiple of the {block_bytes} bytes of a block; write one, such as 64MiB"))
+        }
     }
 }

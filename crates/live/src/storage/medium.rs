@@ -54,7 +54,16 @@ impl Medium {
 
     /// I/O takes so long that somebody else should do it.
     pub fn is_slow(&self) -> bool {
-        matches!(self.store, Store::File(_))
+        matches!(self.store, Store::File(_) | Store::Direct(_))
+    }
+
+    /// Whether it goes past the page cache; nothing: it is no file.
+    pub fn direct(&self) -> Option<bool> {
+        match self.store {
+            Store::Memory(_) => None,
+            Store::File(_) => Some(false),
+            Store::Direct(_) => Some(true),
+        }
     }
 
     /// Does the work. `data`: what a write brings, or room for what a read gives; it grows to the size of a read.

@@ -1,5 +1,6 @@
 //! Storage inside the process: a SCSI device, its ports, and the media of its LUNs.
 
+pub mod direct;
 pub mod medium;
 pub mod port;
 pub mod records;

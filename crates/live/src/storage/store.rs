@@ -1,5 +1,6 @@
 //! Where the bytes of a LUN are: [`Store`].
 
+use super::direct::DirectFile;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use sanloom_block::{FileSpec, Memory, Source};
 use std::fs::File;
@@ -11,8 +12,10 @@ use std::os::unix::fs::FileExt;
 pub enum Store {
     /// In memory, or nowhere.
     Memory(Memory),
-    /// In a file.
+    /// In a file, through the page cache.
     File(File),
+    /// In a file, without the page cache.
+    Direct(DirectFile),
 }
 
 impl Store {
@@ -23,7 +26,7 @@ impl Store {
     pub fn open(source: &Source) -> io::Result<Store> {
         match (Memory::new(source), source) {
             (Some(memory), _) => Ok(Store::Memory(memory)),
-            (None, Source::File(spec)) => open_file(spec).map(Store::File),
+            (None, Source::File(spec)) => open_file(spec),
             (None, other) => Err(io::Error::other(format!("{other:?} is neither memory nor a file"))),
         }
     }
@@ -39,6 +42,7 @@ impl Store {
                 Ok(())
             }
             Store::File(file) => file.read_exact_at(out, offset),
+            Store::Direct(direct) => direct.read(offset, out),
         }
     }
 
@@ -53,6 +57,7 @@ impl Store {
                 Ok(())
             }
             Store::File(file) => file.write_all_at(data, offset),
+            Store::Direct(direct) => direct.write(offset, data),
         }
     }
 
@@ -61,15 +66,17 @@ impl Store {
     /// # Errors
     /// What the file says.
     pub fn grow(&self, bytes: u64) -> io::Result<()> {
-        match self {
+        let (file, bytes) = match self {
             // It has room for everything, and takes memory for what is written.
-            Store::Memory(_) => Ok(()),
-            Store::File(file) if file.metadata()?.len() < bytes => {
-                file.set_len(bytes)?;
-                file.sync_all()
-            }
-            Store::File(_) => Ok(()),
+            Store::Memory(_) => return Ok(()),
+            Store::File(file) => (file, bytes),
+            Store::Direct(direct) => (direct.file(), direct.len_for(bytes)),
+        };
+        if file.metadata()?.len() < bytes {
+            file.set_len(bytes)?;
+            file.sync_all()?;
         }
+        Ok(())
     }
 
     /// Gives back the space of a range, which reads as zeros from then on.
@@ -82,9 +89,8 @@ impl Store {
                 memory.discard(offset, len);
                 Ok(())
             }
-            Store::File(file) => {
-                Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?)
-            }
+            Store::File(file) => punch_hole(file, offset, len),
+            Store::Direct(direct) => direct.alone(|file| punch_hole(file, offset, len)),
         }
     }
 
@@ -94,8 +100,9 @@ impl Store {
     /// What the file says.
     pub fn flush(&self) -> io::Result<()> {
         match self {
-            Store::File(file) => file.sync_data(),
             Store::Memory(_) => Ok(()),
+            Store::File(file) => file.sync_data(),
+            Store::Direct(direct) => direct.file().sync_data(),
         }
     }
 
@@ -105,25 +112,29 @@ impl Store {
     /// What the file says.
     pub fn mapping(&self, offset: u64, len: u64) -> io::Result<(bool, u64)> {
         let end = offset + len;
-        match self {
-            Store::Memory(memory) => Ok(memory.mapping(offset, len)),
-            Store::File(file) => {
-                let data = match seek(file, SeekFrom::Data(offset)) {
-                    Ok(data) => data,
-                    // Nothing but a hole up to the end.
-                    Err(rustix::io::Errno::NXIO) => end,
-                    Err(error) => return Err(error.into()),
-                };
-                if data > offset {
-                    return Ok((false, data.min(end) - offset));
-                }
-                Ok((true, seek(file, SeekFrom::Hole(offset))?.min(end) - offset))
-            }
+        let file = match self {
+            Store::Memory(memory) => return Ok(memory.mapping(offset, len)),
+            Store::File(file) => file,
+            Store::Direct(direct) => direct.file(),
+        };
+        let data = match seek(file, SeekFrom::Data(offset)) {
+            Ok(data) => data,
+            // Nothing but a hole up to the end.
+            Err(rustix::io::Errno::NXIO) => end,
+            Err(error) => return Err(error.into()),
+        };
+        if data > offset {
+            return Ok((false, data.min(end) - offset));
         }
+        Ok((true, seek(file, SeekFrom::Hole(offset))?.min(end) - offset))
     }
 }
 
-fn open_file(spec: &FileSpec) -> io::Result<File> {
+fn punch_hole(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?)
+}
+
+fn open_file(spec: &FileSpec) -> io::Result<Store> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&spec.path)?;
     if file.metadata()?.len() < spec.size_bytes {
         file.set_len(spec.size_bytes)?;
@@ -132,7 +143,21 @@ fn open_file(spec: &FileSpec) -> io::Result<File> {
         }
         file.sync_all()?;
     }
-    Ok(file)
+    if !spec.direct {
+        return Ok(Store::File(file));
+    }
+    match DirectFile::open(&spec.path) {
+        Ok(direct) => {
+            let direct = Store::Direct(direct);
+            direct.grow(spec.size_bytes)?;
+            Ok(direct)
+        }
+        Err(error) => {
+            let path = spec.path.display();
+            tracing::warn!(%path, %error, "no direct I/O: the page cache of this machine is used");
+            Ok(Store::File(file))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,23 +165,24 @@ mod tests {
     use super::*;
 
     /// A file of a mebibyte, whose name is gone already.
-    fn file(name: &str, sparse: bool) -> Store {
+    fn file(name: &str, sparse: bool, direct: bool) -> Store {
         let path = std::env::temp_dir().join(format!("sanloom-store-{}-{name}", std::process::id()));
-        let spec = FileSpec { path: path.clone(), size_bytes: 1 << 20, sparse };
+        let spec = FileSpec { path: path.clone(), size_bytes: 1 << 20, sparse, direct };
         let store = Store::open(&Source::File(spec)).unwrap();
         std::fs::remove_file(path).unwrap();
         store
     }
 
     fn stores(name: &str) -> Vec<Store> {
-        vec![Store::open(&Source::Ram).unwrap(), file(name, true)]
+        let files = [false, true].map(|direct| file(&format!("{name}-{direct}"), true, direct));
+        [Store::open(&Source::Ram).unwrap()].into_iter().chain(files).collect()
     }
 
     #[test]
     fn a_file_takes_its_space_at_the_start_unless_it_is_sparse() {
         use std::os::unix::fs::MetadataExt;
         for (sparse, name) in [(true, "thin"), (false, "thick")] {
-            let Store::File(file) = file(name, sparse) else { unreachable!("a file") };
+            let Store::File(file) = file(name, sparse, false) else { unreachable!("a file") };
             let metadata = file.metadata().unwrap();
             assert_eq!((metadata.len(), metadata.blocks() >= 2048), (1 << 20, !sparse));
         }
@@ -187,5 +213,30 @@ mod tests {
             assert_eq!((zeros, out[4_095], out[4_096 + (256 << 10)]), (256 << 10, 7, 7));
             assert!(!store.mapping(128 << 10, 64 << 10).unwrap().0);
         }
+    }
+    #[test]
+    fn requests_of_all_sizes_go_past_the_page_cache_where_the_file_system_can() {
+        let folder = std::env::temp_dir().join(format!("sanloom-cached-{}", std::process::id()));
+        let spec = FileSpec { path: folder.clone(), size_bytes: 1_000_000, sparse: true, direct: true };
+        let store = Store::open(&Source::File(spec)).unwrap();
+        std::fs::remove_file(folder).unwrap();
+        let Store::Direct(direct) = &store else {
+            return println!("skipped: no direct I/O in the folder of temporary files");
+        };
+        for (at, len) in [(0, 512), (512, 3_584), (4_096, 4_096), (7_000 * 128, 103_936), (100 * 512, 300 * 512)] {
+            let data: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
+            store.write(at, &data).unwrap();
+            let mut there = vec![0; len];
+            store.read(at, &mut there).unwrap();
+            assert!(there == data, "{len} bytes at {at}");
+        }
+        // What lies in the page cache already is neither kept nor lost, and the hole in the middle of a page is one.
+        store.discard(100 * 512 + 700, 10_000).unwrap();
+        let mut there = vec![1; 10_000];
+        store.read(100 * 512 + 700, &mut there).unwrap();
+        assert!(there.iter().all(|byte| *byte == 0));
+        store.read(100 * 512 + 10_700, &mut there[..1]).unwrap();
+        assert_eq!(there[0], (10_700 % 251) as u8);
+        assert!(direct.file().metadata().unwrap().len() >= 1_000_000);
     }
 }

@@ -80,8 +80,6 @@ pub struct PortSeen<'e> {
     pub wwpn: Wwpn,
     /// Its address; zero without a login to the fabric.
     pub port_id: FcId,
-    /// The address of the target port, while there is a login with it.
-    pub target_id: Option<FcId>,
 }
 
 const NOT_LISTED: &str = "the target does not list such a LUN";
@@ -107,16 +105,15 @@ impl<'e> BackEndSeen<'e> {
 
     /// A LUN of a target port.
     pub(super) fn of_port(back_end: &'e BackEnd, port: &'e HostPort, target: Wwpn) -> BackEndSeen<'e> {
-        let host = &port.host;
+        let host = port.host();
         let path = port.path(target).map(|port_id| port_id.to_string());
         let path = back_end.judge(path, host.unusable(back_end.disk), host.lists(back_end.disk));
         let seen = host.target(target);
         let (name, wwpn, port_id) = (port.name.as_str(), host.login.wwpn(), host.port_id());
-        let target_id = seen.and_then(|seen| seen.remote).map(|remote| remote.port_id);
         BackEndSeen {
             plan: &back_end.plan,
             target: target.to_string(),
-            port: Some(PortSeen { name, wwpn, port_id, target_id }),
+            port: Some(PortSeen { name, wwpn, port_id }),
             path,
             found: back_end.found.as_deref(),
             portals: Vec::new(),

@@ -1,36 +1,120 @@
 //! A host port of the instance in a Fibre Channel fabric: [`HostPort`], an initiator whose LUNs are back ends (the bridge of document 004).
 
+use crate::initiator::Adapter;
 use crate::initiator::host::Host;
-use crate::storage::port::At;
+use crate::poll::Poller;
+use sanloom_core::time::Instant;
 use sanloom_wire::{FcId, Wwpn};
+use std::io;
+
+/// What carries the frames of a host port.
+#[derive(Debug)]
+pub enum Wire {
+    /// A port of a switch of this process.
+    Inside {
+        /// Index of the switch.
+        switch: usize,
+        /// Its port.
+        port: u16,
+        /// Login, FCP, and the disks.
+        host: Box<Host>,
+    },
+    /// An Ethernet port, at a forwarder of somebody.
+    Ethernet(Box<Adapter>),
+}
 
 /// A host port.
 #[derive(Debug)]
 pub struct HostPort {
     /// Its name in the lab.
     pub name: String,
-    /// What it is attached to.
-    pub at: At,
-    /// Full egress queues that hold it back.
+    /// What carries its frames.
+    pub wire: Wire,
+    /// Full egress queues of other ports that hold it back.
     pub held: u16,
-    /// Login, FCP, and the disks.
-    pub host: Host,
 }
 
 impl HostPort {
-    /// A port without a link.
-    pub fn new(name: String, at: At, host: Host) -> HostPort {
-        HostPort { name, at, held: 0, host }
+    /// A port that nothing is known of yet.
+    pub fn new(name: String, wire: Wire) -> HostPort {
+        HostPort { name, wire, held: 0 }
+    }
+
+    /// Login, FCP, and the disks.
+    pub fn host(&self) -> &Host {
+        match &self.wire {
+            Wire::Inside { host, .. } => host,
+            Wire::Ethernet(adapter) => &adapter.hosts[0],
+        }
+    }
+
+    /// The same.
+    pub fn host_mut(&mut self) -> &mut Host {
+        match &mut self.wire {
+            Wire::Inside { host, .. } => host,
+            Wire::Ethernet(adapter) => &mut adapter.hosts[0],
+        }
+    }
+
+    /// Its Ethernet port, where it has one of its own.
+    pub fn adapter(&self) -> Option<&Adapter> {
+        match &self.wire {
+            Wire::Inside { .. } => None,
+            Wire::Ethernet(adapter) => Some(adapter),
+        }
+    }
+
+    /// The same.
+    pub fn adapter_mut(&mut self) -> Option<&mut Adapter> {
+        match &mut self.wire {
+            Wire::Inside { .. } => None,
+            Wire::Ethernet(adapter) => Some(adapter),
+        }
+    }
+
+    /// Something waits to be told, or to leave into the switch. An adapter says itself what it could send.
+    pub fn is_busy(&self) -> bool {
+        let sends = self.held == 0 && self.adapter().is_none() && self.host().has_output();
+        sends || self.host().has_events()
     }
 
     /// The address of a target port that it is logged in to, or why it is not.
     pub(super) fn path(&self, target: Wwpn) -> Result<FcId, String> {
-        if let Some(remote) = self.host.target(target).and_then(|seen| seen.remote) {
+        if let Some(remote) = self.host().target(target).and_then(|seen| seen.remote) {
             return Ok(remote.port_id);
         }
-        Err(match self.host.port_id() {
-            FcId::ZERO => format!("{} is not logged in to the fabric", self.name),
+        Err(match (self.host().port_id(), self.adapter()) {
+            (FcId::ZERO, Some(adapter)) if !adapter.port.has_peer() => {
+                format!("nobody is at the other end of the port of {}", self.name)
+            }
+            (FcId::ZERO, _) => format!("{} is not logged in to the fabric", self.name),
             _ => format!("{} is not logged in to the target port: it is not there, or in no zone with it", self.name),
         })
+    }
+
+    pub(super) fn watch(&self, poller: &mut Poller, token: u64) -> io::Result<()> {
+        self.adapter().map_or(Ok(()), |adapter| adapter.watch(poller, token))
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        match &self.wire {
+            Wire::Inside { host, .. } => host.poll_timeout(),
+            Wire::Ethernet(adapter) => Some(adapter.poll_timeout()),
+        }
+    }
+
+    /// Takes what has come, and calls machines whose time has come.
+    pub(super) fn turn(&mut self, now: Instant, poller: &mut Poller, token: u64) {
+        match &mut self.wire {
+            Wire::Inside { host, .. } => {
+                if host.poll_timeout().is_some_and(|at| at <= now) {
+                    host.timeout(now);
+                }
+            }
+            Wire::Ethernet(adapter) => {
+                adapter.turn(now, poller, token);
+                adapter.timers(now);
+            }
+        }
     }
 }

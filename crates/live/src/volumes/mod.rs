@@ -10,6 +10,7 @@
 //! The buffer of a job is that of the task of the host in front: data of a read come from the socket of an iSCSI target into it, those
 //! of a write leave from it. Nobody copies them in between. A host port has a buffer for each request: frames are copied anyway.
 
+mod adding;
 mod back_end;
 mod buffers;
 mod host_port;
@@ -22,10 +23,11 @@ use crate::poll::Poller;
 use crate::storage::VolumeJob;
 use crate::storage::medium::BlockWork;
 use crate::storage::workers::{Done, Owner};
+pub use adding::NewBackEnd;
 use back_end::{BackEnd, refusal};
 pub use back_end::{BackEndSeen, LunPlan, PortSeen, Through, identity};
 use buffers::Buffers;
-pub use host_port::HostPort;
+pub use host_port::{HostPort, Wire};
 pub use ports::InitiatorPorts;
 use sanloom_core::disk::{self, Error, ErrorKind, Op, Properties, Request};
 use sanloom_core::iscsi::Parameters;
@@ -33,6 +35,7 @@ use sanloom_core::map::{Freed, LunId, Map};
 use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
 use sanloom_core::time::Instant;
 use sanloom_core::volume::{self, VolumeIo, Volumes};
+use sanloom_wire::FcId;
 use sanloom_wire::lun::{self, LunBytes};
 use std::collections::BTreeMap;
 use std::io;
@@ -41,6 +44,8 @@ use wiper::Wiper;
 
 /// The poller's tokens of back ends begin here.
 pub const BACK_ENDS: u64 = 1 << 60;
+/// Those of host ports begin here; each has two.
+const HOST_PORTS: u64 = BACK_ENDS + (1 << 32);
 
 /// How to get to a target of back ends.
 #[derive(Debug)]
@@ -111,7 +116,7 @@ impl VolumeEngine {
             let name = plan.identity.as_deref().filter(|_| in_use);
             let disk = match plan.through {
                 Through::Session(remote) => remotes[remote].expect(now, at, name),
-                Through::Port(port, target) => hosts[port].host.expect(now, target, at, plan.disk, name),
+                Through::Port(port, target) => hosts[port].host_mut().expect(now, target, at, plan.disk, name),
             };
             BackEnd { plan, disk, found: None, refused: None }
         });
@@ -141,6 +146,11 @@ impl VolumeEngine {
     /// The initiator ports of the instance.
     pub fn ports_mut(&mut self) -> &mut InitiatorPorts {
         &mut self.ports
+    }
+
+    /// The same, to look at.
+    pub fn ports(&self) -> &InitiatorPorts {
+        &self.ports
     }
 
     /// Where everything is.
@@ -239,6 +249,12 @@ impl VolumeEngine {
         all.filter(move |(one, _)| one.plan.through == Through::Session(target))
     }
 
+    /// LUNs that are behind no iSCSI target.
+    pub fn elsewhere(&self) -> impl Iterator<Item = LunId> {
+        let all = self.back_ends.iter().zip((0..).map(LunId));
+        all.filter(|(one, _)| matches!(one.plan.through, Through::Port(..))).map(|(_, lun)| lun)
+    }
+
     /// Host ports of the instance in fabrics.
     pub fn hosts(&self) -> &[HostPort] {
         &self.hosts
@@ -296,12 +312,16 @@ impl VolumeEngine {
     /// # Errors
     /// When a descriptor cannot be waited for.
     pub fn watch(&self, poller: &mut Poller) -> io::Result<()> {
-        self.remotes.iter().try_for_each(|remote| remote.watch(poller))
+        self.remotes.iter().try_for_each(|remote| remote.watch(poller))?;
+        (HOST_PORTS..).step_by(2).zip(&self.hosts).try_for_each(|(token, port)| port.watch(poller, token))
     }
 
-    /// The poller has seen something of a target.
-    pub fn happened(&mut self, remote: usize, readable: bool, writable: bool) {
-        if let Some(remote) = self.remotes.get_mut(remote) {
+    /// The poller has seen something of a back end.
+    pub fn happened(&mut self, token: u64, readable: bool, writable: bool) {
+        if let Some(number) = token.checked_sub(HOST_PORTS) {
+            let adapter = self.hosts.get_mut((number / 2) as usize).and_then(HostPort::adapter_mut);
+            adapter.into_iter().for_each(|adapter| adapter.happened(number % 2 == 1, readable, writable));
+        } else if let Some(remote) = self.remotes.get_mut((token - BACK_ENDS) as usize) {
             remote.happened(readable, writable);
         }
     }
@@ -309,7 +329,7 @@ impl VolumeEngine {
     /// When to take a turn at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let wiper = self.wiper.poll_timeout(self.map(), |lun| self.can_wipe(lun));
-        let hosts = self.hosts.iter().filter_map(|port| port.host.poll_timeout());
+        let hosts = self.hosts.iter().filter_map(HostPort::poll_timeout);
         self.remotes.iter().filter_map(Remote::poll_timeout).chain(hosts).chain(wiper).min()
     }
 
@@ -334,10 +354,8 @@ impl VolumeEngine {
         for remote in &mut self.remotes {
             more |= remote.turn(now, poller, &mut self.buffers);
         }
-        for HostPort { host, .. } in &mut self.hosts {
-            if host.poll_timeout().is_some_and(|at| at <= now) {
-                host.timeout(now);
-            }
+        for (token, port) in (HOST_PORTS..).step_by(2).zip(&mut self.hosts) {
+            port.turn(now, poller, token);
         }
         self.serve(now, poller);
         more
@@ -367,7 +385,7 @@ impl VolumeEngine {
                 }
             }
             for number in 0..self.hosts.len() {
-                while let Some(event) = self.hosts[number].host.poll_event() {
+                while let Some(event) = self.hosts[number].host_mut().poll_event() {
                     silent = false;
                     match event {
                         host::Event::Disks => {
@@ -406,7 +424,7 @@ impl VolumeEngine {
                     Op::Write => self.buffers.copy_out(request.tag, bytes).unwrap_or_default(),
                     Op::Flush | Op::WriteZeroes { .. } | Op::Unmap | Op::Status => Vec::new(),
                 };
-                self.hosts[port].host.submit(now, disk, request, data);
+                self.hosts[port].host_mut().submit(now, disk, request, data);
             }
         }
     }
@@ -463,7 +481,7 @@ impl VolumeEngine {
             }
             let found = match back_end.plan.through {
                 Through::Session(remote) => self.remotes[remote].ready(back_end.disk),
-                Through::Port(port, _) => self.hosts[port].host.ready(back_end.disk),
+                Through::Port(port, _) => self.hosts[port].host().ready(back_end.disk),
             };
             let Some(found) = found.filter(|found| back_end.found.as_deref() != Some(*found)) else { continue };
             let id = LunId(number as u16);
@@ -489,11 +507,20 @@ impl VolumeEngine {
         }
     }
 
-    /// Logs out everywhere.
+    /// A host port is logged in to a fabric.
+    pub fn is_in_fabric(&self) -> bool {
+        self.hosts.iter().any(|port| port.host().port_id() != FcId::ZERO)
+    }
+
+    /// Logs out of fabrics, which take a moment to answer.
+    pub fn leave_fabrics(&mut self, now: Instant) {
+        self.hosts.iter_mut().for_each(|port| port.host_mut().log_out(now));
+    }
+
+    /// Logs out of targets.
     pub fn shut_down(&mut self, now: Instant) {
         for remote in &mut self.remotes {
             remote.log_out(now, &mut self.buffers);
         }
-        self.hosts.iter_mut().for_each(|port| port.host.log_out(now));
     }
 }

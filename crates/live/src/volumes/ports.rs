@@ -37,6 +37,11 @@ impl InitiatorPorts {
         [0x80, a, b, c, high, low]
     }
 
+    /// The identifier is that of a port of ours at a target that so many others of the instance may use, too.
+    pub fn is_own(&self, twins: usize, isid: [u8; 6]) -> bool {
+        (0..=twins).any(|twin| self.isid(twin, 0)[..4] == isid[..4])
+    }
+
     /// The ports that sessions of the instance before may have had, beside the first.
     pub fn before(&self) -> impl Iterator<Item = u16> + use<> {
         1..self.kept

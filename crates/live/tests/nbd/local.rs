@@ -33,7 +33,7 @@ impl Bed {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let socket = folder.join("nbd.sock");
-        let file = FileSpec { path: folder.join("disk.img"), size_bytes: DISK_BYTES, sparse: true };
+        let file = FileSpec { path: folder.join("disk.img"), size_bytes: DISK_BYTES, sparse: true, direct: true };
         let media = [(Source::Ram, 512), (Source::File(file), 4096), (Source::Pattern { seed: 7 }, 512)];
         let media = media.map(|(source, block)| (Store::open(&source).unwrap(), block));
         let media: Vec<(Arc<Medium>, u32)> =

@@ -1,16 +1,24 @@
-//! Digests: CRC-32C of headers and data segments (section 13.1), with the processor's own instruction where it has one.
+//! Digests: CRC-32C of headers and data segments (section 13.1), with the widest instructions that the processor has.
+
+use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
 
 /// Bytes of a digest.
 pub const DIGEST_BYTES: usize = 4;
 
 /// CRC-32C of `bytes` behind others whose CRC-32C is `before`; 0 for none.
 pub fn append(before: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(before, bytes)
+    if before == 0 {
+        return checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32;
+    }
+    // The register holds the complement of what stands on the wire.
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, (!before).into());
+    digest.update(bytes);
+    digest.finalize() as u32
 }
 
 /// The CRC-32C of all of `first` and `second`, one behind the other, if that of each alone is known.
 pub fn combine(first: u32, second: u32, second_bytes: usize) -> u32 {
-    crc32c::crc32c_combine(first, second, second_bytes)
+    checksum_combine(CrcAlgorithm::Crc32Iscsi, first.into(), second.into(), second_bytes as u64) as u32
 }
 
 /// The four bytes of the wire: least-significant first, unlike every other field.

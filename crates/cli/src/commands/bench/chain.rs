@@ -221,7 +221,7 @@ impl Whole {
         let mut buffers = vec![vec![0_u8; size as usize]; depth as usize];
         let (mut submitted, mut done, mut busy) = (0_u64, 0_u64, false);
         let cpu = |whole: &mut Whole| whole.switch.cpu().map(|cpu| thread_cpu() + cpu);
-        let moved = |whole: &Whole| [whole.initiator.port.sent, whole.initiator.port.received];
+        let moved = |whole: &Whole| [whole.initiator.adapter.port.sent, whole.initiator.adapter.port.received];
         let begun = Instant::now();
         let mut from = None;
         loop {

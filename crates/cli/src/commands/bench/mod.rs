@@ -54,7 +54,7 @@ pub enum What {
     /// What the offloads of document 002 are worth in software: CRC, placement, segmentation, threads
     Offloads(offloads::Args),
     /// Requests to disks over iSCSI, FCoE or NBD: throughput, latency and processor time of one path, or of several in turn
-    Io(io::Args),
+    Io(Box<io::Args>),
     /// A forwarder that copies PDUs and does nothing else, to measure a forwarding path against; connections with digests cannot pass
     #[command(hide = true)]
     PduCopy(pdu_copy::Args),

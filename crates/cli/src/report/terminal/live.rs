@@ -25,7 +25,11 @@ pub(super) fn luns(out: &mut String, table: &LunsView, width: usize) {
             row.lun.to_string(),
             grouped(row.size_bytes),
             row.block_bytes.to_string(),
-            clean(&row.medium),
+            match row.direct {
+                Some(true) => format!("{}, direct", clean(&row.medium)),
+                Some(false) => format!("{}, page cache", clean(&row.medium)),
+                None => clean(&row.medium),
+            },
             if row.write_back { "write-back" } else { "none" }.to_owned(),
             match (row.everybody, seen_by.is_empty()) {
                 (true, _) => "everybody".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::grid::{Column, Grid};
 use crate::report::format::{bytes, clean, grouped};
-use sanloom_api::volume::{PathsView, SessionsView, VolumesView};
+use sanloom_api::volume::{PathRow, PathsView, SessionsView, VolumesView};
 
 pub(super) fn volumes(out: &mut String, table: &VolumesView, width: usize) {
     let mut grid = Grid::new(vec![
@@ -67,7 +67,7 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
         Column::left("pool"),
         Column::left("target"),
         Column::right("LUN"),
-        Column::left("portal"),
+        Column::left("through"),
         Column::right("bytes").rank(1),
         Column::right("extents").rank(2),
         Column::right("used").rank(2),
@@ -83,7 +83,7 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
             clean(&row.pool),
             clean(&row.target),
             row.lun.to_string(),
-            row.portal.clone().unwrap_or_else(|| "none".to_owned()),
+            through(row),
             grouped(row.size_bytes),
             grouped(row.extents),
             grouped(row.used),
@@ -117,11 +117,21 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
     out.push_str(&grid.render(width));
 }
 
+/// The portal of an iSCSI target, or our host port and the address of the target port.
+fn through(row: &PathRow) -> String {
+    let Some(port) = &row.host_port else { return row.portal.clone().unwrap_or_else(|| "none".to_owned()) };
+    let address = |id: &Option<String>| id.as_deref().unwrap_or("none").to_owned();
+    format!("{} {} to {}", clean(&port.name), address(&port.port_id), address(&row.portal))
+}
+
 pub(super) fn sessions(out: &mut String, table: &SessionsView, width: usize) {
     let mut grid = Grid::new(vec![
         Column::left("initiator"),
-        Column::left("ISID").rank(2),
+        Column::left("of"),
+        Column::left("from").rank(1),
+        Column::left("ISID").rank(3),
         Column::left("target"),
+        Column::left("portal").rank(2),
         Column::right("tasks").rank(1),
         Column::right("commands"),
         Column::right("bytes read"),
@@ -140,8 +150,11 @@ pub(super) fn sessions(out: &mut String, table: &SessionsView, width: usize) {
         };
         grid.row(vec![
             clean(&row.initiator),
+            if row.own { "this instance" } else { "a host" }.to_owned(),
+            row.peer.clone(),
             row.isid.clone(),
             if row.target.is_empty() { "discovery".to_owned() } else { clean(&row.target) },
+            row.portal.clone(),
             grouped(row.tasks),
             grouped(row.commands),
             grouped(row.read_bytes),

@@ -109,7 +109,7 @@ impl Forward {
             Header::AsyncMessage(message) => {
                 actions.push(Action::Discard { bytes });
                 match message.event {
-                    AsyncEvent::LOGOUT => back.leaving = true,
+                    AsyncEvent::LOGOUT | AsyncEvent::NEGOTIATION => back.leaving = true,
                     AsyncEvent::CONNECTION_DROP | AsyncEvent::SESSION_DROP => {
                         actions.push(Action::Close { conn: Conn::Back(number), reason: CloseReason::Asked });
                     }

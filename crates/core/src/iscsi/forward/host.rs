@@ -50,8 +50,11 @@ impl Forward {
             claim.into_iter().for_each(|claim| switch.volumes.release(claim));
             return actions.push(Action::Discard { bytes: head.data_bytes });
         };
-        let (mut parts, r2ts) = self.kept_parts.pop().unwrap_or_default();
+        self.last_bytes = bytes;
+        let (mut parts, mut r2ts) = self.kept_parts.pop().unwrap_or_default();
+        // A task that failed leaves R2Ts that nobody has answered.
         parts.clear();
+        r2ts.clear();
         parts.append(&mut self.spare);
         let entry = Entry::new(tag, plan.io, claim, parts, r2ts);
         self.counters.forwarded += 1;

@@ -143,6 +143,8 @@ pub(super) const LOGOUT_TAG: u32 = PROBE_TAG + 1;
 pub(super) const CHECK_TAG: u32 = PROBE_TAG + 2;
 /// How often a unit is asked at once. It may have several unit attentions to tell.
 const PROBES: u8 = 16;
+/// A command with so much data is small.
+const LIGHT_BYTES: u32 = 16 << 10;
 /// Initiator task tag of pings, which is none of [`BackTag`].
 const PING_TAG: u32 = 1 << 31;
 
@@ -152,10 +154,14 @@ pub struct Forward {
     pub(super) settings: Settings,
     pub(super) front: Parameters,
     pub(super) luns: BTreeMap<LunId, (u8, LunBytes)>,
+    /// LUNs that are behind no iSCSI target.
+    pub(super) elsewhere: BTreeSet<LunId>,
     pub(super) backs: Vec<Option<BackEnd>>,
     /// By the number of the host's task.
     pub(super) entries: Vec<Option<Entry>>,
     pub(super) live: u32,
+    /// Data of the last command.
+    pub(super) last_bytes: u32,
     /// The parts of the command that is looked at.
     pub(super) spare: Vec<Part>,
     /// Tables of tasks that are over, for the next.
@@ -179,9 +185,11 @@ impl Forward {
             settings,
             front,
             luns,
+            elsewhere: BTreeSet::new(),
             backs,
             entries,
             live: 0,
+            last_bytes: 0,
             spare,
             kept_parts,
             counters,
@@ -189,6 +197,11 @@ impl Forward {
             look: Instant::ZERO,
             told: BTreeSet::new(),
         }
+    }
+
+    /// These LUNs of the map are behind no iSCSI target: commands for them have no PDU that could go on.
+    pub fn keep_from(&mut self, luns: impl IntoIterator<Item = LunId>) {
+        self.elsewhere.extend(luns);
     }
 
     /// A login at a back end is complete, with the initiator session identifier of the session before, if there was one. Commands are
@@ -252,6 +265,11 @@ impl Forward {
         }
         self.pump(actions);
         *header = bhs.0;
+    }
+
+    /// One small command is under way, or was the last one: how long it takes is how long everybody needs to wake up.
+    pub fn is_light(&self) -> bool {
+        self.live <= 1 && (1..=LIGHT_BYTES).contains(&self.last_bytes)
     }
 
     /// Asks the next unit of a back end whether it is ready.

@@ -28,6 +28,7 @@
 //! | whose length is not that of the CDB, or beyond the volume | residuals and refusals are the device's, before any translation |
 //! | that meet a reservation, a unit attention, a stopped or protected unit, ordered tasks | these are per host, in the device |
 //! | into blocks in which a conventional command is alone, or a write was lost | they would pass each other |
+//! | to a back end that is behind no iSCSI target (a LUN in a Fibre Channel fabric), also if only a piece of them is there | it has no PDUs |
 //! | to a back end that is not connected, or whose parameters do not fit | there is nothing to forward to |
 //! | over more than [`MAX_PARTS`] pieces; over two or more with data digests | a digest covers a whole segment |
 //! | with unasked data that a back end would not take, or has no room for; to a back end that takes nothing any more | they would stop the connection |

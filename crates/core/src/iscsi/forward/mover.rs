@@ -30,6 +30,29 @@ pub enum Piece {
     Own([u8; HEAD_BYTES], u8),
 }
 
+impl Piece {
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        match self {
+            Piece::Input(range) => range.len(),
+            Piece::Own(_, len) => usize::from(*len),
+        }
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// They themselves; `input`: what was followed.
+    pub fn bytes<'p>(&'p self, input: &'p [u8]) -> &'p [u8] {
+        match self {
+            Piece::Input(range) => &input[range.clone()],
+            Piece::Own(bytes, len) => &bytes[..usize::from(*len)],
+        }
+    }
+}
+
 /// Why [`Mover::run`] came back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {
@@ -209,7 +232,10 @@ impl Mover {
                 _ => {}
             }
         }
-        self.host.actions.retain(|action| !matches!(action, Action::Send { to, .. } if *to == gone));
+        // Headers for it that wait behind data, of the host or of another back end, are those of commands that are over.
+        for lane in std::iter::once(&mut self.host).chain(&mut self.backs) {
+            lane.actions.retain(|action| !matches!(action, Action::Send { to, .. } if *to == gone));
+        }
         if let Stage::Tail(_, to @ Some(_)) = &mut self.host.stage {
             to.take_if(|to| *to == gone);
         }

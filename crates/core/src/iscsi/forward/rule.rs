@@ -19,6 +19,8 @@ pub enum Kept {
     Length,
     /// Somebody has to be alone in its blocks, or a write there was lost on its way.
     Order,
+    /// A back end is behind no iSCSI target.
+    Transport,
     /// A back end is not connected.
     Path,
     /// Parameters of a back end do not fit.
@@ -33,11 +35,12 @@ pub enum Kept {
 
 impl Kept {
     /// All reasons.
-    pub const ALL: [Kept; 9] = [
+    pub const ALL: [Kept; 10] = [
         Kept::Unusual,
         Kept::NoVolume,
         Kept::Length,
         Kept::Order,
+        Kept::Transport,
         Kept::Path,
         Kept::Unfit,
         Kept::Pieces,
@@ -85,6 +88,9 @@ impl Forward {
         let pieces = switch.volumes.map().resolve(epoch, io.lba, io.blocks).ok_or(Kept::NoVolume)?;
         self.spare.clear();
         for piece in pieces {
+            if self.elsewhere.contains(&piece.place.lun) {
+                return Err(Kept::Transport);
+            }
             let (back, lun) = *self.luns.get(&piece.place.lun).ok_or(Kept::Path)?;
             let target = self.backs.get(usize::from(back)).and_then(Option::as_ref).ok_or(Kept::Path)?;
             if !target.takes_commands(lun) {

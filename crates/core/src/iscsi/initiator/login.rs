@@ -101,6 +101,9 @@ pub enum LoginError {
     /// The target wants a proof that we have none for.
     #[error("the target wants another proof than we have")]
     NoMethod,
+    /// The target does without digests that we insist on.
+    #[error("the target does not agree to the digests that are asked for")]
+    NoDigests,
     /// The target broke the protocol.
     #[error("the target does not keep to the protocol: {0}")]
     Protocol(&'static str),
@@ -300,6 +303,9 @@ impl Login {
                 if next != Some(stage::FULL_FEATURE) {
                     self.request(stage::OPERATIONAL, Some(stage::FULL_FEATURE), Vec::new());
                     return Ok(());
+                }
+                if !self.negotiation.is_acceptable() {
+                    return Err(LoginError::NoDigests);
                 }
                 self.state = State::Over;
                 self.outputs.push_back(Output::Done(Established {

@@ -153,7 +153,7 @@ pub enum Broken {
     /// We have logged out.
     #[error("logged out")]
     LoggedOut,
-    /// The target asked for it.
+    /// The target asked for it, or for a new negotiation.
     #[error("the target asked for a logout")]
     Asked,
     /// The target broke the protocol.
@@ -520,7 +520,8 @@ impl Session {
                 );
                 self.widen(message.max_cmd_sn);
                 match message.event {
-                    AsyncEvent::LOGOUT => {
+                    // A login agrees on everything anew.
+                    AsyncEvent::LOGOUT | AsyncEvent::NEGOTIATION => {
                         self.log_out();
                         self.end(Broken::Asked);
                     }

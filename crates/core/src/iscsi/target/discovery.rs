@@ -1,7 +1,8 @@
 //! Text requests: SendTargets, and what may be agreed anew in the full feature phase (RFC 7143, sections 6.5 and 11.10).
 
+use super::security::Security;
 use super::session::Session;
-use crate::iscsi::negotiation::{NOT_UNDERSTOOD, REJECT};
+use crate::iscsi::negotiation::{NOT_UNDERSTOOD, REJECT, is_key};
 use crate::iscsi::sequence::UNNUMBERED;
 use sanloom_wire::iscsi::code::flag;
 use sanloom_wire::iscsi::{Head, NO_TAG, RejectReason, TextRequest, TextResponse, text};
@@ -42,6 +43,8 @@ impl Session {
                 None => text::emit(key, REJECT, out),
             },
             "InitiatorAlias" => {}
+            // It was for the login to agree on.
+            key if is_key(key) || Security::is_key(key) => text::emit(key, REJECT, out),
             _ => text::emit(key, NOT_UNDERSTOOD, out),
         }
     }

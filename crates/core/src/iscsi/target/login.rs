@@ -51,6 +51,9 @@ pub enum Input {
         /// Data segment.
         text: Box<[u8]>,
     },
+    /// A PDU whose data segment is longer than any of a login (8 KiB); it was not read, and nothing behind it
+    /// will be.
+    TooLong(Head),
     /// Time has passed.
     Timeout,
 }
@@ -90,6 +93,17 @@ pub struct Established {
     pub replaces: Option<Replaced>,
 }
 
+/// A login that came to nothing, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal<'a> {
+    /// Name of the initiator, as it says.
+    pub initiator: Option<&'a str>,
+    /// The target that it wants; none for discovery.
+    pub target: Option<&'a str>,
+    /// What it was told; none where there was nothing to answer.
+    pub status: Option<LoginStatus>,
+}
+
 /// What the first request said.
 #[derive(Clone, Debug)]
 struct Leading {
@@ -113,6 +127,10 @@ pub struct Login {
     collected: Vec<u8>,
     steps: u32,
     stat_sn: u32,
+    first: Option<LoginRequest>,
+    /// Initiator and target, as the first request names them.
+    names: [Option<String>; 2],
+    refused: Option<LoginStatus>,
     over: bool,
     outputs: VecDeque<Output>,
 }
@@ -131,6 +149,9 @@ impl Login {
             collected: Vec::new(),
             steps: 0,
             stat_sn: 0,
+            first: None,
+            names: [None, None],
+            refused: None,
             over: false,
             outputs: VecDeque::new(),
         }
@@ -142,8 +163,14 @@ impl Login {
             _ if self.over => {}
             Input::Pdu { head, text } => match head.header {
                 Header::LoginRequest(request) => self.on_request(&request, &text, directory),
-                // Nothing else may come first; there is no session that could reject it.
-                _ => self.close(),
+                _ => self.on_other(),
+            },
+            Input::TooLong(head) => match head.header {
+                Header::LoginRequest(request) => {
+                    self.belongs(&request);
+                    self.refuse(&request, LoginStatus::INITIATOR_ERROR, Vec::new());
+                }
+                _ => self.on_other(),
             },
             Input::Timeout => {
                 if self.deadline <= now {
@@ -163,17 +190,42 @@ impl Login {
         (!self.over).then_some(self.deadline)
     }
 
+    /// Who was refused, and why, after [`Output::Close`].
+    pub fn refusal(&self) -> Refusal<'_> {
+        let [initiator, target] = self.names.each_ref().map(Option::as_deref);
+        Refusal { initiator, target, status: self.refused }
+    }
+
     fn close(&mut self) {
         self.over = true;
         self.outputs.push_back(Output::Close);
     }
 
-    fn on_request(&mut self, request: &LoginRequest, text: &[u8], directory: &mut Directory) {
-        self.steps += 1;
-        if self.steps == 1 {
+    /// The first request says which number our first response has, and what all others have in common with it. True if this one
+    /// has that.
+    fn belongs(&mut self, request: &LoginRequest) -> bool {
+        if self.first.is_none() {
             self.stat_sn = request.exp_stat_sn;
         }
-        let outcome = self.step(request, text, directory);
+        let of = |request: &LoginRequest| (request.isid, request.cid, request.initiator_tag);
+        of(self.first.get_or_insert(*request)) == of(request)
+    }
+
+    /// Another PDU than a login request: refused within a login (RFC 7143, section 4.2.3); before it there is nothing that could be
+    /// refused.
+    fn on_other(&mut self) {
+        match self.first {
+            Some(request) => self.refuse(&request, LoginStatus::INVALID_REQUEST, Vec::new()),
+            None => self.close(),
+        }
+    }
+
+    fn on_request(&mut self, request: &LoginRequest, text: &[u8], directory: &mut Directory) {
+        self.steps += 1;
+        let outcome = match self.belongs(request) {
+            true => self.step(request, text, directory),
+            false => Err(LoginStatus::INITIATOR_ERROR),
+        };
         if let Err(status) = outcome {
             self.refuse(request, status, Vec::new());
         }
@@ -205,9 +257,6 @@ impl Login {
             self.lead(request, &pairs, directory, &mut out)?;
         }
         self.stage = Some(current);
-        if self.leading.as_ref().is_some_and(|leading| leading.isid != request.isid || leading.cid != request.cid) {
-            return Err(LoginStatus::INITIATOR_ERROR);
-        }
         let secured = self.negotiate(current, &pairs, &mut out)?;
         if wants_transit && !secured {
             // Its proof is still to come; the request to go on is not heard.
@@ -239,6 +288,9 @@ impl Login {
         out: &mut Vec<u8>,
     ) -> Result<(), LoginStatus> {
         let value = |key| pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        // Names that are too long are of nobody.
+        let named = |key| value(key).filter(|name| name.len() <= name::MAX_NAME_BYTES).map(str::to_owned);
+        self.names = [named("InitiatorName"), named("TargetName")];
         let initiator = value("InitiatorName").ok_or(LoginStatus::MISSING_PARAMETER)?;
         if initiator.is_empty() || initiator.len() > name::MAX_NAME_BYTES {
             return Err(LoginStatus::INITIATOR_ERROR);
@@ -347,6 +399,9 @@ impl Login {
         directory: &mut Directory,
         out: Vec<u8>,
     ) -> Result<(), LoginStatus> {
+        if !self.negotiation.is_acceptable() {
+            return Err(LoginStatus::INITIATOR_ERROR);
+        }
         let leading = self.leading.take().ok_or(LoginStatus::INITIATOR_ERROR)?;
         let key = self.key(&leading);
         let (tsih, replaces) = directory.enter(key.clone(), self.config.connection);
@@ -368,6 +423,7 @@ impl Login {
         if self.over {
             return;
         }
+        self.refused = Some(status);
         self.send(request, 0, 0, status, text);
         self.close();
     }

@@ -2,7 +2,9 @@
 //! order that [`Mover`](sanloom_core::iscsi::forward::Mover) says.
 
 use super::{Forwarding, Up};
+use crate::iscsi::buffers::Spare;
 use crate::iscsi::connection::{Connection, Machine};
+use crate::iscsi::output::Egress;
 use crate::iscsi::{Shared, Stores};
 use crate::storage::StorageSystem;
 use sanloom_core::iscsi::forward::mover::{Output, Piece, Stop, Turn};
@@ -10,18 +12,15 @@ use sanloom_core::iscsi::forward::{CloseReason, Conn, Switch};
 use sanloom_core::scsi::IoTag;
 use sanloom_core::time::Instant;
 use std::io::{self, Read};
+use std::mem;
+use std::sync::Arc;
 
 /// Reads of back ends in one turn.
 const READS_IN_TURN: usize = 16;
 /// So few bytes for the host are copied behind what the session has for it, to leave with that.
 const COPIED_BYTES: usize = 4 << 10;
-
-fn bytes_of<'p>(piece: &'p Piece, input: &'p [u8]) -> &'p [u8] {
-    match piece {
-        Piece::Input(range) => &input[range.clone()],
-        Piece::Own(bytes, len) => &bytes[..usize::from(*len)],
-    }
-}
+/// A buffer is kept for what waits in it from this share of it on, so that what is kept is never many times what waits.
+const KEPT_SHARE: usize = 4;
 
 impl Connection {
     /// Everything that the forwarding path needs, if the session has one.
@@ -129,14 +128,16 @@ impl Connection {
     fn emit_to_host(&mut self, input: &[u8], shared: &mut Shared) {
         let Some(forwarding) = self.forwarding.as_deref_mut() else { return };
         let pieces = &mut forwarding.out.pieces;
-        let to_host: Vec<&[u8]> =
-            pieces.iter().filter(|(to, _)| *to == Conn::Host).map(|(_, piece)| bytes_of(piece, input)).collect();
+        let to_host: Vec<&Piece> = pieces.iter().filter(|(to, _)| *to == Conn::Host).map(|(_, piece)| piece).collect();
         if to_host.is_empty() {
             return;
         }
-        match to_host.iter().map(|bytes| bytes.len()).sum::<usize>() {
-            ..=COPIED_BYTES => self.output.push_bytes(to_host.concat().into()),
-            _ => self.broken |= self.output.send(&mut self.stream, &to_host, &mut shared.buffers).is_err(),
+        match to_host.iter().map(|piece| piece.len()).sum::<usize>() {
+            ..=COPIED_BYTES => {
+                let bytes: Vec<&[u8]> = to_host.iter().map(|piece| piece.bytes(input)).collect();
+                self.output.push_bytes(bytes.concat().into());
+            }
+            _ => self.broken |= self.output.send(&mut self.stream, &to_host, input, &mut shared.buffers).is_err(),
         }
         drop(to_host);
         pieces.retain(|(to, _)| *to != Conn::Host);
@@ -150,22 +151,21 @@ impl Connection {
         }
         let Output { pieces, closes } = &mut forwarding.out;
         if !pieces.is_empty() {
-            let to =
-                |conn: Conn| pieces.iter().filter(move |(to, _)| *to == conn).map(|(_, piece)| bytes_of(piece, input));
-            let mut slices: Vec<&[u8]> = to(Conn::Host).collect();
-            if !slices.is_empty() {
-                self.broken |= self.output.send(&mut self.stream, &slices, &mut shared.buffers).is_err();
+            let to = |conn: Conn| pieces.iter().filter(move |(to, _)| *to == conn).map(|(_, piece)| piece);
+            let mut of_one: Vec<&Piece> = to(Conn::Host).collect();
+            if !of_one.is_empty() {
+                self.broken |= self.output.send(&mut self.stream, &of_one, input, &mut shared.buffers).is_err();
             }
             for (number, link) in forwarding.links.iter_mut().enumerate() {
-                slices.clear();
-                slices.extend(to(Conn::Back(number as u8)));
-                if !slices.is_empty()
-                    && let Err(error) = link.send(&slices, &mut shared.buffers)
+                of_one.clear();
+                of_one.extend(to(Conn::Back(number as u8)));
+                if !of_one.is_empty()
+                    && let Err(error) = link.send(&of_one, input, &mut shared.buffers)
                 {
                     forwarding.failed.push((number, error.to_string()));
                 }
             }
-            drop(slices);
+            drop(of_one);
             pieces.clear();
         }
         for (conn, reason) in closes.drain(..) {
@@ -271,7 +271,7 @@ impl Connection {
                 if !link.is_up() {
                     continue;
                 }
-                let mut outcome = link.send(&[], &mut shared.buffers);
+                let mut outcome = link.send(&[], &[], &mut shared.buffers);
                 if outcome.is_ok() && !reads && link.readable {
                     outcome = link.look();
                 }
@@ -290,15 +290,35 @@ impl Connection {
         true
     }
 
+    /// The buffer for what is read next. What waits of this one stays in it, unless it is little.
+    pub(in crate::iscsi) fn keep_input(&mut self, input: Vec<u8>, spare: &mut Spare) -> Vec<u8> {
+        let Some(forwarding) = self.forwarding.as_deref_mut() else { return input };
+        let all = || forwarding.links.iter().map(|link| &link.output).chain([&self.output]);
+        let waits: usize = all().map(Egress::borrowed_bytes).sum();
+        let every = forwarding.links.iter_mut().map(|link| &mut link.output).chain([&mut self.output]);
+        if waits < input.len() / KEPT_SHARE {
+            if waits > 0 {
+                every.for_each(|output| output.copy(&input));
+            }
+            return input;
+        }
+        let len = input.len();
+        let input = Arc::new(input);
+        every.for_each(|output| output.keep(&input));
+        let mut next = spare.take();
+        next.resize(len, 0);
+        next
+    }
+
     /// Reads once from a back end, or looks again at what was read.
     fn read_link(&mut self, now: Instant, back: usize, shared: &mut Shared, stores: &mut Stores<'_>) -> io::Result<()> {
-        let mut input = std::mem::take(&mut shared.input);
+        let mut input = mem::take(&mut shared.input);
         let Some(link) = self.forwarding.as_deref_mut().map(|forwarding| &mut forwarding.links[back]) else {
             return Ok(());
         };
         let kept = link.rest.len();
         input[..kept].copy_from_slice(&link.rest);
-        let read = match std::mem::take(&mut link.stalled) {
+        let read = match mem::take(&mut link.stalled) {
             true => Ok(Some(0)),
             false => link.read(&mut input[kept..]),
         };
@@ -321,7 +341,7 @@ impl Connection {
         {
             link.rest.extend_from_slice(&input[used..kept + got]);
         }
-        shared.input = input;
+        shared.input = self.keep_input(input, &mut shared.buffers);
         Ok(())
     }
 

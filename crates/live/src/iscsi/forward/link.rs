@@ -8,10 +8,12 @@ use crate::iscsi::initiator::link::{Buffers, Event, Link};
 use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random, reset_when_closed};
 use crate::iscsi::output::Egress;
 use crate::poll::Interest;
+use crate::sys::stream::bound_window;
 use crate::volumes::Way;
 use rustix::net::sockopt;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::back_wishes;
+use sanloom_core::iscsi::forward::mover::Piece;
 use sanloom_core::iscsi::initiator::{Established, LoginError};
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
 use sanloom_core::map::LunId;
@@ -302,6 +304,9 @@ impl BackLink {
         let State::Login(link) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return None };
         let (stream, established, rest) = link.hand_over();
         let established = established?;
+        if let Err(error) = bound_window(&stream) {
+            tracing::debug!(target = way.config.target, %error, "cannot bound a window");
+        }
         (self.output, self.state) = (Egress::default(), State::Up(stream));
         (self.stalled, self.readable) = (!rest.is_empty(), true);
         (self.rest, self.refused) = (rest, None);
@@ -326,9 +331,9 @@ impl BackLink {
     }
 
     /// Sends these, behind what waits.
-    pub(super) fn send(&mut self, bytes: &[&[u8]], spare: &mut Spare) -> io::Result<()> {
+    pub(super) fn send(&mut self, pieces: &[&Piece], input: &[u8], spare: &mut Spare) -> io::Result<()> {
         match &mut self.state {
-            State::Up(stream) => self.output.send(stream, bytes, spare),
+            State::Up(stream) => self.output.send(stream, pieces, input, spare),
             // It is for nobody.
             _ => Ok(()),
         }

@@ -26,7 +26,7 @@ use sanloom_core::iscsi::sequence::Statuses;
 use sanloom_core::time::{Instant, Span};
 
 /// Nothing more is read for a connection that has so many bytes to fetch.
-const MAX_BACKLOG_BYTES: usize = 1 << 20;
+const MAX_BACKLOG_BYTES: usize = 128 << 10;
 /// And for one that takes nothing, and so would stop its host.
 const MAX_STUCK_BYTES: usize = 16 << 20;
 /// How often LUNs of back ends are looked at that may be new, or were not ready.
@@ -89,10 +89,12 @@ impl Forwarding {
     /// For a session that has begun.
     pub(super) fn new(id: u64, front: Parameters, engine: &VolumeEngine) -> Forwarding {
         let links = (0..engine.targets().min(MAX_LINKS)).map(|_| BackLink::new());
+        let mut forward = Forward::new(Settings::default(), front);
+        forward.keep_from(engine.elsewhere());
         Forwarding {
             id,
             front,
-            forward: Forward::new(Settings::default(), front),
+            forward,
             mover: Mover::new(&front, Statuses::new(0)),
             links: links.collect(),
             out: Output::default(),
@@ -117,6 +119,11 @@ impl Forwarding {
     /// There is a session with a target.
     pub(super) fn is_up(&self, target: usize) -> bool {
         self.links.get(target).is_some_and(BackLink::is_up)
+    }
+
+    /// What is forwarded is one small request, or was.
+    pub(super) fn is_light(&self) -> bool {
+        self.forward.is_light()
     }
 
     /// When to come back with a timeout.
@@ -153,10 +160,11 @@ impl Forwarding {
         self.out.pieces.is_empty() && self.out.closes.is_empty() && self.failed.is_empty()
     }
 
-    /// Data of a back end may go to the host; `backlog`: bytes that it has to fetch.
+    /// Data of a back end may go to the host; `backlog`: bytes that it has to fetch. What is read leaves at once, or is the last that is
+    /// read: it is to be warm when it leaves.
     fn may_read(&self, link: usize, backlog: usize) -> bool {
         let free = self.mover.is_open(Conn::Host).is_none_or(|from| from == Conn::Back(link as u8));
-        free && backlog < MAX_BACKLOG_BYTES
+        free && backlog == 0
     }
 
     /// Waits for back ends.
@@ -214,6 +222,7 @@ impl Forwarding {
     /// Looks whether back ends take anything, and whether they have other LUNs. True if something is to be done.
     pub(super) fn look(&mut self, now: Instant, engine: &mut VolumeEngine) -> bool {
         let mut any = false;
+        self.links.resize_with(engine.targets().clamp(self.links.len(), MAX_LINKS), BackLink::new);
         for (number, link) in (0..).zip(&mut self.links).filter(|(_, link)| link.is_up()) {
             if link.look_whether_stuck(now, MAX_BACKLOG_BYTES) {
                 self.forward.stuck(number, link.stuck);

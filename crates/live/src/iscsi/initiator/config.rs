@@ -32,6 +32,11 @@ pub struct RemoteConfig {
 }
 
 impl RemoteConfig {
+    /// One session is enough for both: the same target, through the same portals, from the same initiator.
+    pub fn is_same_way(&self, other: &RemoteConfig) -> bool {
+        (&self.target, &self.portals, &self.initiator) == (&other.target, &other.portals, &other.initiator)
+    }
+
     /// A login as an initiator port of this identifier.
     pub(in crate::iscsi) fn login(&self, isid: [u8; 6], wishes: Wishes, challenge: [u8; 16]) -> LoginConfig {
         LoginConfig {

@@ -121,8 +121,13 @@ impl Disks {
         self.drain(now);
     }
 
-    /// There will be a disk at this LUN, and only one of this name will do; its number.
+    /// There will be a disk at this LUN, and only one of this name will do; its number. What the target has listed there already is as
+    /// it was, whatever its name: whoever asks is told that there is something to look at.
     pub(super) fn expect(&mut self, now: Instant, lun: LunBytes, name: Option<&str>) -> u64 {
+        if let Some(unit) = self.units.get(&lun) {
+            self.wants.push_back(Want::Changed);
+            return unit.number;
+        }
         let mut disk = Disk::new(now, self.config);
         if let Some(name) = name {
             disk = disk.named(name);

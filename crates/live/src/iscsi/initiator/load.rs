@@ -9,6 +9,7 @@ use crate::load::{Course, LoadError, PATIENCE, Served, Work, pattern};
 use crate::poll::{Interest, Poller};
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::initiator::{Command, Input, LoginConfig, Outcome, SessionConfig};
 use sanloom_core::iscsi::parameters::Wishes;
 use sanloom_core::time::Span;
@@ -38,6 +39,10 @@ pub struct LoadConfig {
     pub initiator: String,
     /// What is wanted of the session.
     pub wishes: Wishes,
+    /// What we prove.
+    pub own: Option<Credentials>,
+    /// What the target has to prove.
+    pub target_proof: Option<Credentials>,
 }
 
 #[derive(Debug)]
@@ -97,8 +102,8 @@ impl Load {
             target: Some(config.target.clone()),
             isid: random_isid()?,
             wishes: config.wishes,
-            own: None,
-            target_proof: None,
+            own: config.own.clone(),
+            target_proof: config.target_proof.clone(),
             challenge: random::<16>()?,
             timeout: Span::from_secs(PATIENCE.as_secs()),
         };

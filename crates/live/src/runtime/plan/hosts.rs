@@ -1,10 +1,13 @@
 //! The host ports of a runtime: initiators of the instance itself, for back ends in a fabric.
 
+use super::switches::open;
+use super::{Places, mac_of};
 use crate::initiator::host::Host;
-use crate::runtime::{Attachment, Runtime};
-use crate::storage::port::At;
-use crate::volumes::HostPort;
-use sanloom_core::config::{BackEnd, BackEndTarget, FcpBackEnd, Hba, Host as HostConfig, Lab, Node};
+use crate::initiator::{Adapter, AdapterConfig, Vlan};
+use crate::ports::EthernetPort;
+use crate::runtime::{Attachment, Runtime, UpError};
+use crate::volumes::{HostPort, Wire};
+use sanloom_core::config::{BackEnd, BackEndTarget, FcpBackEnd, Hba, Host as HostConfig, Lab, Node, Uplink};
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::fcp::initiator::FcpInitiatorConfig;
 use sanloom_core::nport::NPortConfig;
@@ -27,23 +30,49 @@ pub(super) fn host_port(lab: &Lab, here: &[u16], node: Node, port: u16) -> Optio
 
 impl Runtime {
     /// The host ports of the lab that back ends name.
-    pub(super) fn make_hosts(&self, lab: &Lab) -> Vec<HostPort> {
+    pub(super) fn make_hosts(&self, lab: &Lab, places: &Places) -> Result<Vec<HostPort>, UpError> {
         let ports = lab.live.host_ports();
-        (0..).zip(ports).filter_map(|(number, wwpn)| self.make_host(lab, number, wwpn)).collect()
+        let made = (0..).zip(ports).filter_map(|(number, wwpn)| self.make_host(lab, places, number, wwpn));
+        made.collect()
     }
 
-    fn make_host(&self, lab: &Lab, number: usize, wwpn: Wwpn) -> Option<HostPort> {
+    /// Nothing: there is no such port. A lab that was checked names none of that sort.
+    fn make_host(&self, lab: &Lab, places: &Places, number: usize, wwpn: Wwpn) -> Option<Result<HostPort, UpError>> {
         let (config, port, hba) = lab.hosts.iter().find_map(|host| {
             let port = host.hbas.iter().position(|hba| hba.wwpn == wwpn)?;
             Some((host, port, &host.hbas[port]))
         })?;
-        let at = self.switches.iter().enumerate().find_map(|(switch, live)| {
-            let port = live.attachments.iter().position(|attachment| *attachment == Attachment::Host(number))?;
-            Some(At::Switch { switch, port: port as u16 })
-        });
         let name = if config.hbas.len() > 1 { format!("{}:{port}", config.name) } else { config.name.clone() };
-        Some(HostPort::new(name, at.unwrap_or(At::Nothing), host(lab, config, hba)))
+        let made = host(lab, config, hba);
+        if let Some(uplink) = lab.live.uplinks.get(&wwpn) {
+            let adapter = adapter(places, config, hba, uplink, made);
+            return Some(adapter.map(|adapter| HostPort::new(name, Wire::Ethernet(Box::new(adapter)))));
+        }
+        let (switch, port) = self.switches.iter().enumerate().find_map(|(switch, live)| {
+            let port = live.attachments.iter().position(|attachment| *attachment == Attachment::Host(number))?;
+            Some((switch, port as u16))
+        })?;
+        Some(Ok(HostPort::new(name, Wire::Inside { switch, port, host: Box::new(made) })))
     }
+}
+
+fn adapter(
+    places: &Places,
+    config: &HostConfig,
+    hba: &Hba,
+    Uplink { ethernet, discovers_vlan }: &Uplink,
+    host: Host,
+) -> Result<Adapter, UpError> {
+    let port = EthernetPort::new(&config.name, open(places, &config.name, ethernet, false)?);
+    let vlan = match ethernet.vlan {
+        _ if *discovers_vlan => Vlan::Discover,
+        Some(vlan) => Vlan::Tagged(vlan),
+        None => Vlan::Untagged,
+    };
+    let config =
+        AdapterConfig { dcbx: ethernet.dcbx, vlan, ..AdapterConfig::new(mac_of(hba.wwpn), hba.wwpn, config.wwnn) };
+    let made = Adapter::new(config, port, vec![host]);
+    made.map_err(|error| UpError::System { what: "threads", error })
 }
 
 fn host(lab: &Lab, config: &HostConfig, hba: &Hba) -> Host {
@@ -64,7 +93,7 @@ fn host(lab: &Lab, config: &HostConfig, hba: &Hba) -> Host {
     let through = |back_end: &&BackEnd| matches!(back_end.target, BackEndTarget::Fcp(FcpBackEnd { initiator, .. }) if initiator == hba.wwpn);
     let waits = lab.live.back_ends.iter().filter(through).map(|back_end| back_end.retry_for.to_span()).min();
     let waits = waits.unwrap_or(DiskConfig::default().dev_loss);
-    let command_timeout = Span::from_ms(waits.as_ms() / COMMAND_TIME_DIVISOR);
+    let command_timeout = Span::from_ms(waits.as_ms() / COMMAND_TIME_DIVISOR).max(e_d_tov);
     let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
     Host::new(login, fcp, DiskConfig::default())
 }

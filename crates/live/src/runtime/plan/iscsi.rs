@@ -1,13 +1,13 @@
 //! The iSCSI targets of a runtime: who may log in where, and how.
 
 use super::{Places, served};
+use crate::iscsi::secret::read_pair;
 use crate::iscsi::{IscsiServer, PortalPlan, TargetPlan};
 use crate::runtime::{Runtime, UpError};
-use sanloom_core::config::{Iscsi, Lab, MediumKind};
+use sanloom_core::config::{Chap, Iscsi, Lab, MediumKind};
 use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::parameters::Wishes;
 use sanloom_core::iscsi::target::{Access, Authentication, Node, Portal, Redirect, Target};
-use std::fs;
 
 /// All portals of a target are one group, unless the lab says otherwise: a session is one connection.
 pub(super) const PORTAL_GROUP: u16 = 1;
@@ -20,9 +20,6 @@ pub(super) fn portal_groups(lab: &Lab, storage: u16) -> Vec<u16> {
         Some(_) => of.filter(|group| !group.portals.is_empty()).map(|group| group.number).collect(),
     }
 }
-
-/// A shorter secret can be guessed from what passes on the wire (RFC 7143, section 12.1.3).
-const MIN_SECRET_BYTES: usize = 12;
 
 impl Runtime {
     pub(super) fn make_iscsi(&mut self, places: &Places) -> Result<(), UpError> {
@@ -69,33 +66,15 @@ impl Runtime {
     }
 }
 
-/// A name and its secret, where there are both.
-pub(super) fn credentials(
-    places: &Places,
-    name: &Option<String>,
-    file: &Option<String>,
-) -> Result<Option<Credentials>, UpError> {
-    let (Some(name), Some(file)) = (name, file) else { return Ok(None) };
-    let path = places.folder().join(file);
-    let secret = fs::read(&path).map_err(|error| UpError::Secret { path: path.clone(), error })?;
-    // What an editor puts behind the last line is none of the secret.
-    let secret = secret.trim_ascii_end().to_vec();
-    if secret.len() < MIN_SECRET_BYTES {
-        return Err(UpError::WeakSecret { path, why: "it has less than 96 bits (12 bytes)" });
-    }
-    Ok(Some(Credentials { name: name.clone(), secret }))
+/// The names and secrets of both directions: `chap_name` and the other one.
+pub(super) fn credentials(places: &Places, chap: &Chap) -> Result<[Option<Credentials>; 2], UpError> {
+    let place = |file: &Option<String>| file.as_ref().map(|file| places.folder().join(file));
+    let one = (chap.name.as_deref(), place(&chap.secret_file));
+    Ok(read_pair(one, (chap.own_name.as_deref(), place(&chap.own_secret_file)))?)
 }
 
 fn target(lab: &Lab, storage: u16, iscsi: &Iscsi, places: &Places) -> Result<Target, UpError> {
-    let chap = &iscsi.chap;
-    let theirs = credentials(places, &chap.name, &chap.secret_file)?;
-    let own = credentials(places, &chap.own_name, &chap.own_secret_file)?;
-    if let (Some(theirs), Some(own), Some(file)) = (&theirs, &own, &chap.own_secret_file)
-        && theirs.secret == own.secret
-    {
-        let why = "the other direction has the same one, and so proves nothing";
-        return Err(UpError::WeakSecret { path: places.folder().join(file), why });
-    }
+    let [theirs, own] = credentials(places, &iscsi.chap)?;
     let authentication = Authentication { initiators: theirs.into_iter().collect(), own };
     let groups = || lab.live.port_groups.iter().filter(|group| group.storage == storage);
     let portal = |address: &std::net::SocketAddr| {
@@ -111,7 +90,9 @@ fn target(lab: &Lab, storage: u16, iscsi: &Iscsi, places: &Places) -> Result<Tar
         portals: iscsi.portals.iter().map(portal).collect(),
         access,
         authentication,
-        redirect: iscsi.redirect.map(|address| Redirect { address: address.to_string(), permanent: false }),
+        redirect: iscsi
+            .redirect
+            .map(|address| Redirect { address: address.to_string(), permanent: iscsi.redirect_permanent }),
         wishes: Wishes {
             header_digest: iscsi.header_digest,
             data_digest: iscsi.data_digest,

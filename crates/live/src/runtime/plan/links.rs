@@ -14,7 +14,7 @@ use super::{Places, Resource};
 use crate::capture::Place;
 use crate::ports::{Driver, PortError};
 use crate::runtime::{Attachment, LivePort, Runtime, Segment, UpError};
-use sanloom_core::config::{Carrier, Ethernet, Lab, Link, Node};
+use sanloom_core::config::{Carrier, Ethernet, Lab, Link, LinkEnd, Node};
 use sanloom_core::dcbx;
 use sanloom_core::fip::fcf;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +114,7 @@ fn moved(name: &str, from: &str, to: &str) -> String {
 }
 
 fn unmovable(name: &str) -> String {
-    let why = "links between switches and to storage are made at the start";
+    let why = "links between switches and to storage are made at the start, as those of the instance's own hosts are";
     format!("link {name}: {why}; end the instance and start it again")
 }
 
@@ -160,10 +160,19 @@ struct Fixed<'l> {
 impl<'l> Links<'l> {
     fn of(lab: &'l Lab) -> Links<'l> {
         let (mut hosts, mut fixed) = (BTreeMap::new(), BTreeMap::new());
+        // The instance itself is the host of some.
+        let own = lab.live.host_ports();
+        let is_own = |end: &LinkEnd| match end.node {
+            Node::Host(host) => {
+                let hba = lab.hosts[usize::from(host)].hbas.get(usize::from(end.port));
+                hba.is_some_and(|hba| own.contains(&hba.wwpn))
+            }
+            Node::Switch(_) | Node::Storage(_) => false,
+        };
         for (number, link) in lab.links.iter().enumerate() {
             let ethernet = lab.live.ethernet.get(&number);
             let is_host = |node| matches!(node, Node::Host(_));
-            if !link.ends.iter().any(|end| is_host(end.node)) {
+            if !link.ends.iter().any(|end| is_host(end.node) && !is_own(end)) {
                 fixed.insert(link.name.as_str(), Fixed::of(lab, link, ethernet));
             } else if let Some(end) = HostEnd::of(number, link, ethernet) {
                 hosts.insert(link.name.as_str(), end);

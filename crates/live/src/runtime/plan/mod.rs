@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::frame::Pool;
 use crate::lldp;
 use crate::poll::Poller;
+use crate::poll::Polling;
 use crate::record::{AgentHead, Head, Recorder, Source, SwitchHead, VERSION};
 use crate::state::{Agreement, StateStore};
 use crate::storage::Backing;
@@ -172,6 +173,9 @@ impl Runtime {
             captures: Captures::default(),
             poller: Poller::new().map_err(system("epoll"))?,
             workers: None,
+            rung: false,
+            called: true,
+            polling: Polling::default(),
             spare: (0..BATCH).map(|_| pool.take()).collect(),
             pool,
             scratch: Vec::with_capacity(4_096),

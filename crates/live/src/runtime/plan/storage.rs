@@ -193,7 +193,7 @@ pub(in crate::runtime) fn masking(lab: &Lab, storage: u16) -> Masking {
     for mask in masks {
         masked = true;
         for initiator in &mask.initiators {
-            let luns = listed.entry(InitiatorName::Fcp(*initiator)).or_default();
+            let luns = listed.entry(initiator.clone()).or_default();
             let own = mask.targets.iter().filter(|target| target.storage == storage);
             luns.extend(own.map(|target| LunMap { lun: target.lun, unit: target.lun }));
             luns.sort_unstable();
@@ -213,7 +213,10 @@ fn medium(lab: &Lab, places: &Places, storage: u16, number: usize) -> Result<Med
         MediumKind::Pattern => Source::Pattern { seed: u32::from(storage) << 16 | number as u32 },
         // Virtual disks have no medium of their own.
         MediumKind::Null | MediumKind::Volumes => Source::Null,
-        MediumKind::File => Source::File(FileSpec { path: path.clone(), size_bytes: bytes, sparse: true }),
+        MediumKind::File => {
+            let direct = lab.live.medium(storage).direct;
+            Source::File(FileSpec { path: path.clone(), size_bytes: bytes, sparse: true, direct })
+        }
     };
     let name = format!("{}:lun{number}", config.name);
     let store = Store::open(&source).map_err(|error| UpError::File { lun: name, path, error })?;

@@ -6,8 +6,8 @@ use crate::iscsi::initiator::RemoteConfig;
 use crate::runtime::volumes::unit_of;
 use crate::runtime::{Runtime, UpError};
 use crate::state::{Agreement, KeptVolume, StateError};
-use crate::volumes::{InitiatorPorts, LunPlan, Through, VolumeEngine};
-use sanloom_core::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd};
+use crate::volumes::{InitiatorPorts, LunPlan, NewBackEnd, Through, VolumeEngine};
+use sanloom_core::config::{BackEndTarget, FcpBackEnd, IscsiBackEnd, Lab};
 use sanloom_core::disk::DiskConfig;
 use sanloom_core::iscsi::initiator::SessionConfig;
 use sanloom_core::iscsi::parameters::Wishes;
@@ -63,11 +63,8 @@ impl Runtime {
             let through = match &back_end.target {
                 BackEndTarget::Iscsi(target) => {
                     let config = remote(target, retry_for, places)?;
-                    let same = |other: &RemoteConfig| {
-                        (&other.target, &other.portals, &other.initiator)
-                            == (&config.target, &config.portals, &config.initiator)
-                    };
-                    Through::Session(targets.iter().position(same).unwrap_or_else(|| {
+                    let known = targets.iter().position(|other| other.is_same_way(&config));
+                    Through::Session(known.unwrap_or_else(|| {
                         targets.push(config);
                         targets.len() - 1
                     }))
@@ -80,7 +77,7 @@ impl Runtime {
             let identity = self.state.identity(&back_end.name)?;
             luns.push(LunPlan { name: back_end.name.clone(), through, lun: back_end.lun, disk, identity });
         }
-        let hosts = self.make_hosts(&lab);
+        let hosts = self.make_hosts(&lab, places)?;
         let now = self.clock.now();
         let ports = InitiatorPorts::new(self.state.instance(), self.state.initiator_ports()?);
         self.volumes = Some(VolumeEngine::new(now, map, targets, hosts, luns, ports));
@@ -97,6 +94,29 @@ impl Runtime {
             }
         }
         Ok(())
+    }
+
+    /// Back ends over iSCSI that a lab has and the instance has not. Nothing changes.
+    ///
+    /// # Errors
+    /// When a secret or the store cannot be read.
+    pub(in crate::runtime) fn new_back_ends(&self, lab: &Lab) -> Result<Vec<NewBackEnd>, UpError> {
+        let (places, wipes) = (Places::of(lab), self.state.wipes()?);
+        let known = |name: &str| self.lab.live.back_ends.iter().any(|back_end| back_end.name == name);
+        let mut new = Vec::new();
+        for back_end in lab.live.back_ends.iter().filter(|back_end| !known(&back_end.name)) {
+            let BackEndTarget::Iscsi(target) = &back_end.target else { continue };
+            let of_it = wipes.iter().filter(|(name, ..)| *name == back_end.name);
+            new.push(NewBackEnd {
+                name: back_end.name.clone(),
+                pool: PoolId(back_end.pool),
+                target: remote(target, back_end.retry_for.to_span(), &places)?,
+                lun: back_end.lun,
+                identity: self.state.identity(&back_end.name)?,
+                wipes: of_it.map(|(_, lba, blocks)| (*lba, *blocks)).collect(),
+            });
+        }
+        Ok(new)
     }
 
     /// A volume of the store is a unit of its storage system.
@@ -142,13 +162,13 @@ fn disk_config(retry_for: Span) -> DiskConfig {
 
 /// A target, as we use it.
 fn remote(target: &IscsiBackEnd, retry_for: Span, places: &Places) -> Result<RemoteConfig, UpError> {
-    let chap = &target.chap;
+    let [own, target_proof] = credentials(places, &target.chap)?;
     Ok(RemoteConfig {
         portals: target.portals.clone(),
         target: target.name.clone(),
         initiator: target.initiator.clone(),
-        own: credentials(places, &chap.name, &chap.secret_file)?,
-        target_proof: credentials(places, &chap.own_name, &chap.own_secret_file)?,
+        own,
+        target_proof,
         wishes: Wishes { header_digest: target.header_digest, data_digest: target.data_digest, ..Wishes::default() },
         disk: disk_config(retry_for),
         session: SessionConfig {

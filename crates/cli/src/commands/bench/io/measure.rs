@@ -31,7 +31,7 @@ struct Round {
 impl Path {
     /// `number`: which path of the command line it is.
     pub(super) fn open(args: &Args, place: &Place, number: usize) -> Result<Path, Failure> {
-        let (sessions, terms) = Session::open(args, &place.at, number).map_err(|why| match why {
+        let (sessions, terms) = Session::open(args, &place.name, &place.at, number).map_err(|why| match why {
             Opening::Load(error) => failure(&place.name, &error),
             Opening::Other(failure) => failure,
         })?;

@@ -8,6 +8,7 @@ mod place;
 mod session;
 mod text;
 
+use super::super::chap::Chap;
 use crate::exit::Failure;
 use crate::output;
 use crate::report::file;
@@ -56,21 +57,33 @@ pub struct Args {
     /// Processes whose processor time is counted for a path, such as switch=1234
     #[arg(long = "pid", value_name = "NAME=PID", value_parser = parse_pid)]
     pids: Vec<(String, u32)>,
-    /// CRC-32C behind headers and data
-    #[arg(long)]
-    digests: bool,
+    /// CRC-32C behind headers and data, of all paths or of this one
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = EVERY)]
+    digests: Vec<String>,
     /// Writes destroy what is there: say that they may
     #[arg(long)]
     overwrite: bool,
     /// iSCSI name of this initiator
     #[arg(long, value_name = "NAME", default_value = "iqn.2026-11.example.sanloom:bench", value_parser = parse_name)]
     iscsi_name: String,
+    #[command(flatten)]
+    chap: Chap,
     /// Write the numbers as JSON into this file; `-` for standard output, which then has no table
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
     /// Draw the numbers by size of a request into this file, a page of HTML
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+}
+
+/// All paths.
+const EVERY: &str = "*";
+
+impl Args {
+    /// CRC-32C behind headers and data of this path.
+    fn has_digests(&self, path: &str) -> bool {
+        self.digests.iter().any(|name| name == EVERY || name == path)
+    }
 }
 
 /// What is done.
@@ -251,6 +264,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             names.join(", ")
         )));
     }
+    if let Some(name) = args.digests.iter().find(|name| *name != EVERY && !names.contains(&name.as_str())) {
+        return Err(Failure::usage(format_args!(
+            "--digests={name}: no path has this name; there are {}",
+            names.join(", ")
+        )));
+    }
     let report = measured(args)?;
     if let Some(path) = &args.plot {
         output::written(file::write_text(path, &drawing::page(&report)))?;
@@ -278,6 +297,8 @@ pub struct Compared {
     pub lun: u16,
     /// The processes in between.
     pub pids: Vec<u32>,
+    /// CRC-32C behind headers and data.
+    pub digests: bool,
 }
 
 /// What is measured on all paths, at random places.
@@ -306,6 +327,8 @@ impl Comparison {
     pub fn run(self) -> Result<Report, Failure> {
         let Comparison { paths, size, depth, op, sessions, seconds, rounds } = self;
         let pids = paths.iter().flat_map(|path| path.pids.iter().map(|&pid| (path.name.to_owned(), pid))).collect();
+        let with = paths.iter().filter(|path| path.digests).map(|path| path.name.to_owned());
+        let digests = with.collect();
         let place = |path: Compared| {
             let Compared { name, portal, target, lun, .. } = path;
             Place { name: name.to_owned(), at: At::Iscsi { portal, target, lun } }
@@ -320,9 +343,10 @@ impl Comparison {
             seconds,
             rounds,
             pids,
-            digests: false,
+            digests,
             overwrite: true,
             iscsi_name: "iqn.2026-11.example.sanloom:bench".to_owned(),
+            chap: Chap::default(),
             json: None,
             plot: None,
         };

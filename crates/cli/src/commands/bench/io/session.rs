@@ -27,17 +27,20 @@ pub(super) enum Session {
 
 impl Session {
     /// The sessions of a path, and what was agreed.
-    pub(super) fn open(args: &Args, at: &At, number: usize) -> Result<(Vec<Session>, Terms), Opening> {
+    pub(super) fn open(args: &Args, name: &str, at: &At, number: usize) -> Result<(Vec<Session>, Terms), Opening> {
         let (mut all, mut terms) = (Vec::new(), None);
         match at {
             At::Iscsi { portal, target, lun } => {
-                let digests = if args.digests { Digests::Always } else { Digests::Never };
+                let digests = if args.has_digests(name) { Digests::Always } else { Digests::Never };
+                let [own, target_proof] = args.chap.credentials()?;
                 let config = LoadConfig {
                     portal: *portal,
                     target: target.clone(),
                     lun: *lun,
                     initiator: args.iscsi_name.clone(),
                     wishes: Wishes { header_digest: digests, data_digest: digests, ..Wishes::default() },
+                    own,
+                    target_proof,
                 };
                 for _ in 0..args.sessions {
                     let load = Load::open(&config)?;

@@ -1,11 +1,12 @@
 //! Storage, two switches, a forwarder that does nothing else and, where it can be, the stock chain, in processes of their own.
 
+use super::Behind;
 use super::chain::{self, Chain};
 use crate::exit::Failure;
 use sanloom_api::view::{Table, View};
 use sanloom_api::volume::VolumeRow;
 use std::fmt::Display;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -48,6 +49,10 @@ pub(super) struct Bed {
     /// The switch without the forwarding path, and with it.
     pub(super) conventional: Place,
     pub(super) forwarding: Place,
+    /// Our own target, whatever is behind.
+    pub(super) own: Place,
+    /// Forwarders that move data in other ways, or do something worse.
+    pub(super) movers: Vec<(&'static str, Place)>,
     /// Storage behind a link, and the same behind a link, a switch that forwards, and a link.
     pub(super) link: Place,
     pub(super) links: Place,
@@ -76,6 +81,21 @@ fn iscsi_name(storage: &str) -> String {
     format!("iqn.2026-11.example.sanloom:{storage}")
 }
 
+/// `tgtd` has no LUN 0 for a disk.
+fn lun_of(disk: &str) -> u16 {
+    u16::from(disk.starts_with("tgt"))
+}
+
+/// Forwarders that are compared, and what they are told.
+const MOVERS: [(&str, &[&str]); 6] = [
+    ("splice", &["--mover", "splice"]),
+    ("io_uring", &["--mover", "io-uring"]),
+    ("store and forward", &["--whole-pdus"]),
+    ("PDU by PDU", &["--single-pdus"]),
+    ("read by read", &["--single-reads"]),
+    ("all three", &["--whole-pdus", "--single-pdus", "--single-reads"]),
+];
+
 fn storage_lab(folder: &Path, portals: &[SocketAddr; 4]) -> String {
     let mut lab = format!("[live]\nfolder = {:?}\n", folder.join("storage"));
     for (number, portal) in (1..).zip(portals) {
@@ -88,33 +108,46 @@ fn switch_lab(
     folder: &Path,
     name: &str,
     portal: SocketAddr,
-    (disk, behind): (u32, SocketAddr),
+    (disk, behind): (&str, SocketAddr),
     forward: bool,
 ) -> String {
     format!(
         "[live]\nfolder = {:?}\n[storage.{name}]\nmedium = \"volumes\"\n\
          iscsi = {{ portals = \"{portal}\", forward = {forward} }}\n[pool.pool]\nextent = \"1MiB\"\n\
-         [back_end.disk]\npool = \"pool\"\ntarget = \"{}\"\nportals = \"{behind}\"\n\
+         [back_end.disk]\npool = \"pool\"\ntarget = \"{}\"\nportals = \"{behind}\"\nlun = {}\n\
          [volume.volume]\npool = \"pool\"\nsize = \"96MiB\"\nstorage = \"{name}\"\nlun = 0\n",
         folder.join(name),
-        iscsi_name(&format!("disk{disk}")),
+        iscsi_name(disk),
+        lun_of(disk),
     )
 }
 
 impl Bed {
-    pub(super) fn start() -> Result<Bed, Failure> {
+    /// `movers`: the other forwarders, too.
+    pub(super) fn start(behind: Behind, movers: bool) -> Result<Bed, Failure> {
+        if let Some(why) = chain::no_target().filter(|_| behind == Behind::Tgt) {
+            return Err(Failure::environment(format_args!("--behind tgt: {why}")));
+        }
         let folder = std::env::temp_dir().join(format!("sanloom-iscsi-switch-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| failed("cannot make a folder", error))?;
         // All open at once, so that no two are the same.
-        let listeners = (0..13).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listeners = (0..16 + MOVERS.len()).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listeners: Result<Vec<TcpListener>, _> = listeners.collect();
         let ports = listeners.and_then(|all| all.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>());
         let ports: Vec<SocketAddr> = ports.map_err(|error| failed("no port is free", error))?;
-        let [first, second, third, copy, slow, fast, front, back, fourth, link, behind, paced, before] = ports[..]
-        else {
-            return Err(Failure::bug("thirteen ports were asked for"));
+        let Some((ports, others)) = ports.split_first_chunk() else {
+            return Err(Failure::bug("more ports were asked for"));
         };
-        let place = |portal, storage: &str| Place { portal, target: iscsi_name(storage), lun: 0, pids: Vec::new() };
+        let [copy, slow, fast, front, back, link, after, paced, before, own @ .., tgt1, tgt2, tgt3]: [SocketAddr; 16] =
+            *ports;
+        let ours: [SocketAddr; 4] = own;
+        // What hosts log in to end to end, and what is behind the two switches.
+        let disks = match behind {
+            Behind::Own => [("disk1", ours[0]), ("disk2", ours[1]), ("disk3", ours[2])],
+            Behind::Tgt => [("tgt1", tgt1), ("tgt2", tgt2), ("tgt3", tgt3)],
+        };
+        let place =
+            |portal, disk: &str| Place { portal, target: iscsi_name(disk), lun: lun_of(disk), pids: Vec::new() };
         let mut bed = Bed {
             folder: folder.clone(),
             processes: Vec::new(),
@@ -122,23 +155,36 @@ impl Bed {
                 Some(why) => Err(why),
                 None => Ok(Chain::start(&folder, front, back)?),
             },
-            direct: place(first, "disk1"),
-            ceiling: place(copy, "disk1"),
+            direct: place(disks[0].1, disks[0].0),
+            ceiling: place(copy, disks[0].0),
+            own: place(ours[0], "disk1"),
+            movers: Vec::new(),
             conventional: place(slow, "conventional"),
             forwarding: place(fast, "forwarding"),
             link: place(link, "disk4"),
             links: place(before, "links"),
         };
-        bed.up("storage", &storage_lab(&folder, &[first, second, third, fourth]))?;
-        let lab = switch_lab(&folder, "conventional", slow, (2, second), false);
-        bed.conventional.pids = vec![bed.up("conventional", &lab)?];
-        let lab = switch_lab(&folder, "forwarding", fast, (3, third), true);
-        bed.forwarding.pids = vec![bed.up("forwarding", &lab)?];
-        bed.ceiling.pids = vec![bed.copy(copy, first, None)?];
-        for (listen, to) in [(link, fourth), (behind, fourth), (before, paced)] {
-            bed.copy(listen, to, Some(LINK_BYTES_PER_SECOND))?;
+        bed.up("storage", &storage_lab(&folder, &ours))?;
+        for (disk, portal) in disks.into_iter().filter(|_| behind == Behind::Tgt) {
+            let data = folder.join(format!("{disk}.data"));
+            let made = File::create(&data).and_then(|data| data.set_len(128 << 20));
+            made.map_err(|error| failed("cannot make a disk", error))?;
+            bed.processes.push(chain::target(&folder.join(disk), portal, &iscsi_name(disk), &data, &[])?);
         }
-        let lab = switch_lab(&folder, "links", paced, (4, behind), true);
+        let lab = switch_lab(&folder, "conventional", slow, disks[1], false);
+        bed.conventional.pids = vec![bed.up("conventional", &lab)?];
+        let lab = switch_lab(&folder, "forwarding", fast, disks[2], true);
+        bed.forwarding.pids = vec![bed.up("forwarding", &lab)?];
+        bed.ceiling.pids = vec![bed.copy(copy, disks[0].1, &[])?];
+        let rate = format!("--bytes-per-second={LINK_BYTES_PER_SECOND}");
+        for (listen, to) in [(link, ours[3]), (after, ours[3]), (before, paced)] {
+            bed.copy(listen, to, &[&rate])?;
+        }
+        for ((name, told), listen) in MOVERS.into_iter().zip(others).filter(|_| movers) {
+            let pids = vec![bed.copy(*listen, disks[0].1, told)?];
+            bed.movers.push((name, Place { pids, ..place(*listen, disks[0].0) }));
+        }
+        let lab = switch_lab(&folder, "links", paced, ("disk4", after), true);
         bed.links.pids = vec![bed.up("links", &lab)?];
         for name in ["conventional", "forwarding", "links"] {
             bed.until(|bed| Ok(bed.volume(name)?.is_some_and(|volume| volume.served.is_some())))?;
@@ -173,11 +219,11 @@ impl Bed {
         if line == "ready\n" { Ok(pid) } else { Err(Failure::environment(format_args!("`{name}` does not come up"))) }
     }
 
-    /// A forwarder that does nothing else, but be a link.
-    fn copy(&mut self, listen: SocketAddr, to: SocketAddr, link: Option<u32>) -> Result<u32, Failure> {
+    /// A forwarder that does nothing else.
+    fn copy(&mut self, listen: SocketAddr, to: SocketAddr, told: &[&str]) -> Result<u32, Failure> {
         let mut command = program()?;
         command.args(["bench", "pdu-copy", "--listen", &listen.to_string(), "--to", &to.to_string()]);
-        command.args(link.map(|bytes| format!("--bytes-per-second={bytes}")));
+        command.args(told);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|error| failed("cannot start this program", error))?;
         let pid = child.id();

@@ -17,13 +17,13 @@ const BACK: &str = "iqn.2026-11.example.sanloom:stock-back";
 const FRONT: &str = "iqn.2026-11.example.sanloom:stock-chain";
 const DISK_BYTES: u64 = 96 << 20;
 
-/// As our own targets: nothing is asked for before it is sent, and a request of 256 KiB is one burst.
+/// As our own targets.
 const AGREED: [(&str, &str); 6] = [
     ("InitialR2T", "No"),
     ("ImmediateData", "Yes"),
     ("MaxRecvDataSegmentLength", "262144"),
     ("FirstBurstLength", "262144"),
-    ("MaxBurstLength", "262144"),
+    ("MaxBurstLength", "1048576"),
     ("MaxOutstandingR2T", "8"),
 ];
 
@@ -40,20 +40,26 @@ pub(super) struct Chain {
     _back: Process,
 }
 
+/// Why there can be no `tgtd` here; none: there can.
+pub(super) fn no_target() -> Option<String> {
+    lacks(&PROGRAMS[..2])
+}
+
 /// Why there can be no chain here; none: there can.
 pub(super) fn missing() -> Option<String> {
+    lacks(&PROGRAMS).or_else(|| (!Path::new("/dev/fuse").exists()).then(|| "there is no /dev/fuse".to_owned()))
+}
+
+fn lacks(programs: &[(&str, &str)]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let there = |program: &str| {
         let mut folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
         folders.any(|folder| folder.join(program).is_file())
     };
-    if let Some((program, package)) = PROGRAMS.iter().find(|(program, _)| !there(program)) {
+    if let Some((program, package)) = programs.iter().find(|(program, _)| !there(program)) {
         return Some(format!("there is no {program} (Debian package {package}, with qemu-block-extra)"));
     }
-    if !rustix::process::geteuid().is_root() {
-        return Some("tgtd and FUSE need root".to_owned());
-    }
-    (!Path::new("/dev/fuse").exists()).then(|| "there is no /dev/fuse".to_owned())
+    (!rustix::process::geteuid().is_root()).then(|| "tgtd and FUSE need root".to_owned())
 }
 
 fn daemon(program: &str) -> Command {
@@ -138,7 +144,13 @@ impl Drop for Chain {
 }
 
 /// A `tgtd` with one disk, LUN 1, which hosts may log in to when this returns.
-fn target(socket: &Path, portal: SocketAddr, name: &str, disk: &Path, options: &[&str]) -> Result<Process, Failure> {
+pub(super) fn target(
+    socket: &Path,
+    portal: SocketAddr,
+    name: &str,
+    disk: &Path,
+    options: &[&str],
+) -> Result<Process, Failure> {
     let mut command = daemon("tgtd");
     command.args(["-f", "--iscsi", &format!("portal={portal}")]).env("TGT_IPC_SOCKET", socket);
     let process = start(command)?;

@@ -1,7 +1,8 @@
 //! Figures 9 to 11 of document 003, drawn from what was measured.
 
 use super::super::super::bench::io::{Cell, Op, Report};
-use super::{Reproduced, row, share, text};
+use super::numbers::{row, share};
+use super::{Reproduced, text};
 use crate::report::html::{escape, plain_page};
 use crate::report::plot::{Plot, PlotCurve, drawings};
 
@@ -45,8 +46,8 @@ pub(super) fn page(reproduced: &Reproduced) -> String {
         "Document 003: throughput and processor time of both paths through the switch, end to end, and of a forwarder that only copies.",
         &["all on one machine: only ratios mean anything".to_owned()],
         vec![
-            ("figures", "Figures 9 to 11", drawings(&plots(&reproduced.measured))),
-            ("links", "Over links of 1 Gb/s", drawings(&plots(&reproduced.links))),
+            ("figures", "Figures 9 to 11", drawings(&plots(&reproduced.measured.paths))),
+            ("links", "Over links of 1 Gb/s", drawings(&plots(&reproduced.measured.links))),
             ("numbers", "Numbers", format!("<pre>{}</pre>\n", escape(&text(reproduced)))),
         ],
     )

@@ -6,15 +6,18 @@
 mod bed;
 mod chain;
 mod figures;
+mod numbers;
 
-use super::super::bench::io::{Cell, Compared, Comparison, Op, Report, parse_seconds, parse_size};
-use super::super::bench::{self, statistics::geometric_mean};
+use super::super::bench;
+use super::super::bench::io::{Compared, Comparison, Op, Report, parse_seconds, parse_size};
 use crate::exit::Failure;
 use crate::output;
 use crate::report::file;
 use bed::{Bed, Place};
+use numbers::Number;
 use serde::Serialize;
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::fs;
 use std::path::PathBuf;
 
 /// Requests of this size and more are what the document's gain is about, in bytes.
@@ -28,12 +31,14 @@ const LINKS: [&str; 2] = ["end to end", "forwarding"];
 const DEPTH: u32 = 8;
 /// Sessions at once, where there are many.
 const CROWD: u32 = 8;
+/// Sessions at once, to see whether more of them are slower.
+const SESSIONS: [u32; 4] = [1, 8, 64, 256];
 
 /// Options of `sanloom reproduce iscsi-switch`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Bytes of a request; the document has 4K to 1M
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4K,64K,512K", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4K,16K,64K,256K,1M", value_parser = parse_size)]
     size: Vec<u32>,
     /// Requests at a time
     #[arg(long, value_name = "DEPTHS", value_delimiter = ',', default_value = "1,8,32", value_parser = clap::value_parser!(u32).range(1..=128))]
@@ -50,30 +55,59 @@ pub struct Args {
     /// Draw Figures 9 to 11 of what was measured here into this file, a page of HTML
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// What the targets behind are
+    #[arg(long, value_name = "TARGET", value_enum, default_value_t = Behind::Own)]
+    behind: Behind,
+    /// Measure also other ways to move data, and what a forwarder gains by cut-through, by batches and by reading on
+    #[arg(long)]
+    ablation: bool,
 }
 
-/// A number of the document, and ours.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct Number {
-    /// What it is.
-    what: &'static str,
-    /// Of reads or writes.
-    op: Op,
-    /// Ours; not where there were no such requests.
-    ours: Option<f64>,
-    /// What the document, or our own bar, says.
-    wanted: &'static str,
+/// What the targets behind are.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Behind {
+    /// Our own, all in one process
+    Own,
+    /// Debian's tgt, a process for each path; for root
+    Tgt,
 }
 
-/// All numbers.
+impl fmt::Display for Behind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Behind::Own => "our own targets",
+            Behind::Tgt => "tgt",
+        })
+    }
+}
+
+/// What was measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-struct Reproduced {
-    /// What was measured.
-    measured: Report,
+struct Measured {
+    /// All paths.
+    paths: Report,
     /// Reads of eight sessions at once.
     crowd: Report,
+    /// Reads that are forwarded, of more and more sessions at once.
+    sessions: Vec<Report>,
     /// End to end over a link of 1 Gb/s, and through a switch between two of them.
     links: Report,
+    /// End to end, without digests and with them.
+    digests: Report,
+    /// Forwarders that move data in other ways, or do something worse.
+    movers: Option<Report>,
+}
+
+/// All of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Reproduced {
+    /// What the targets behind are.
+    behind: Behind,
+    /// Congestion control of TCP, as the system has it.
+    congestion_control: String,
+    /// What was measured.
+    measured: Measured,
     /// Beside the document.
     numbers: Vec<Number>,
     /// Why the stock chain was not measured, if it was not.
@@ -85,7 +119,7 @@ struct Reproduced {
 /// # Errors
 /// When something does not come up, a path was not the one it should have been, or something cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let bed = Bed::start()?;
+    let bed = Bed::start(args.behind, args.ablation)?;
     let stock = bed.chain.as_ref().ok().map(|chain| &chain.place);
     let places = [&bed.direct, &bed.ceiling, &bed.conventional, &bed.forwarding].into_iter().chain(stock);
     let large: Vec<u32> = args.size.iter().copied().filter(|size| *size >= LARGE_BYTES).collect();
@@ -99,15 +133,33 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         rounds: args.rounds,
     };
     let all: Vec<Compared> = PATHS.into_iter().zip(places.clone()).map(compared).collect();
-    let own: Vec<Compared> = PATHS.into_iter().zip(places.take(4)).map(compared).collect();
-    let measured = Comparison { size: args.size.clone(), depth: args.depth.clone(), ..compare(all) }.run()?;
+    let own: Vec<Compared> = PATHS.into_iter().zip(places.clone().take(4)).map(compared).collect();
+    let paths = Comparison { size: args.size.clone(), depth: args.depth.clone(), ..compare(all) }.run()?;
     let crowd = Comparison { op: vec![Op::Read], sessions: CROWD, ..compare(own) }.run()?;
+    let of_one = |sessions| Comparison {
+        size: vec![LARGE_BYTES],
+        depth: vec![1],
+        op: vec![Op::Read],
+        sessions,
+        ..compare(vec![compared(("forwarding", &bed.forwarding))])
+    };
+    let sessions: Result<Vec<Report>, Failure> = SESSIONS.into_iter().map(|sessions| of_one(sessions).run()).collect();
     let links = compare(LINKS.into_iter().zip([&bed.link, &bed.links]).map(compared).collect()).run()?;
+    let both = [("end to end", false), ("with digests", true)];
+    let both = both.map(|(name, digests)| Compared { digests, ..compared((name, &bed.own)) });
+    let digests = compare(both.into()).run()?;
+    let movers = || {
+        let best = PATHS.into_iter().zip(places.take(4)).map(compared);
+        compare(best.chain(bed.movers.iter().map(|(name, place)| compared((*name, place)))).collect()).run()
+    };
+    let movers = args.ablation.then(movers).transpose()?;
     assert_paths(&bed)?;
-    let numbers = [Op::Read, Op::Write].into_iter().flat_map(|op| numbers(&measured, op));
-    let numbers = numbers.chain([crowd_number(&crowd)]).chain(link_numbers(&links)).collect();
+    let measured = Measured { paths, crowd, sessions: sessions?, links, digests, movers };
+    let numbers = numbers::all(&measured);
     let no_stock_chain = bed.chain.as_ref().err().cloned();
-    let reproduced = Reproduced { measured, crowd, links, numbers, no_stock_chain };
+    let congestion_control = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    let congestion_control = congestion_control.trim().to_owned();
+    let reproduced = Reproduced { behind: args.behind, congestion_control, measured, numbers, no_stock_chain };
     if let Some(path) = &args.plot {
         output::written(file::write_text(path, &figures::page(&reproduced)))?;
     }
@@ -117,7 +169,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// A path to be measured.
 fn compared((name, place): (&'static str, &Place)) -> Compared {
     let Place { portal, target, lun, pids } = place;
-    Compared { name, portal: *portal, target: target.clone(), lun: *lun, pids: pids.clone() }
+    Compared { name, portal: *portal, target: target.clone(), lun: *lun, pids: pids.clone(), digests: false }
 }
 
 /// Each switch has taken the path that it is measured for.
@@ -137,96 +189,29 @@ fn assert_paths(bed: &Bed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How a path does, in a cell.
-fn row(cell: &Cell, path: usize) -> (f64, f64) {
-    // Without the chain nothing is compared with it: no ratio to zero counts.
-    cell.paths.get(path).map_or((0.0, 0.0), |row| (row.mb_per_s, row.process_cpu_ms_per_gb.unwrap_or(0.0)))
-}
-
-/// Share of a core, in percent: milliseconds for each GB, times GB for each second.
-fn share(cell: &Cell, path: usize) -> f64 {
-    let (mb_per_s, ms_per_gb) = row(cell, path);
-    mb_per_s * ms_per_gb / 1e4
-}
-
-/// Many sessions at once.
-fn crowd_number(crowd: &Report) -> Number {
-    let ratios: Vec<f64> = crowd.cells.iter().map(|cell| row(cell, 3).0 / row(cell, 0).0).collect();
-    Number {
-        what: "forwarding to end to end, throughput, eight sessions",
-        op: Op::Read,
-        ours: Some(geometric_mean(&ratios)),
-        wanted: "at least 0.88",
-    }
-}
-
-/// What a switch costs where links are what is slow.
-fn link_numbers(links: &Report) -> Vec<Number> {
-    let of = |op, what, value: &dyn Fn(&Cell) -> f64, wanted| {
-        let worst = links.cells.iter().filter(|cell| cell.op == op).map(value).reduce(f64::max);
-        Number { what, op, ours: worst, wanted }
-    };
-    let loss = |cell: &Cell| row(cell, 0).0 - row(cell, 1).0;
-    let document = |op| if op == Op::Read { "at most 1 (document: 5)" } else { "at most 1 (document: 3)" };
-    let ops = [Op::Read, Op::Write].into_iter();
-    ops.flat_map(|op| {
-        [
-            of(op, "links of 1 Gb/s: end to end less forwarding, MB/s, at worst", &loss, document(op)),
-            of(op, "links of 1 Gb/s: processor, % of a core, at worst", &|cell| share(cell, 1), "at most 6"),
-        ]
-    })
-    .collect()
-}
-
-fn numbers(measured: &Report, op: Op) -> Vec<Number> {
-    let cells = |least: u32| measured.cells.iter().filter(move |cell| cell.op == op && cell.size_bytes >= least);
-    let mean = |least: u32, value: &dyn Fn(&Cell) -> f64| {
-        let all: Vec<f64> = cells(least).map(value).filter(|value| value.is_finite() && *value > 0.0).collect();
-        (!all.is_empty()).then(|| geometric_mean(&all))
-    };
-    let at_64k = |value: &dyn Fn(&Cell) -> f64| {
-        let all = cells(LARGE_BYTES).filter(|cell| cell.size_bytes == LARGE_BYTES).map(value);
-        let all: Vec<f64> = all.filter(|value| value.is_finite() && *value > 0.0).collect();
-        (!all.is_empty()).then(|| geometric_mean(&all))
-    };
-    let speed = |a: usize, b: usize| move |cell: &Cell| row(cell, a).0 / row(cell, b).0;
-    let cost = |a: usize, b: usize| move |cell: &Cell| row(cell, a).1 / row(cell, b).1;
-    let points: Vec<f64> = cells(LARGE_BYTES).map(|cell| share(cell, 3) - share(cell, 2)).collect();
-    let points = (!points.is_empty()).then(|| points.iter().sum::<f64>() / points.len() as f64);
-    let gain = |ratio: Option<f64>| ratio.map(|ratio| (ratio - 1.0) * 100.0);
-    let document = if op == Op::Read { "+30 (document)" } else { "+25 (document)" };
-    let end_to_end = if op == Op::Read { "at least 0.72" } else { "at least 0.66" };
-    let conventional = if op == Op::Read { "at least 0.50" } else { "at least 0.45" };
-    let number = |what, ours, wanted| Number { what, op, ours, wanted };
-    vec![
-        number(
-            "forwarding over conventional, throughput from 64 KiB, %",
-            gain(mean(LARGE_BYTES, &speed(3, 2))),
-            document,
-        ),
-        number("forwarding less conventional, processor, points of a core", points, "-10 to -15 (document)"),
-        number("forwarding to conventional, processor for each byte", mean(LARGE_BYTES, &cost(3, 2)), "at most 0.75"),
-        number("forwarding to ceiling, throughput from 64 KiB", mean(LARGE_BYTES, &speed(3, 1)), "at least 0.95"),
-        number("forwarding to ceiling, processor for each byte", mean(LARGE_BYTES, &cost(3, 1)), "at most 1.15"),
-        number("forwarding to end to end, throughput, all sizes", mean(0, &speed(3, 0)), end_to_end),
-        number("conventional to end to end, throughput, all sizes", mean(0, &speed(2, 0)), conventional),
-        number("conventional to stock chain, throughput, all sizes", mean(0, &speed(2, 4)), "at least 1.00"),
-        number("forwarding to stock chain, throughput, all sizes", mean(0, &speed(3, 4)), "at least 1.80"),
-        number("forwarding to stock chain, processor for each byte, 64 KiB", at_64k(&cost(3, 4)), "at most 0.33"),
-    ]
-}
-
 fn text(reproduced: &Reproduced) -> String {
-    let mut text = reproduced.measured.text();
-    let _ = write!(text, "\nMany sessions\n{}", reproduced.crowd.text());
-    let _ = write!(text, "\nLinks of 1 Gb/s\n{}", reproduced.links.text());
+    let Reproduced { behind, congestion_control, measured, numbers, no_stock_chain } = reproduced;
+    let mut text = format!("Behind: {behind}. TCP congestion control: {congestion_control}");
+    if congestion_control.starts_with("bbr") {
+        text += ", which paces what it sends: on loopback that is what is measured (net.ipv4.tcp_congestion_control=cubic does not)";
+    }
+    let _ = writeln!(text, "\n{}", measured.paths.text());
+    let _ = write!(text, "\nMany sessions\n{}", measured.crowd.text());
+    for report in &measured.sessions {
+        let _ = write!(text, "\n{}", report.text());
+    }
+    let _ = write!(text, "\nLinks of 1 Gb/s\n{}", measured.links.text());
+    let _ = write!(text, "\nDigests\n{}", measured.digests.text());
+    if let Some(movers) = &measured.movers {
+        let _ = write!(text, "\nMovers, and what is done worse\n{}", movers.text());
+    }
     let _ = writeln!(text, "\n{:<5} {:<60} {:>9}  wanted", "", "geometric means", "here");
-    for Number { what, op, ours, wanted } in &reproduced.numbers {
+    for Number { what, op, ours, wanted } in numbers {
         let op = if *op == Op::Read { "read" } else { "write" };
         let ours = ours.map_or_else(|| "none".to_owned(), |ours| format!("{ours:.2}"));
         let _ = writeln!(text, "{op:<5} {what:<60} {ours:>9}  {wanted}");
     }
-    if let Some(why) = &reproduced.no_stock_chain {
+    if let Some(why) = no_stock_chain {
         let _ = writeln!(text, "The stock chain was not measured: {why}.");
     }
     text

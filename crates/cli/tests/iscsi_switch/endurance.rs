@@ -1,0 +1,359 @@
+//! A host that writes and verifies with many commands under way, while everything around it fails: back ends are killed, their ways
+//! closed, connections cut inside data of reads and of writes, another host fetches slowly, the volume grows, and its pool too.
+//! `SANLOOM_MINUTES` asks for more than a short round of each path.
+
+use crate::bed::{self, Bed, Switch, free_port};
+use crate::gate::{Gate, Inside};
+use crate::host::{BLOCK, Host};
+use crate::raw::{hear, pdu};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Commands under way at once.
+const DEPTH: usize = 12;
+/// From one region to the next; each is written and read as a whole.
+const REGION_BYTES: u64 = 512 << 10;
+/// Bytes of regions, one after the other: within a stripe, as long as one, over several, and at odd blocks.
+const LENGTHS: [usize; 4] = [4 << 10, 64 << 10, 300 << 10, 8 * BLOCK + 256 * BLOCK];
+/// What goes with a command, and in one Data-Out.
+const SEGMENT_BYTES: usize = 64 << 10;
+/// For so long nothing has to work.
+const PATIENCE: Duration = Duration::from_secs(30);
+const BUSY: u8 = 8;
+
+/// What the host knows of a region.
+#[derive(Clone, Copy, Default)]
+struct Region {
+    /// The last version that was acknowledged; 0: zeros.
+    version: u32,
+    /// A version that was sent, and may be there or not, in part or whole.
+    sent: Option<u32>,
+    busy: bool,
+}
+
+/// A command under way.
+struct Open {
+    region: usize,
+    write: bool,
+    data: Vec<u8>,
+}
+
+struct Verifier {
+    portal: String,
+    connection: TcpStream,
+    number: u32,
+    regions: Vec<Region>,
+    open: BTreeMap<[u8; 4], Open>,
+    chance: Xoshiro256PlusPlus,
+    last_good: Instant,
+    /// Reads, writes, commands that have to be repeated, logins.
+    counts: [u64; 4],
+}
+
+fn content(region: usize, version: u32) -> Vec<u8> {
+    let words = LENGTHS[region % LENGTHS.len()] as u64 / 8;
+    let word = |n: u64| if version == 0 { 0 } else { (region as u64) << 48 | u64::from(version) << 24 | n };
+    (0..words).flat_map(|n| word(n).to_be_bytes()).collect()
+}
+
+impl Verifier {
+    fn new(portal: &str, seed: u64) -> Verifier {
+        Verifier {
+            portal: portal.to_owned(),
+            connection: Host::log_in(portal, 1).connection,
+            number: 1,
+            regions: Vec::new(),
+            open: BTreeMap::new(),
+            chance: Xoshiro256PlusPlus::seed_from_u64(seed),
+            last_good: Instant::now(),
+            counts: [0; 4],
+        }
+    }
+
+    /// Until `stop`, and then until every region was read once more. The size of the volume may grow meanwhile.
+    fn run(mut self, size: &AtomicU64, stop: &AtomicBool) -> [u64; 4] {
+        while !stop.load(Ordering::Relaxed) {
+            self.regions.resize((size.load(Ordering::Relaxed) / REGION_BYTES) as usize, Region::default());
+            while self.open.len() < DEPTH {
+                let region = self.chance.random_range(0..self.regions.len());
+                let write = self.chance.random_range(0..2) == 0;
+                self.begin(region, write);
+            }
+            self.go_on();
+        }
+        for region in 0..self.regions.len() {
+            let reads = self.counts[0];
+            while self.counts[0] == reads || self.regions[region].busy {
+                self.begin(region, false);
+                self.go_on();
+            }
+        }
+        while !self.open.is_empty() {
+            self.go_on();
+        }
+        self.counts
+    }
+
+    /// Begins a read or a write of a region, unless one is under way. What may be there in part is written first.
+    fn begin(&mut self, number: usize, write: bool) {
+        let region = &mut self.regions[number];
+        if std::mem::replace(&mut region.busy, true) {
+            return;
+        }
+        let version = region.sent.or(write.then_some(region.version + 1));
+        region.sent = version;
+        let lba = (number as u64 * REGION_BYTES / BLOCK as u64) as u32;
+        let bytes = LENGTHS[number % LENGTHS.len()];
+        let tag = self.number.to_be_bytes();
+        self.number += 1;
+        let data = version.map(|version| content(number, version)).unwrap_or_default();
+        let (flags, opcode) = if version.is_some() { (0xa1, 0x2a) } else { (0xc1, 0x28) };
+        let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), ((bytes / BLOCK) as u16).to_be_bytes());
+        let expected = (bytes as u32).to_be_bytes();
+        let cdb = [opcode, 0, a, b, c, d, 0, high, low, 0];
+        let fields: [(usize, &[u8]); 5] = [(0, &[0x01, flags]), (16, &tag), (20, &expected), (24, &tag), (32, &cdb)];
+        let sent = self.connection.write_all(&pdu(&fields, &data[..data.len().min(SEGMENT_BYTES)]));
+        self.open.insert(tag, Open { region: number, write: version.is_some(), data });
+        if sent.is_err() {
+            self.log_in_again();
+        }
+    }
+
+    fn go_on(&mut self) {
+        if !self.open.is_empty() && self.hear().is_err() {
+            self.log_in_again();
+        }
+        assert!(self.last_good.elapsed() < PATIENCE, "nothing has worked for {PATIENCE:?}: {:?}", self.counts);
+    }
+
+    /// What was not answered is repeated, as a host does.
+    fn log_in_again(&mut self) {
+        for open in std::mem::take(&mut self.open).into_values() {
+            self.regions[open.region].busy = false;
+        }
+        self.connection = Host::log_in(&self.portal, 1).connection;
+        self.number = 1;
+        self.counts[3] += 1;
+    }
+
+    /// The next PDU of the switch.
+    fn hear(&mut self) -> io::Result<()> {
+        let heard = hear(&mut self.connection)?;
+        let word = |at: usize| u32::from_be_bytes(heard[at..at + 4].try_into().unwrap());
+        let tag: [u8; 4] = heard[16..20].try_into().unwrap();
+        let Some(open) = self.open.get_mut(&tag) else { return Ok(()) };
+        match heard[0] {
+            // R2T.
+            0x31 => {
+                let (from, wanted) = (word(40) as usize, word(44) as usize);
+                let mut number = 0_u32;
+                for at in (from..from + wanted).step_by(SEGMENT_BYTES) {
+                    let end = (at + SEGMENT_BYTES).min(from + wanted);
+                    let last = if end == from + wanted { 0x80 } else { 0 };
+                    let fields: [(usize, &[u8]); 5] = [
+                        (0, &[0x05, last]),
+                        (16, &tag),
+                        (20, &heard[20..24]),
+                        (36, &number.to_be_bytes()),
+                        (40, &(at as u32).to_be_bytes()),
+                    ];
+                    self.connection.write_all(&pdu(&fields, &open.data[at..end]))?;
+                    number += 1;
+                }
+                return Ok(());
+            }
+            // Data-In.
+            0x25 => {
+                let len = word(4) as usize & 0xff_ffff;
+                assert_eq!(word(40) as usize, open.data.len(), "data of a read are in order");
+                open.data.extend_from_slice(&heard[48..48 + len]);
+                if heard[1] & 1 == 0 {
+                    return Ok(());
+                }
+            }
+            0x21 => {}
+            other => panic!("{other:#x}"),
+        }
+        let (status, open) = (heard[3], self.open.remove(&tag).unwrap());
+        let region = &mut self.regions[open.region];
+        region.busy = false;
+        if status != 0 {
+            self.counts[2] += 1;
+            if status == BUSY {
+                thread::sleep(Duration::from_millis(2));
+            }
+            return Ok(());
+        }
+        self.last_good = Instant::now();
+        self.counts[usize::from(open.write)] += 1;
+        if let (true, Some(version)) = (open.write, region.sent.take()) {
+            region.version = version;
+            return Ok(());
+        }
+        let expected = content(open.region, region.version);
+        let wrong = expected.iter().zip(&open.data).position(|(a, b)| a != b);
+        assert!(
+            open.data.len() == expected.len() && wrong.is_none(),
+            "region {}, version {}: byte {wrong:?} of {} is wrong",
+            open.region,
+            region.version,
+            open.data.len()
+        );
+        Ok(())
+    }
+}
+
+/// Reads a lot, and fetches it slowly. How many PDUs it has heard.
+fn slow_host(portal: &str, stop: &AtomicBool) -> u64 {
+    let mut heard = 0_u64;
+    while !stop.load(Ordering::Relaxed) {
+        let mut host = Host::log_in(portal, 2);
+        for number in 0..16 {
+            host.read(number * 2048, 2048);
+        }
+        while !stop.load(Ordering::Relaxed) && hear(&mut host.connection).is_ok() {
+            heard += 1;
+            if heard.is_multiple_of(16) {
+                // Others may have failed; there is always something to fetch.
+                host.read((heard % 16) as u32 * 2048, 2048);
+            }
+            thread::sleep(Duration::from_millis(30));
+        }
+    }
+    heard
+}
+
+fn duration() -> Duration {
+    let minutes = std::env::var("SANLOOM_MINUTES").ok().map(|text| text.parse::<u64>().expect("a number of minutes"));
+    minutes.map_or(Duration::from_secs(11), |minutes| Duration::from_secs(60 * minutes))
+}
+
+#[test]
+fn a_host_verifies_at_depth_while_everything_around_it_fails() {
+    endure(true);
+}
+
+#[test]
+fn a_host_verifies_at_depth_while_everything_around_it_fails_conventionally() {
+    endure(false);
+}
+
+fn endure(forward: bool) {
+    let bed = Bed::new(&format!("endurance-{forward}"));
+    let portals = [free_port(), free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let mut second = bed::storage(&bed, "second", &portals[1]);
+    // Two ways to the first back end, one to the second.
+    let gates = [&portals[0], &portals[0], &portals[1]].map(|portal| Gate::to(portal));
+    let lab = format!(
+        "[pool.disks]\nextent = \"256KiB\"\n{}{}{}",
+        bed::back_end("first", "disks", &[&gates[0].address, &gates[1].address]),
+        bed::back_end("second", "disks", &[&gates[2].address]),
+        "[volume.v]\npool = \"disks\"\nsize = \"64MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n",
+    );
+    let mut switch = Switch::start_on(&bed, forward, &lab);
+    switch.wait_for(&["v"]);
+    let (size, stop) = (Arc::new(AtomicU64::new(64 << 20)), Arc::new(AtomicBool::new(false)));
+    let portal = switch.portals[0].clone();
+    let verifier = thread::spawn({
+        let (size, stop) = (size.clone(), stop.clone());
+        move || Verifier::new(&portal, 7).run(&size, &stop)
+    });
+    let portal = switch.portals[1].clone();
+    let slow = thread::spawn({
+        let stop = stop.clone();
+        move || slow_host(&portal, &stop)
+    });
+    let (begun, whole) = (Instant::now(), duration());
+    let mut third = None;
+    for round in 0.. {
+        if begun.elapsed() >= whole {
+            break;
+        }
+        match round % 5 {
+            0 => cut(&gates[..2], Inside::Read),
+            1 => cut(&gates[2..], Inside::Write),
+            2 => {
+                second.kill();
+                thread::sleep(Duration::from_millis(500));
+                second = bed::storage(&bed, "second", &portals[1]);
+            }
+            3 => cut(&gates[..2], Inside::Write),
+            _ => {
+                let way = round / 5 % 2;
+                gates[way].close(true);
+                thread::sleep(Duration::from_millis(500));
+                gates[way].close(false);
+            }
+        }
+        assert!(!verifier.is_finished() && !slow.is_finished());
+        if third.is_none() && begun.elapsed() > whole / 3 {
+            third = Some(bed::storage(&bed, "third", &portals[2]));
+            let said = switch.apply(&bed::back_end("third", "disks", &[&portals[2]]));
+            assert!(said.contains("back end third"), "{said}");
+        }
+        // More than the first two have, once the third is there.
+        let larger = size.load(Ordering::Relaxed) + (1 << 20);
+        if larger <= (if third.is_some() { 176 } else { 100 }) << 20 {
+            extend(&switch, larger);
+            size.store(larger, Ordering::Relaxed);
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    let third = third.expect("the pool has grown");
+    // What only the third has room for.
+    let all = 150 << 20;
+    if size.load(Ordering::Relaxed) < all {
+        extend(&switch, all);
+        size.store(all, Ordering::Relaxed);
+        thread::sleep(Duration::from_secs(1));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let [reads, writes, again, logins] = verifier.join().unwrap();
+    let fetched = slow.join().unwrap();
+    let cuts = [Inside::Read, Inside::Write].map(|inside| gates.iter().map(|gate| gate.cuts(inside)).sum::<u32>());
+    let lost = ["first", "second"].map(|back_end| bed.lost_sessions(back_end));
+    println!(
+        "{reads} reads, {writes} writes, {again} repeated, {logins} logins again; {fetched} PDUs fetched slowly; \
+         cut in reads and writes: {cuts:?}; sessions lost: {lost:?}"
+    );
+    assert!(reads > 100 && writes > 100 && fetched > 50, "{reads} {writes} {fetched}");
+    assert!(cuts.iter().all(|cuts| *cuts > 0) && lost.iter().all(|lost| *lost > 1), "{cuts:?} {lost:?}");
+    switch.assert_path("v", forward, 4 << 20, 4 << 20);
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    drop(third);
+}
+
+/// Cuts a connection in the middle of data, if any pass within a while.
+fn cut(gates: &[Gate], inside: Inside) {
+    let cuts = || gates.iter().map(|gate| gate.cuts(inside)).sum::<u32>();
+    let (before, until) = (cuts(), Instant::now() + Duration::from_secs(2));
+    gates.iter().for_each(|gate| gate.cut_inside(Some(inside)));
+    while cuts() == before && Instant::now() < until {
+        thread::sleep(Duration::from_millis(10));
+    }
+    gates.iter().for_each(|gate| gate.cut_inside(None));
+}
+
+/// The room of a back end is known when it is reached.
+fn extend(switch: &Switch<'_>, bytes: u64) {
+    let arguments = switch.volume_arguments(&["extend", "v", "--size", &format!("{bytes}B")]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let (good, _, err) = crate::try_run(bed::SANLOOM, &arguments);
+        if good {
+            return;
+        }
+        assert!(err.contains("was not reached yet") && Instant::now() < until, "{err}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,349 @@
+//! The switch as an iSCSI-to-Fibre-Channel gateway (document 004): volumes on LUNs that a host port of the instance reaches in a fabric,
+//! inside the process or over FCoE, alone and in one pool with iSCSI targets.
+
+use crate::bed::{self, Bed, SANLOOM, Switch, free_port};
+use crate::conformance;
+use crate::crashes::{kill_while_a_host_writes, writer};
+use crate::find_qemu;
+use crate::peer::{find, run, try_run};
+use crate::qemu_io::write_and_verify;
+use crate::started::Process;
+use crate::{relay, tgt};
+use sanloom_api::control::{Answer, Request};
+use sanloom_api::view::{Table, View};
+use sanloom_api::volume::PathRow;
+use sanloom_live::control::ask;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A fabric inside the process: an array with two LUNs, and the gateway's own host.
+const INSIDE: &str = r#"
+[switch.sw1]
+
+[host.gateway]
+
+[storage.array]
+luns = 2
+lun_size = "64MiB"
+
+[[link]]
+from = "{gateway,array}"
+to = "sw1"
+"#;
+
+/// A back end that is a LUN of the array.
+fn of_array(name: &str, pool: &str, lun: u16) -> String {
+    format!("[back_end.{name}]\npool = \"{pool}\"\nhost = \"gateway\"\ntarget_port = \"array\"\nlun = {lun}\n")
+}
+
+/// The table of back ends.
+fn paths(bed: &Bed) -> Vec<PathRow> {
+    let shown = run(SANLOOM, &["show", "paths", &bed.path("switch.toml"), "--live", "--json"]);
+    let view: View = serde_json::from_str(&shown).unwrap();
+    match view.table {
+        Table::Paths(table) => table.paths,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until this is so of a back end.
+fn wait_for_path(bed: &Bed, name: &str, so: impl Fn(&PathRow) -> bool) -> PathRow {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let row = paths(bed).into_iter().find(|row| row.back_end == name).unwrap();
+        if so(&row) {
+            return row;
+        }
+        assert!(Instant::now() < until, "{row:?}\n{}", bed.log());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Whether forwarding met something that is behind no iSCSI target.
+fn kept_for_transport(bed: &Bed) -> bool {
+    run(SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]).contains("kept: no iSCSI target")
+}
+
+#[test]
+fn libiscsi_passes_all_its_tests_on_volumes_in_a_fabric_and_in_a_mixed_pool_but_those_that_are_listed() {
+    let (Some(program), Some(_)) = (find("iscsi-test-cu"), find("tgtadm")) else { return };
+    let bed = Bed::new("gateway-conformance");
+    let targets = tgt::start(&bed, &[40 << 20]);
+    let lab = [
+        INSIDE,
+        "[pool.mixed]\nextent = \"28KiB\"\n[pool.fabric]\nextent = \"1MiB\"\n",
+        &of_array("first", "mixed", 0),
+        &targets.back_ends("mixed"),
+        &of_array("second", "fabric", 1),
+        "[volume.striped]\npool = \"mixed\"\nsize = \"16MiB\"\nwidth = 2\nstripe = \"28KiB\"\nstorage = \"switch\"\nlun = 0\n",
+        "[volume.alone]\npool = \"fabric\"\nsize = \"32MiB\"\nstorage = \"switch\"\nlun = 1\n",
+    ];
+    let mut switch = Switch::start(&bed, &lab.concat());
+    switch.wait_for(&["striped", "alone"]);
+    // What one of two back ends does not know, no volume on both has; the array's LUNs are thin.
+    let skips = [include_str!("expected_skips.txt"), include_str!("../iscsi/expected_skips.txt")];
+    for (lun, expected) in [0, 1].into_iter().zip(skips) {
+        println!("LUN {lun}");
+        let [first, second] = switch.portals.each_ref().map(|portal| switch.url_at(portal, lun));
+        conformance::test(program, [&first, &second]).assert(expected);
+    }
+    // Of the mixed pool, requests for whole stripes on the iSCSI target are forwarded; of the fabric, none.
+    let [forwarded, conventional] = switch.carried("striped");
+    assert!(forwarded.commands > 20 && conventional.commands > 100, "{forwarded:?} {conventional:?}");
+    switch.assert_path("alone", false, 1 << 20, 1 << 20);
+    assert!(kept_for_transport(&bed));
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn a_host_writes_and_verifies_in_a_mixed_pool_while_ports_of_the_fabric_go_and_come() {
+    let bed = Bed::new("gateway-links");
+    let portal = free_port();
+    let _first = bed::storage(&bed, "first", &portal);
+    let lab = [
+        INSIDE,
+        "[pool.disks]\nextent = \"1MiB\"\n",
+        &bed::back_end("first", "disks", &[&portal]),
+        &of_array("second", "disks", 0),
+        "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n",
+    ];
+    let mut switch = Switch::start(&bed, &lab.concat());
+    switch.wait_for(&["v"]);
+    let Some(qemu_io) = find_qemu(&switch.url(0)) else { return };
+    write_and_verify(qemu_io, &switch.url(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let host = writer(qemu_io, switch.url(0), stop.clone());
+    for round in 0..6 {
+        thread::sleep(Duration::from_millis(500));
+        assert!(!host.is_finished());
+        // The gateway's own cable, and that of the array.
+        let port = ["sw1:0", "sw1:1"][round % 2];
+        run(SANLOOM, &["port", "disable", port, &bed.path("switch.toml")]);
+        let row = wait_for_path(&bed, "second", |row| row.portal.is_none());
+        let why = ["is not logged in to the fabric", "is not logged in to the target port"][round % 2];
+        assert!(row.trouble.contains(why), "{row:?}");
+        thread::sleep(Duration::from_millis(700));
+        run(SANLOOM, &["port", "enable", port, &bed.path("switch.toml")]);
+        wait_for_path(&bed, "second", |row| row.portal.is_some());
+    }
+    stop.store(true, Ordering::Relaxed);
+    let rounds = host.join().unwrap();
+    let row = wait_for_path(&bed, "second", |row| row.trouble.is_empty());
+    let port = row.host_port.clone().unwrap();
+    assert!(row.logins >= 7 && row.lost >= 6 && port.name == "gateway" && port.port_id.is_some(), "{row:?}");
+    println!("{rounds} rounds, {} logins lost\n{row:?}", row.lost);
+    assert!(kept_for_transport(&bed));
+    let [forwarded, conventional] = switch.carried("v");
+    assert!(forwarded.read_bytes > 0 && conventional.read_bytes > 0, "{forwarded:?} {conventional:?}");
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+/// A fabric with an array in files, in a process of its own.
+fn start_fabric(bed: &Bed) -> Process {
+    let lab = r#"
+[live]
+folder = "{folder}"
+
+[switch.sw1]
+fcoe = { keep_alive = "1s" }
+
+[host.gateway]
+
+[storage.array]
+luns = 2
+lun_size = "64MiB"
+medium = "file"
+wwpn = "50:25:a0:00:00:00:77:01"
+
+[[link]]
+from = "gateway"
+to = "sw1"
+ethernet = { carrier = "dgram" }
+
+[[link]]
+from = "array"
+to = "sw1"
+"#;
+    fs::write(bed.path("fabric.toml"), lab.replace("{folder}", &bed.path("fabric"))).unwrap();
+    bed.up("fabric.toml")
+}
+
+/// The gateway's host at that fabric, and its back ends.
+fn over_ethernet(bed: &Bed, keys: &str) -> String {
+    let [own, peer] = ["peer.sock", "sock"].map(|ending| bed.path(&format!("fabric/gateway-sw1.{ending}")));
+    let mut lab = format!(
+        "[host.gateway]\nfcoe = {{ address = \"{own}\", peer = \"{peer}\" }}\n[pool.disks]\nextent = \"1MiB\"\n"
+    );
+    for lun in 0..2 {
+        lab += &format!(
+            "[back_end.lun{lun}]\npool = \"disks\"\nhost = \"gateway\"\ntarget_port = \"50:25:a0:00:00:00:77:01\"\nlun = {lun}\n{keys}"
+        );
+    }
+    lab
+}
+
+const VOLUME: &str =
+    "[volume.v]\npool = \"disks\"\nsize = \"96MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\n";
+
+#[test]
+fn a_host_writes_and_verifies_while_the_fabric_and_its_array_are_killed_and_started_again() {
+    let bed = Bed::new("gateway-fabric");
+    let mut fabric = start_fabric(&bed);
+    let mut switch = Switch::start(&bed, &(over_ethernet(&bed, "") + VOLUME));
+    switch.wait_for(&["v"]);
+    let Some(qemu_io) = find_qemu(&switch.url(0)) else { return };
+    let stop = Arc::new(AtomicBool::new(false));
+    let host = writer(qemu_io, switch.url(0), stop.clone());
+    for round in 0..4 {
+        thread::sleep(Duration::from_millis(700));
+        assert!(!host.is_finished());
+        if round % 2 == 0 {
+            fabric.kill();
+            wait_for_path(&bed, "lun0", |row| row.portal.is_none());
+            fabric = start_fabric(&bed);
+        } else {
+            run(SANLOOM, &["port", "disable", "sw1:0", &bed.path("fabric.toml")]);
+            wait_for_path(&bed, "lun0", |row| row.portal.is_none());
+            run(SANLOOM, &["port", "enable", "sw1:0", &bed.path("fabric.toml")]);
+        }
+        wait_for_path(&bed, "lun0", |row| row.portal.is_some());
+    }
+    stop.store(true, Ordering::Relaxed);
+    let rounds = host.join().unwrap();
+    let row = wait_for_path(&bed, "lun0", |row| row.trouble.is_empty());
+    assert!(row.lost >= 4, "{row:?}");
+    println!("{rounds} rounds, {} logins lost", row.lost);
+    // The gateway says farewell to the fabric when it ends.
+    switch.stop();
+    let left = run(SANLOOM, &["show", "flogi", &bed.path("fabric.toml"), "--live"]);
+    assert!(left.contains("array") && !left.contains("gateway"), "{left}");
+    fabric.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn requests_fail_with_sense_when_the_fabric_stays_away_and_the_host_stays_logged_in() {
+    let bed = Bed::new("gateway-away");
+    let mut fabric = start_fabric(&bed);
+    let mut switch = Switch::start(&bed, &(over_ethernet(&bed, "retry_for = \"1s\"\n") + VOLUME));
+    switch.wait_for(&["v"]);
+    let url = switch.url(0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    run(qemu_io, &["-f", "raw", "-c", "write -P 0x3c 60M 8M", &url]);
+    fabric.kill();
+    let (began, logins) = (Instant::now(), bed.host_logins());
+    let (_, out, err) = try_run(qemu_io, &["-f", "raw", "-c", "read 60M 4k", "-c", "read 80M 4k", &url]);
+    let said = out + &err;
+    assert!(said.matches("read failed").count() == 2 && began.elapsed() < Duration::from_secs(25), "{said}");
+    assert_eq!(bed.host_logins() - logins, 1, "{}", bed.log());
+    assert!(bed.log().contains("logical unit communication failure"), "{}", bed.log());
+    let row = wait_for_path(&bed, "lun1", |row| row.portal.is_none());
+    assert!(row.trouble.contains("nobody is at the other end"), "{row:?}");
+    fabric = start_fabric(&bed);
+    let until = Instant::now() + Duration::from_secs(15);
+    while !try_run(qemu_io, &["-f", "raw", "-c", "read -P 0x3c 60M 8M", &url]).1.contains("read 8388608/8388608") {
+        assert!(Instant::now() < until, "{}", bed.log());
+        thread::sleep(Duration::from_millis(100));
+    }
+    switch.stop();
+    fabric.stop();
+}
+
+#[test]
+fn a_gateway_that_is_killed_loses_no_write_that_it_has_acknowledged() {
+    let bed = Bed::new("gateway-killed");
+    let mut fabric = start_fabric(&bed);
+    let mut switch = Switch::start(&bed, &(over_ethernet(&bed, "") + VOLUME));
+    switch.wait_for(&["v"]);
+    let Some(qemu_io) = find_qemu(&switch.url(0)) else { return };
+    for round in 0..3 {
+        kill_while_a_host_writes(&bed, &mut switch, qemu_io, round);
+    }
+    let row = wait_for_path(&bed, "lun0", |row| row.trouble.is_empty());
+    assert_eq!((row.logins, row.lost), (1, 0), "{row:?}");
+    switch.stop();
+    fabric.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn a_disk_that_is_reached_over_iscsi_and_in_the_fabric_is_one_disk() {
+    let bed = Bed::new("gateway-twin");
+    let portal = free_port();
+    let inside = INSIDE.replace("luns = 2\n", &format!("luns = 2\niscsi = {{ portals = \"{portal}\" }}\n"));
+    let lab = [
+        &inside,
+        "[pool.disks]\nextent = \"1MiB\"\n",
+        &bed::back_end("array", "disks", &[&portal]),
+        &of_array("again", "disks", 0),
+        &of_array("other", "disks", 1),
+    ];
+    let mut switch = Switch::start(&bed, &lab.concat());
+    let until = Instant::now() + Duration::from_secs(20);
+    let rows = loop {
+        let rows = paths(&bed);
+        if rows.iter().all(|row| row.size_bytes > 0) {
+            break rows;
+        }
+        assert!(Instant::now() < until, "{rows:?}\n{}", bed.log());
+        thread::sleep(Duration::from_millis(50));
+    };
+    // Whichever was reached first is used.
+    let same = |row: &&PathRow| row.trouble.contains("it is the same disk as");
+    let twins: Vec<&str> = rows.iter().filter(same).map(|row| row.back_end.as_str()).collect();
+    assert!(twins == ["array"] || twins == ["again"], "{rows:?}");
+    assert!(rows[2].trouble.is_empty() && rows[2].extents == 64, "{rows:?}");
+    let socket = bed.folder.join("switch/control.sock");
+    let Ok(Answer::Metrics { text: metrics }) = ask(&socket, &Request::Metrics) else { panic!("no metrics") };
+    let name = rows[2].host_port.as_ref().unwrap().port_name.clone();
+    for line in [
+        format!("sanloom_host_port_up{{host_port=\"gateway\",port_name=\"{name}\"}} 1"),
+        "sanloom_back_end_up{back_end=\"other\"} 1".to_owned(),
+    ] {
+        assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+    }
+    switch.stop();
+}
+
+#[test]
+fn tshark_finds_nothing_malformed_in_the_fabric_or_in_front_of_the_gateway() {
+    let Some(_) = find("tshark") else { return };
+    let bed = Bed::new("gateway-capture");
+    let mut fabric = start_fabric(&bed);
+    let mut switch = Switch::start(&bed, &(over_ethernet(&bed, "") + VOLUME));
+    switch.wait_for(&["v"]);
+    let behind = bed.path("behind.pcapng");
+    run(SANLOOM, &["capture", "gateway", &bed.path("switch.toml"), "--to", &behind]);
+    let (portal, front_capture) = relay::start(&switch.portals[0]);
+    let url = switch.url_at(&portal, 0);
+    let Some(qemu_io) = find_qemu(&url) else { return };
+    let commands = ["write -P 0x11 3k 600k", "read -P 0x11 3k 600k", "write -z 64k 128k", "discard 1M 1M", "flush"];
+    let mut arguments = vec!["-f", "raw"];
+    arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
+    arguments.push(&url);
+    run(qemu_io, &arguments);
+    switch.stop();
+    fabric.stop();
+    let front = bed.path("front.pcapng");
+    fs::write(&front, front_capture.lock().unwrap().bytes()).unwrap();
+    for file in [&front, &behind] {
+        // QEMU asks for 64 bytes of page 83, and Wireshark takes a list of names that is cut off for a malformed one.
+        let malformed = run("tshark", &["-r", file, "-Y", "_ws.malformed"]);
+        let malformed = malformed.lines().filter(|line| line.contains("alformed"));
+        let malformed: Vec<&str> = malformed.filter(|line| !line.contains("Inquiry Response Data")).collect();
+        assert!(malformed.is_empty(), "{file}: {malformed:#?}");
+    }
+    let count = |file: &str, filter: &str| run("tshark", &["-r", file, "-Y", filter]).lines().count();
+    assert_eq!(count(&behind, "fcoe.crc.status == 0"), 0);
+    // Both ways 600 KiB in frames of 2 KiB; the commands; the farewell.
+    assert!(count(&behind, "fcoe.crc.status == 1") > 600, "{}", count(&behind, "fcoe"));
+    for filter in ["scsi", "fip || fcels"] {
+        assert!(count(&behind, filter) > 2, "{filter}");
+    }
+    assert!(count(&front, "iscsi.opcode == 0x01") > 4);
+}

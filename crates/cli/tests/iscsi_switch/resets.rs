@@ -1,0 +1,103 @@
+//! Resets and reservations of hosts that share back ends: other hosts notice what they have to, back ends nothing.
+
+use crate::bed::{self, Bed, Switch, free_port};
+use crate::forwarding::through_gates;
+use crate::gate::Gate;
+use crate::host::Host;
+use std::thread;
+use std::time::Duration;
+
+const ABORT_TASK: u8 = 1;
+const ABORT_TASK_SET: u8 = 2;
+const CLEAR_TASK_SET: u8 = 4;
+const LUN_RESET: u8 = 5;
+const WARM_RESET: u8 = 6;
+const COLD_RESET: u8 = 7;
+const TASK_ABORTED: u8 = 0x40;
+
+/// Two hosts, and a write of the second one that is on its way to a back end for as long as the gates hold it.
+fn with_a_write_under_way(switch: &Switch<'_>, gates: &[Gate; 2]) -> [Host; 2] {
+    let mut hosts = [1, 2].map(|session| Host::ready(&switch.portals[usize::from(session) - 1], session));
+    hosts[1].until_good(|host| host.write(8, &[0x11; 64 << 10]));
+    gates.iter().for_each(Gate::hold);
+    hosts[1].write(8, &[0x22; 64 << 10]);
+    thread::sleep(Duration::from_millis(200));
+    hosts
+}
+
+#[test]
+fn a_reset_of_the_target_by_one_host_ends_the_tasks_of_others_and_a_cold_one_their_sessions() {
+    for (function, forward) in [(WARM_RESET, true), (WARM_RESET, false), (COLD_RESET, true), (COLD_RESET, false)] {
+        let bed = Bed::new(&format!("target-reset-{function}-{forward}"));
+        let portals = [free_port(), free_port()];
+        let _first = bed::storage(&bed, "first", &portals[0]);
+        let _second = bed::storage(&bed, "second", &portals[1]);
+        let (mut switch, gates) = through_gates(&bed, &portals, forward);
+        let [mut one, mut other] = with_a_write_under_way(&switch, &gates);
+        one.ask(function);
+        thread::sleep(Duration::from_millis(200));
+        gates.iter().for_each(Gate::release);
+        assert_eq!(one.function_response(), Some(0), "{function}, forward {forward}");
+        assert_eq!(other.answer().0, TASK_ABORTED, "{function}, forward {forward}");
+        if function == COLD_RESET {
+            assert!(one.is_closed() && other.is_closed(), "forward {forward}");
+            one = Host::log_in(&switch.portals[0], 1);
+            other = Host::log_in(&switch.portals[1], 2);
+        }
+        // The one that reset writes next, and nothing of the other comes behind that.
+        one.until_good(|host| host.write(8, &[0x33; 64 << 10]));
+        thread::sleep(Duration::from_millis(200));
+        let there = other.until_good(|host| host.read(8, 128));
+        assert!(there.iter().all(|byte| *byte == 0x33), "{:#x}", there[0]);
+        switch.stop();
+        assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    }
+}
+
+#[test]
+fn no_reservation_and_no_reset_of_a_host_reaches_a_back_end() {
+    for forward in [true, false] {
+        let bed = Bed::new(&format!("not-forwarded-{forward}"));
+        let portals = [free_port(), free_port()];
+        let _first = bed::storage(&bed, "first", &portals[0]);
+        let _second = bed::storage(&bed, "second", &portals[1]);
+        let (mut switch, gates) = through_gates(&bed, &portals, forward);
+        let [mut one, mut other] = with_a_write_under_way(&switch, &gates);
+        // All that ends tasks, while there is one.
+        one.ask(CLEAR_TASK_SET);
+        gates.iter().for_each(Gate::release);
+        assert_eq!((one.function_response(), other.answer().0), (Some(0), TASK_ABORTED));
+        for function in [ABORT_TASK_SET, LUN_RESET, WARM_RESET] {
+            one.ask(function);
+            assert_eq!(one.function_response(), Some(0), "{function}");
+            one.until_good(|host| host.write(8, &[function; 64 << 10]));
+        }
+        // RESERVE(6), RELEASE(6), then a persistent reservation that keeps the other host out.
+        one.until_good(|host| host.send(0x80, 0, &[0x16, 0, 0, 0, 0, 0], &[]));
+        one.until_good(|host| host.send(0x80, 0, &[0x17, 0, 0, 0, 0, 0], &[]));
+        let (mut register, mut reserve) = ([0; 24], [0; 24]);
+        (register[15], reserve[7]) = (9, 9);
+        one.until_good(|host| host.send(0xa0, 24, &[0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0], &register));
+        one.until_good(|host| host.send(0xa0, 24, &[0x5f, 1, 3, 0, 0, 0, 0, 0, 24, 0], &reserve));
+        let keys = one.until_good(|host| host.send(0xc0, 64, &[0x5e, 0, 0, 0, 0, 0, 0, 0, 64, 0], &[]));
+        assert_eq!(keys[7..16], [8, 0, 0, 0, 0, 0, 0, 0, 9]);
+        one.until_good(|host| host.write(8, &[0x44; 64 << 10]));
+        assert_eq!(one.until_good(|host| host.read(8, 128)), [0x44; 64 << 10]);
+        let conflicts = (0..8).any(|_| {
+            other.write(8, &[0x55; 512]);
+            other.answer().0 == 0x18
+        });
+        assert!(conflicts, "the other host is not kept out");
+        switch.stop();
+        let mut heard = gates[0].requests();
+        gates[1].requests().into_iter().for_each(|(what, count)| *heard.entry(what).or_default() += count);
+        let has = |opcode: u8, details: &[u8]| details.iter().any(|detail| heard.contains_key(&(opcode, *detail)));
+        assert!(has(0x01, &[0x2a, 0x8a]) && has(0x01, &[0x28, 0x88]), "no reads and writes: {heard:02x?}");
+        assert!(!has(0x01, &[0x16, 0x17, 0x56, 0x57, 0x5e, 0x5f]), "reservations: {heard:02x?}");
+        // What the switch has to do itself to end a task is ABORT TASK.
+        let functions: Vec<u8> =
+            heard.keys().filter(|(opcode, _)| *opcode == 0x02).map(|(_, detail)| *detail).collect();
+        assert!(functions.iter().all(|function| *function == ABORT_TASK), "{heard:02x?}");
+        assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    }
+}

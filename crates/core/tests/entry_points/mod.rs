@@ -1,0 +1,314 @@
+//! What the fuzzers run on the machines that read bytes of peers: nothing panics, and every promise is kept.
+//! The targets under `fuzz/` and the test `fuzz_smoke` share these functions.
+
+use sanloom_core::iscsi::chap::Credentials;
+use sanloom_core::iscsi::forward::mover::{Output as Moved, Stop, Turn};
+use sanloom_core::iscsi::forward::{Conn, Forward, Mover, Settings, Switch};
+use sanloom_core::iscsi::framer::{Framer, Taken, Want};
+use sanloom_core::iscsi::initiator;
+use sanloom_core::iscsi::sequence::Statuses;
+use sanloom_core::iscsi::target::login::{self, LoginConfig};
+use sanloom_core::iscsi::target::{
+    Authentication, ConnectionId, Directory, Established, Input, Limits, Login, Node, Output, Place, Portal, Session,
+    SessionKey, Target,
+};
+use sanloom_core::iscsi::{Parameters, framer};
+use sanloom_core::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape};
+use sanloom_core::scsi::{Device, DeviceConfig, IoStatus, PortConfig, PortName, UnitConfig};
+use sanloom_core::time::{Instant, Span};
+use sanloom_core::volume::Volumes;
+use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head, Header, at};
+use std::sync::Arc;
+
+/// An entry point and the name of its fuzz target.
+pub type EntryPoint = (&'static str, fn(&[u8]));
+
+/// All of them.
+#[allow(dead_code)] // a fuzz target takes one
+pub const ALL: &[EntryPoint] = &[("iscsi_framer", framer), ("iscsi_login", login), ("iscsi_mover", mover)];
+
+const NAME: &str = "iqn.2026-11.net.example:disk";
+const BLOCK: u32 = 512;
+
+/// First byte: digests, and the longest segment. A stream means the same in whatever pieces it comes.
+pub fn framer(data: &[u8]) {
+    let Some((first, stream)) = data.split_first() else { return };
+    let mut framer = Framer::new(8 << 10);
+    framer.agree(first & 1 != 0, first & 2 != 0, u32::from(first >> 2) * 16);
+    let whole = follow(&mut framer.clone(), stream, usize::MAX);
+    for most in [1, 3, 64] {
+        assert_eq!(follow(&mut framer.clone(), stream, most), whole, "in pieces of {most}");
+    }
+}
+
+/// Everything that is completed, with the headers.
+fn follow(framer: &mut Framer, mut stream: &[u8], most: usize) -> Vec<(framer::Taken, [u8; BHS_BYTES])> {
+    let mut all = Vec::new();
+    loop {
+        let bytes = match framer.want() {
+            Want::Bytes(bytes) => bytes,
+            Want::Data(bytes) => most.min(bytes as usize).min(stream.len().max(1)),
+        };
+        let Some((piece, rest)) = stream.split_at_checked(bytes) else { return all };
+        let taken = framer.take(piece);
+        stream = rest;
+        if taken != Taken::More {
+            all.push((taken, framer.bhs().0));
+        }
+        if matches!(taken, Taken::Broken(_)) {
+            return all;
+        }
+    }
+}
+
+/// PDUs, each with two bytes that say how long its text is; of its header come flags, and the rest is as it should be. A target asks for a
+/// proof, another one does not. Whatever comes, a login ends in a session, in a refusal, or without a word.
+pub fn login(data: &[u8]) {
+    let portals = vec![Portal { address: "192.0.2.1:3260".into(), group: 1 }];
+    let secret = |name: &str| Credentials { name: name.into(), secret: format!("a secret of the {name}").into() };
+    let asks = Authentication { initiators: vec![secret("host")], own: Some(secret("array")) };
+    let open = Target { portals: portals.clone(), ..Target::new(NAME) };
+    let asking = Target { portals, authentication: asks, ..Target::new("iqn.2026-11.net.example:asks") };
+    let config = LoginConfig {
+        node: Arc::new(Node { targets: vec![open, asking], ..Node::default() }),
+        address: "192.0.2.1:3260".into(),
+        group: 1,
+        connection: ConnectionId(1),
+        challenge: [7; 16],
+        timeout: Span::from_secs(5),
+    };
+    let (mut login, mut directory) = (Login::new(Instant::ZERO, config), Directory::default());
+    let mut rest = data;
+    let mut over = false;
+    while let Some(([flags, fields, low, high], behind)) = rest.split_first_chunk::<4>() {
+        let bytes = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
+        let (text, behind) = behind.split_at(bytes);
+        rest = behind;
+        let mut bhs = Bhs([0; BHS_BYTES]);
+        (bhs.0[0], bhs.0[1], bhs.0[8], bhs.0[13]) = (0x43, *flags, 0x80, fields & 3);
+        if fields & 0x80 != 0 {
+            // Any header.
+            bhs.0.iter_mut().zip(text).for_each(|(byte, other)| *byte = *other);
+        }
+        let head = Head { data_bytes: text.len() as u32, ..Head::parse(&bhs.0).expect("48 bytes") };
+        login.handle(Instant::ZERO, login::Input::Pdu { head, text: text.into() }, &mut directory);
+        let mut answers = 0;
+        while let Some(output) = login.poll_output() {
+            assert!(!over, "something comes behind the end: {output:?}");
+            match output {
+                login::Output::Send { head, text } => {
+                    let Header::LoginResponse(response) = head.header else { panic!("{head}") };
+                    assert!(text.len() <= 8 << 10, "a text of {} bytes", text.len());
+                    answers += 1;
+                    over = response.status.0 >> 8 != 0;
+                    if over {
+                        assert_eq!(login.poll_output(), Some(login::Output::Close), "{}", response.status);
+                    }
+                }
+                login::Output::Done(established) => {
+                    let Established { key, .. } = *established;
+                    assert!(key.target != Some(1), "in without a proof");
+                    over = true;
+                }
+                login::Output::Close => over = true,
+            }
+        }
+        assert!(answers <= 1, "{answers} answers to one request");
+    }
+}
+
+/// A host and two back ends: records of six bytes are PDUs that are nearly right (who sends it, what it is, flags, a tag, a block or an offset, a
+/// length), read by the Data Mover in pieces.
+pub fn mover(data: &[u8]) {
+    let Some((first, records)) = data.split_first() else { return };
+    let digest = first & 1 != 0;
+    let front = Parameters { initial_r2t: false, header_digest: digest, ..Parameters::default() };
+    let mut bed = MoverBed::new(front);
+    let mut streams: [Vec<u8>; 3] = Default::default();
+    let mut cmd_sn = [1_u32; 3];
+    for record in records.chunks_exact(6) {
+        let from = usize::from(record[0]) % 3;
+        let segment = header(record, from == 0, &mut cmd_sn[from]);
+        let (bhs, bytes) = &segment;
+        streams[from].extend_from_slice(&bhs.0);
+        if digest {
+            streams[from].extend_from_slice(&sanloom_wire::iscsi::digest::of(&bhs.0));
+        }
+        streams[from].extend(std::iter::repeat_n(record[5], *bytes));
+        // Half of it now, the rest with what follows.
+        let read = streams[from].len() / (1 + usize::from(record[0] >> 7));
+        let mut input: Vec<u8> = streams[from].drain(..read).collect();
+        let used = bed.read(from, &mut input);
+        if used.is_none() {
+            return;
+        }
+        let rest = input.split_off(used.unwrap_or_default());
+        streams[from].splice(0..0, rest);
+    }
+}
+
+/// A header of a host's PDU, or of a back end's, and the bytes behind it.
+fn header(record: &[u8], of_host: bool, cmd_sn: &mut u32) -> (Bhs, usize) {
+    let [_, kind, flags, tag, place, length] = *record else { return (Bhs([0; BHS_BYTES]), 0) };
+    let mut bhs = Bhs([0; BHS_BYTES]);
+    let kinds: &[u8] =
+        if of_host { &[0x01, 0x01, 0x05, 0x00, 0x42, 0x04] } else { &[0x21, 0x25, 0x25, 0x31, 0x20, 0x22, 0x32, 0x3f] };
+    bhs.0[0] = kinds[usize::from(kind) % kinds.len()];
+    bhs.0[1] = flags;
+    let bytes = match bhs.0[0] {
+        0x01 | 0x05 | 0x25 => 4 * usize::from(length),
+        _ => 0,
+    };
+    bhs.0[5..8].copy_from_slice(&(bytes as u32).to_be_bytes()[1..]);
+    bhs.set_word(at::INITIATOR_TAG, u32::from(tag & 0x0f) | u32::from(tag >> 4) << 16);
+    let expected = (u32::from(length) + 1) * if of_host { BLOCK } else { 4 };
+    match (bhs.0[0], of_host) {
+        (0x01, _) => {
+            bhs.set_word(at::LENGTH - 24, expected);
+            bhs.set_word(at::CMD_SN, *cmd_sn);
+            *cmd_sn = cmd_sn.wrapping_add(1);
+            let opcode = if flags & 0x40 != 0 { 0x28 } else { 0x2a };
+            bhs.0[32..42].copy_from_slice(&[opcode, 0, 0, 0, 0, place, 0, 0, length.wrapping_add(1), 0]);
+        }
+        _ => {
+            bhs.set_word(at::TARGET_TAG, u32::from(place >> 5));
+            bhs.set_word(at::CMD_SN, *cmd_sn);
+            bhs.set_word(at::EXP_SN, 1);
+            bhs.set_word(at::MAX_CMD_SN, 64);
+            bhs.set_word(at::OFFSET, u32::from(place & 0x1f) * 4);
+            bhs.set_word(at::LENGTH, expected);
+        }
+    }
+    (bhs, bytes.next_multiple_of(4))
+}
+
+/// A switch with one volume over two back ends.
+struct MoverBed {
+    mover: Mover,
+    forward: Forward,
+    session: Session,
+    device: Device,
+    volumes: Volumes,
+    disks: Vec<Option<sanloom_core::map::VolumeId>>,
+}
+
+impl MoverBed {
+    fn new(front: Parameters) -> MoverBed {
+        let pool = PoolConfig { name: "pool".into(), block_bytes: BLOCK, extent_blocks: 16 };
+        let lun = |number| LunConfig { name: format!("lun{number}").into(), pool: PoolId(0) };
+        let mut map = Map::new(vec![pool], (0..2).map(lun).collect());
+        (0..2).for_each(|lun| assert!(map.reached(LunId(lun), 128)));
+        let striped = Shape::Striped { width: 2, stripe_blocks: 8 };
+        let change = map.plan_create("volume", PoolId(0), striped, 256).expect("room");
+        map.apply(change);
+        let volume = map.find("volume");
+        let mut device = Device::new(DeviceConfig {
+            ports: vec![PortConfig { name: PortName::Iscsi { target: NAME.into(), portal_group: 1 }, group: 1 }],
+            units: vec![UnitConfig::new(256, BLOCK)],
+            attentions: false,
+            ..DeviceConfig::default()
+        });
+        let key =
+            SessionKey { target: Some(0), initiator: "iqn.2026-11.net.example:host".into(), isid: [1; 6], group: 1 };
+        let (tsih, cid, exp_cmd_sn, stat_sn) = (1, 0, 1, 1);
+        let established = Established { key, tsih, cid, parameters: front, exp_cmd_sn, stat_sn, replaces: None };
+        let node = Arc::new(Node { targets: vec![Target::new(NAME)], ..Node::default() });
+        let session = Session::new(Instant::ZERO, established, node, Limits::default(), Some((0, &mut device)));
+        let mut bed = MoverBed {
+            mover: Mover::new(&front, Statuses::new(1)),
+            forward: Forward::new(Settings::default(), front),
+            session,
+            device,
+            volumes: Volumes::new(map),
+            disks: vec![volume],
+        };
+        for back in 0..2 {
+            bed.mover.back_up(back, &front);
+            let established = initiator::Established {
+                tsih: 1,
+                portal_group: Some(1),
+                parameters: front,
+                cmd_sn: 1,
+                max_cmd_sn: 64,
+                exp_stat_sn: 1,
+            };
+            let (luns, mut actions) = ([(LunId(back.into()), [0; 8])], Vec::new());
+            let (forward, volumes) = (&mut bed.forward, &mut bed.volumes);
+            let fit = forward.back_up(Instant::ZERO, back, &established, &luns, volumes, &mut actions);
+            assert!(fit.is_ok(), "{fit:?}");
+            bed.mover.execute(&mut actions, &mut Moved::default());
+        }
+        bed
+    }
+
+    /// How many bytes were used; `None`: a connection would be closed.
+    fn read(&mut self, from: usize, input: &mut [u8]) -> Option<usize> {
+        let conn = from.checked_sub(1).map_or(Conn::Host, |back| Conn::Back(back as u8));
+        let mut at = 0;
+        loop {
+            let (before, mut output) = (at, Moved::default());
+            let MoverBed { mover, forward, session, device, volumes, disks } = self;
+            let mut switch = Switch { session, device, volumes, disks };
+            let mut turn = Turn { now: Instant::ZERO, forward, switch: &mut switch, output: &mut output };
+            let stop = mover.run(&mut turn, conn, input, &mut at);
+            assert!(at >= before && at <= input.len());
+            for (_, piece) in &output.pieces {
+                if let sanloom_core::iscsi::forward::mover::Piece::Input(range) = piece {
+                    assert!(range.start < range.end && range.end <= input.len(), "{range:?} of {}", input.len());
+                }
+            }
+            match stop {
+                Stop::More | Stop::Blocked => return output.closes.is_empty().then_some(at),
+                Stop::HeaderDigest => return None,
+                Stop::Conventional(range) => {
+                    assert_eq!(range.end, at);
+                    if let Ok(head) = Head::parse(&input[range.clone()]) {
+                        self.hear(head, &input[range.start + BHS_BYTES.min(range.len())..range.end]);
+                    }
+                }
+                Stop::Session => {}
+            }
+            self.drain();
+            if !output.closes.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// The conventional path hears a PDU, if it is here as a whole.
+    fn hear(&mut self, head: Head, data: &[u8]) {
+        let data = &data[..data.len().min(head.data_bytes as usize)];
+        let head = Head { data_bytes: data.len() as u32, ..head };
+        self.session.handle(Instant::ZERO, Input::Header(head), Some(&mut self.device));
+        if data.is_empty() {
+            return;
+        }
+        let input = match self.session.place() {
+            Place::Text => Input::Text { data: data.into(), intact: true },
+            Place::Buffer { .. } | Place::Skip => Input::Segment { intact: true },
+        };
+        self.session.handle(Instant::ZERO, input, Some(&mut self.device));
+    }
+
+    /// What the session wants: all block I/O is done at once.
+    fn drain(&mut self) {
+        while let Some(output) = self.session.poll_output() {
+            let input = match output {
+                Output::Io(io) => Input::IoDone { tag: io.tag, status: IoStatus::Good },
+                Output::Fetch { tag, bytes } => Input::Parameters { tag, bytes: vec![0; bytes as usize] },
+                Output::Ends(_) => Input::OthersEnded,
+                Output::Recall(tag) => {
+                    let mut actions = Vec::new();
+                    let MoverBed { mover, forward, session, device, volumes, disks } = self;
+                    let mut switch = Switch { session, device, volumes, disks };
+                    forward.recall(Instant::ZERO, tag, &mut switch, &mut actions);
+                    mover.execute(&mut actions, &mut Moved::default());
+                    continue;
+                }
+                _ => continue,
+            };
+            self.session.handle(Instant::ZERO, input, Some(&mut self.device));
+        }
+        while self.device.poll_output().is_some() {}
+    }
+}

@@ -1,0 +1,65 @@
+//! `[[mask]]`: which initiators see which LUNs.
+
+use super::iscsi::check_name;
+use super::nodes::Names;
+use super::{ports, workloads};
+use crate::diagnostic::{Origin, Sink};
+use crate::document::{Budget, Document};
+use sanloom_core::config::{Lab, Mask, Medium, Node};
+use sanloom_core::scsi::InitiatorName;
+use sanloom_wire::Wwpn;
+
+/// How iSCSI names begin (RFC 7143, section 4.2.7). No host has a full stop in its name.
+const ISCSI: [&str; 3] = ["iqn.", "eui.", "naa."];
+
+/// All masks. `media`: what the LUNs of each storage system are made of.
+pub(super) fn build(
+    document: &Document,
+    lab: &Lab,
+    media: &[Medium],
+    names: &Names,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) -> Vec<Mask> {
+    let mut masks = Vec::new();
+    for element in document.list("mask") {
+        element.require_keys(sink);
+        let mut initiators = Vec::new();
+        for (text, origin) in element.patterns("hosts") {
+            for name in budget.expand(text, origin, sink).unwrap_or_default().iter() {
+                initiators.extend(self::names(lab, names, name, origin, sink));
+            }
+        }
+        masks.push(Mask { initiators, targets: workloads::targets(lab, &element, media, names, budget, sink) });
+    }
+    masks
+}
+
+/// The names that a text stands for: one that it spells, those of the ports of a host, or that of one of its ports.
+fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<InitiatorName> {
+    if ISCSI.iter().any(|kind| text.starts_with(kind)) {
+        check_name(text, origin, sink);
+        return vec![InitiatorName::Iscsi(text.into())];
+    }
+    port_names(lab, names, text, origin, sink).into_iter().map(InitiatorName::Fcp).collect()
+}
+
+fn port_names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<Wwpn> {
+    if let Ok(name) = text.parse::<Wwpn>() {
+        return vec![name];
+    }
+    let accept = |node| matches!(node, Node::Host(_));
+    let Some(end) = ports::end(text, names, "host", accept, origin, sink) else { return Vec::new() };
+    let Node::Host(host) = end.node else { return Vec::new() };
+    let all: Vec<Wwpn> = lab.hosts[usize::from(host)].hbas.iter().map(|hba| hba.wwpn).collect();
+    match end.port {
+        None => all,
+        Some(port) => match all.get(usize::from(port)) {
+            Some(&name) => vec![name],
+            None => {
+                ports::no_such_port(text, all.len(), origin, sink);
+                Vec::new()
+            }
+        },
+    }
+}
