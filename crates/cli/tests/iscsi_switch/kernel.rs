@@ -44,10 +44,10 @@ while [ $pass -le 40 ]; do
     [ $pass -eq 10 ] && dmsetup status
     echo "pass $pass"
     [ $pass -eq 25 ] && dmsetup status
-    # What multipathd does: a path that is there again is used again.
+    # What multipathd does: a path that is there again is used again. A login that was cut off is tried again after 30 s.
     if [ $pass -eq 30 ]; then
         n=0
-        until [ "$(cat /sys/block/sda/device/state)" = running ] || [ $n -ge 200 ]; do usleep 100000; n=$((n + 1)); done
+        until [ "$(cat /sys/block/sda/device/state)" = running ] || [ $n -ge 700 ]; do usleep 100000; n=$((n + 1)); done
         dd if=/dev/sda of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null || { cat /tmp/iscsid.log; exit 11; }
         dmsetup message both 0 "reinstate_path 8:0" || exit 12
         before=$(awk '{ print $7 }' /sys/block/sda/stat)
