@@ -1,7 +1,7 @@
-//! Linux in a virtual machine as a host: its own initiator (open-iscsi, iscsi_tcp) and multipath over both portals of a switch, or of storage
-//! whose ports differ.
+//! Linux in a virtual machine: as a host with its own initiator (open-iscsi, iscsi_tcp) and multipath over both portals of a switch or
+//! of storage whose ports differ, and as a back end with a target (LIO) whose ports differ.
 
-use crate::alua::{array, set};
+use crate::alua::{Load, array, set, until_shown};
 use crate::bed::{self, Bed, HOSTS_TARGET, Switch, free_port};
 use crate::gate::Gate;
 use crate::peer::{find, skip};
@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 /// The host's loopback is 10.0.2.2 to the guest. Each pass writes 256 KiB where no other has, reads and compares.
 const SCRIPT: &str = r#"
@@ -24,6 +25,11 @@ while [ ! -b /dev/sdb ] && [ $n -lt 200 ]; do usleep 100000; n=$((n + 1)); done
 name() { od -An -tx1 -N24 /sys/block/$1/device/vpd_pg83; }
 [ "$(name sda)" = "$(name sdb)" ] || exit 9
 for file in /sys/class/iscsi_session/session*/recovery_tmo; do echo 2 >$file; done
+# It connects again what was lost.
+echo "InitiatorName=iqn.2026-11.net.example:guest" >/etc/iscsi/initiatorname.iscsi
+echo "node.session.timeo.replacement_timeout = 2" >/etc/iscsi/iscsid.conf
+echo "root:x:0:0:root:/:/bin/sh" >/etc/passwd
+iscsid -f >/tmp/iscsid.log 2>&1 &
 paths="0 2 1 $(cat /sys/block/sda/dev) 10 $(cat /sys/block/sdb/dev) 10"
 echo "0 $(cat /sys/block/sda/size) multipath 1 queue_if_no_path 0 1 1 round-robin $paths" >/tmp/table
 dmsetup create both --noudevrules --noudevsync /tmp/table || exit 3
@@ -37,10 +43,20 @@ while [ $pass -le 40 ]; do
     cmp /tmp/there /tmp/back || exit 6
     [ $pass -eq 10 ] && dmsetup status
     echo "pass $pass"
+    [ $pass -eq 25 ] && dmsetup status
+    # What multipathd does: a path that is there again is used again. A login that was cut off is tried again after 30 s.
+    if [ $pass -eq 30 ]; then
+        n=0
+        until [ "$(cat /sys/block/sda/device/state)" = running ] || [ $n -ge 700 ]; do usleep 100000; n=$((n + 1)); done
+        dd if=/dev/sda of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null || { cat /tmp/iscsid.log; exit 11; }
+        dmsetup message both 0 "reinstate_path 8:0" || exit 12
+        before=$(awk '{ print $7 }' /sys/block/sda/stat)
+    fi
     usleep 50000
     pass=$((pass + 1))
 done
 dmsetup status
+[ "$(awk '{ print $7 }' /sys/block/sda/stat)" -gt "$before" ] || exit 13
 pass=1
 while [ $pass -le 40 ]; do
     dd if=/dev/dm-0 of=/tmp/back bs=64k skip=$((pass * 4)) count=4 iflag=direct 2>/dev/null || exit 7
@@ -102,7 +118,7 @@ impl Guest {
 }
 
 #[test]
-fn the_kernel_goes_on_over_the_other_portal_when_one_is_closed() {
+fn the_kernel_goes_on_over_the_other_portal_when_one_is_closed_and_uses_it_again_when_it_is_open() {
     let bed = Bed::new("kernel");
     let portals = [free_port(), free_port()];
     let _first = bed::storage(&bed, "first", &portals[0]);
@@ -122,12 +138,15 @@ fn the_kernel_goes_on_over_the_other_portal_when_one_is_closed() {
     guest.hear("pass 10");
     // Of the first session, with whatever is under way.
     gates[0].close(true);
+    guest.hear("pass 25");
+    gates[0].close(false);
     let said = guest.end(&bed);
-    // Both ways were good, and then the first was not: A and F of 8:0 and 8:16.
+    // Both ways were good, then the first was not, then it was again: A and F of 8:0 and 8:16.
     let states: Vec<&str> = said.lines().filter(|line| line.contains(" multipath ")).collect();
-    assert_eq!(states.len(), 2, "{said}");
-    assert!(states[0].contains("8:0 A") && states[0].contains("8:16 A"), "{states:?}");
-    assert!(states[1].contains("8:0 F") && states[1].contains("8:16 A"), "{states:?}");
+    assert_eq!(states.len(), 3, "{said}");
+    for (state, first) in states.iter().zip(["8:0 A", "8:0 F", "8:0 A"]) {
+        assert!(state.contains(first) && state.contains("8:16 A"), "{states:?}");
+    }
     switch.assert_path("v", true, BYTES, BYTES);
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
@@ -203,5 +222,97 @@ fn the_kernel_follows_the_better_group_of_our_storage() {
     assert!(writes(0, 0) > 12 && writes(0, 1) == 0, "{said}");
     assert!(writes(1, 1) > writes(0, 1) + 12, "{said}");
     assert!(writes(2, 0) > writes(1, 0) + 12, "{said}");
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+/// LIO with a disk in memory behind two portals, each a target port group; the states change with time.
+const ALUA_TARGET: &str = r#"
+modprobe target_core_mod && modprobe iscsi_target_mod || exit 1
+ip addr add 10.0.2.15/24 dev eth0
+ip link set eth0 mtu 1500
+mount -t configfs config /sys/kernel/config 2>/dev/null
+cd /sys/kernel/config/target || exit 2
+disk=$PWD/core/rd_mcp_0/disk
+mkdir -p $disk
+echo rd_pages=8192 >$disk/control
+echo 1 >$disk/enable || exit 3
+echo 5f8c1c52-0d5e-4c9c-8a53-b8d0d7f0c9a1 >$disk/wwn/vpd_unit_serial || exit 3
+target=$PWD/iscsi/iqn.2026-11.net.example:lio
+for group in 1 2; do
+    mkdir $disk/alua/group$group || exit 4
+    echo $group >$disk/alua/group$group/tg_pt_gp_id || exit 5
+    tpg=$target/tpgt_$group
+    mkdir -p $tpg/lun/lun_0 $tpg/np/0.0.0.0:$((3259 + group)) || exit 6
+    ln -s $disk $tpg/lun/lun_0/disk || exit 7
+    echo group$group >$tpg/lun/lun_0/alua_tg_pt_gp || exit 8
+    echo 0 >$tpg/attrib/authentication
+    echo 1 >$tpg/attrib/generate_node_acls
+    echo 1 >$tpg/attrib/cache_dynamic_acls
+    echo 0 >$tpg/attrib/demo_mode_write_protect
+done
+state() { echo $2 >$disk/alua/group$1/alua_access_state || exit 9; }
+state 2 1
+for group in 1 2; do echo 1 >$target/tpgt_$group/enable || exit 10; done
+echo serving
+sleep {long}
+state 2 0
+state 1 2
+echo "the second is better"
+sleep {long}
+state 1 0
+state 2 1
+echo "the first is better"
+sleep {long}
+echo 0 >$target/tpgt_1/enable
+echo "the first is closed"
+sleep {long}
+echo 1 >$target/tpgt_1/enable
+echo "the first is open"
+sleep {long}
+echo "errors $(dmesg | grep -c 'BUG\|Oops\|unable to')"
+"#;
+
+#[test]
+fn the_switch_follows_the_better_group_of_the_kernels_target() {
+    let bed = Bed::new("lio");
+    let portals = [free_port(), free_port()];
+    let rules: Vec<String> =
+        portals.iter().zip(3260..).map(|(portal, port)| format!(",hostfwd=tcp:{portal}-10.0.2.15:{port}")).collect();
+    let script = ALUA_TARGET.replace("{long}", "12");
+    let Some(mut guest) = Guest::start(&bed, &script, &rules.concat()) else { return };
+    guest.hear("serving");
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n[back_end.lio]\npool = \"disks\"\ntarget = \"iqn.2026-11.net.example:lio\"\n\
+         portals = {portals:?}\n[volume.v]\npool = \"disks\"\nsize = \"16MiB\"\nstorage = \"switch\"\n"
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let load = Load::start(&switch.portals[0], 2);
+    let within = Duration::from_secs(11);
+    // The portal that is used, and what is known of them.
+    let until = |portal: usize, known: &[(u16, &str)]| {
+        let row = until_shown(&bed, within, |row| {
+            let seen = row.portals.iter().map(|portal| (portal.group.unwrap_or(0), portal.state.as_str()));
+            let as_known = seen.zip(known).all(|(seen, known)| seen == *known);
+            as_known && row.portals[portal].used && row.forwarding == 2
+        });
+        println!("{row:?}");
+        load.go_on(20);
+    };
+    until(0, &[(1, "active/optimized")]);
+    guest.hear("the second is better");
+    until(1, &[(1, "standby"), (2, "active/optimized")]);
+    guest.hear("the first is better");
+    until(0, &[(1, "active/optimized"), (2, "active/non-optimized")]);
+    guest.hear("the first is closed");
+    until(1, &[]);
+    guest.hear("the first is open");
+    until(0, &[]);
+    let longest = load.stop();
+    assert!(longest < Duration::from_secs(12), "{longest:?}");
+    switch.assert_path("v", true, 1 << 18, 1 << 18);
+    switch.stop();
+    let said = guest.end(&bed);
+    assert!(said.contains("errors 0"), "{said}");
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }

@@ -89,6 +89,8 @@ pub struct AccessProbe {
     /// What is asked behind the open question.
     again: bool,
     set: Option<u16>,
+    /// The extended header is not asked for.
+    short: bool,
     quick_tries: u8,
     found: Access,
     next_id: u64,
@@ -163,7 +165,7 @@ impl AccessProbe {
         self.ask(match self.set {
             Some(_) if self.found.explicit => Step::Set,
             // What the path is does not change while it is there, unless it had nothing to say.
-            _ if self.found.group.is_some() => Step::Groups { extended: true },
+            _ if self.found.group.is_some() => Step::Groups { extended: !self.short },
             _ => Step::Inquiry,
         });
     }
@@ -209,22 +211,28 @@ impl AccessProbe {
             // Whether it was done is in the states.
             (_, Step::Set) => {
                 self.set = None;
-                self.ask(Step::Groups { extended: true });
+                self.ask(Step::Groups { extended: !self.short });
             }
             (Verdict::Good, Step::Inquiry) => self.on_inquiry(data),
             (Verdict::Good, Step::Identification) => {
                 self.on_identification(data);
                 self.ask(Step::Groups { extended: true });
             }
-            (Verdict::Good, Step::Groups { .. }) => match PortGroups::parse(data) {
+            (Verdict::Good, Step::Groups { extended }) => match PortGroups::parse(data) {
                 Ok(groups) => self.on_groups(groups),
+                Err(_) if extended => self.ask_short(),
                 Err(_) => self.tell(Vec::new()),
             },
-            // Older devices know the short header only.
-            (Verdict::Fail(_), Step::Groups { extended: true }) => self.ask(Step::Groups { extended: false }),
+            (Verdict::Fail(_), Step::Groups { extended: true }) => self.ask_short(),
             (Verdict::Fail(_), _) => self.tell(Vec::new()),
             _ => self.later = Some((now + RETRY, step)),
         }
+    }
+
+    /// Older devices know the short header only, and that of Linux forgets the longer one in the length.
+    fn ask_short(&mut self) {
+        self.short = true;
+        self.ask(Step::Groups { extended: false });
     }
 
     fn on_inquiry(&mut self, data: &[u8]) {

@@ -62,7 +62,9 @@ impl Forward {
         if head.ahs_words > 0 {
             return Err(Kept::Unusual);
         }
-        let io = switch.session.forwardable(head, command, switch.device).ok_or(Kept::Unusual)?;
+        let mut io = switch.session.forwardable(head, command, switch.device).ok_or(Kept::Unusual)?;
+        // Where no back end has a volatile cache everything is durable, and a target may refuse to be told so.
+        io.fua &= switch.device.unit_config(io.unit).is_some_and(|unit| unit.write_back);
         let way = match io.op {
             IoOp::Read => (true, false),
             _ => (false, true),
