@@ -273,7 +273,8 @@ mod tests {
             let waits: usize = pieces
                 .iter()
                 .map(|piece| {
-                    let begin = std::mem::replace(&mut end, end + piece.len());
+                    let begin = end;
+                    end += piece.len();
                     if *piece == own { 0 } else { end.saturating_sub(begin.max(room)) }
                 })
                 .sum();
