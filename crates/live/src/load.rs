@@ -1,4 +1,4 @@
-//! Load on a disk, whatever leads there: what is asked for, what became of it, and [`Course`], which is the same for hosts over
+//! Load on a disk, whatever leads there: what is asked for, what became of it, and `Course`, which is the same for hosts over
 //! iSCSI ([`crate::iscsi::initiator::load`]) and FCoE ([`crate::initiator::load`]) and clients of NBD ([`crate::nbd::load`]).
 
 use sanloom_core::random::SplitMix64;
