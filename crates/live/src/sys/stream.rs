@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use rustix::net::sockopt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
@@ -25,12 +26,13 @@ const NEAR_US: u32 = 200;
 /// cache when it is read.
 const NEAR_WINDOW_BYTES: libc::c_int = 512 << 10;
 
-/// Bounds what a near peer may send before it is read (`TCP_WINDOW_CLAMP`, tcp(7)); the others are left to the kernel. Which it is, is asked of the
-/// kernel's own measurement, so this is to be called when something has passed.
+/// Bounds what a near peer may send before it is read (`TCP_WINDOW_CLAMP`, tcp(7)) and what waits in the kernel for it (`SO_SNDBUF`, socket(7)),
+/// so that both stay in the processor's cache; other peers are left to the kernel. Which it is, is asked of the kernel's own measurement, so this is
+/// to be called when something has passed. `send_bytes`: as the kernel has it, which takes half for its own.
 ///
 /// # Errors
 /// When it is no TCP socket.
-pub fn bound_window(socket: impl AsFd) -> io::Result<()> {
+pub fn bound_buffers(socket: impl AsFd, send_bytes: usize) -> io::Result<()> {
     let descriptor = socket.as_fd().as_raw_fd();
     // SAFETY: all of it is numbers.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
@@ -44,6 +46,7 @@ pub fn bound_window(socket: impl AsFd) -> io::Result<()> {
     if !(1..=NEAR_US).contains(&info.tcpi_rtt) {
         return Ok(());
     }
+    sockopt::set_socket_send_buffer_size(&socket, send_bytes)?;
     let value = NEAR_WINDOW_BYTES;
     let len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the kernel reads `len` bytes from `value`.
@@ -59,11 +62,12 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
     #[test]
-    fn windows_of_sockets_are_bounded_and_of_other_files_are_not() {
+    fn buffers_of_near_sockets_are_bounded_and_those_of_other_files_are_not() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        bound_window(&stream).unwrap();
+        bound_buffers(&stream, 64 << 10).unwrap();
+        assert_eq!(sockopt::socket_send_buffer_size(&stream).unwrap(), 128 << 10);
         let (out, _into) = rustix::pipe::pipe().unwrap();
-        assert!(bound_window(&out).is_err());
+        assert!(bound_buffers(&out, 64 << 10).is_err());
     }
 }

@@ -8,7 +8,7 @@ use crate::iscsi::initiator::link::{Buffers, Event, Link};
 use crate::iscsi::initiator::{CONNECT_TIME, RemoteConfig, open, opened, portal_of, random, reset_when_closed};
 use crate::iscsi::output::Egress;
 use crate::poll::Interest;
-use crate::sys::stream::bound_window;
+use crate::sys::stream::bound_buffers;
 use crate::volumes::Way;
 use rustix::net::sockopt;
 use sanloom_core::iscsi::Parameters;
@@ -31,6 +31,8 @@ const RETRY: Span = Span::from_ms(100);
 const REFUSED_RETRY: Span = Span::from_secs(2);
 /// A target that takes nothing for so long keeps its host from nobody else any more.
 const STUCK: Span = Span::from_ms(200);
+/// So much waits in the kernel for a target: what it needs to go on while others run.
+const SEND_BYTES: usize = 512 << 10;
 /// A target has so long to close the connection of a session that has logged out.
 const FAREWELL: Span = Span::from_secs(2);
 
@@ -304,8 +306,8 @@ impl BackLink {
         let State::Login(link) = std::mem::replace(&mut self.state, State::Off(now + RETRY)) else { return None };
         let (stream, established, rest) = link.hand_over();
         let established = established?;
-        if let Err(error) = bound_window(&stream) {
-            tracing::debug!(target = way.config.target, %error, "cannot bound a window");
+        if let Err(error) = bound_buffers(&stream, SEND_BYTES) {
+            tracing::debug!(target = way.config.target, %error, "cannot bound buffers");
         }
         (self.output, self.state) = (Egress::default(), State::Up(stream));
         (self.stalled, self.readable) = (!rest.is_empty(), true);
@@ -331,7 +333,7 @@ impl BackLink {
     }
 
     /// Sends these, behind what waits.
-    pub(super) fn send(&mut self, pieces: &[&Piece], input: &[u8], spare: &mut Spare) -> io::Result<()> {
+    pub(super) fn send(&mut self, pieces: &[Piece], input: &[u8], spare: &mut Spare) -> io::Result<()> {
         match &mut self.state {
             State::Up(stream) => self.output.send(stream, pieces, input, spare),
             // It is for nobody.
