@@ -25,6 +25,10 @@ impl Instant {
     pub const fn as_ns(self) -> u64 {
         self.0
     }
+    /// The earliest of these that there are.
+    pub fn earliest(times: &[Option<Instant>]) -> Option<Instant> {
+        times.iter().flatten().fold(None, |first, at| first.min(Some(*at)).or(Some(*at)))
+    }
     /// Time since `earlier`, zero if it is later.
     pub const fn since(self, earlier: Instant) -> Span {
         Span(self.0.saturating_sub(earlier.0))

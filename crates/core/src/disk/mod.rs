@@ -459,7 +459,7 @@ impl Disk {
             _ => None,
         };
         let delayed = self.delayed.keys().next().map(|(at, _)| *at);
-        [self.lost_deadline, probe, delayed].into_iter().flatten().min()
+        Instant::earliest(&[self.lost_deadline, probe, delayed])
     }
 
     /// What the disk is, once it was ready.

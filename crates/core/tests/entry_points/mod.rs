@@ -252,7 +252,7 @@ impl MoverBed {
             let mut turn = Turn { now: Instant::ZERO, forward, switch: &mut switch, output: &mut output };
             let stop = mover.run(&mut turn, conn, input, &mut at);
             assert!(at >= before && at <= input.len());
-            for (_, piece) in &output.pieces {
+            for piece in output.to_host.iter().chain(output.to_backs.iter().flatten()) {
                 if let sanloom_core::iscsi::forward::mover::Piece::Input(range) = piece {
                     assert!(range.start < range.end && range.end <= input.len(), "{range:?} of {}", input.len());
                 }

@@ -369,7 +369,10 @@ impl Bed {
     /// Bytes that leave the switch.
     fn carry(&mut self, output: Output, input: &[u8]) {
         if let Some(streams) = &mut self.streams {
-            streams.leave(output.pieces, input);
+            streams.leave(Conn::Host, &output.to_host, input);
+            for (back, pieces) in (0..).zip(&output.to_backs) {
+                streams.leave(Conn::Back(back), pieces, input);
+            }
         }
         self.closed.extend(output.closes);
         self.deliver();

@@ -165,14 +165,9 @@ impl Streams {
         self.all[0].output = bytes;
     }
 
-    pub fn leave(&mut self, pieces: Vec<(Conn, Piece)>, input: &[u8]) {
-        for (to, piece) in pieces {
-            let output = &mut self.all[number(to)].output;
-            match piece {
-                Piece::Input(range) => output.extend_from_slice(&input[range]),
-                Piece::Own(bytes, len) => output.extend_from_slice(&bytes[..usize::from(len)]),
-            }
-        }
+    pub fn leave(&mut self, to: Conn, pieces: &[Piece], input: &[u8]) {
+        let output = &mut self.all[number(to)].output;
+        pieces.iter().for_each(|piece| output.extend_from_slice(piece.bytes(input)));
     }
 
     pub fn take_complete(&mut self) -> Vec<(Conn, Pdu)> {

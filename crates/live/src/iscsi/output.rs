@@ -152,24 +152,18 @@ impl Egress {
     pub(super) fn send(
         &mut self,
         stream: &mut impl Write,
-        more: &[&mover::Piece],
+        more: &[mover::Piece],
         input: &[u8],
         spare: &mut Spare,
     ) -> io::Result<()> {
         // How many of `more` have left, and how much of the next one.
         let (mut next, mut skip) = (0, 0);
         while !self.blocked && (!self.pieces.is_empty() || next < more.len()) {
-            let mut slices = [IoSlice::new(&[]); PIECES];
-            let queued = self.pieces.iter().map(|piece| piece.bytes(input)).enumerate();
-            let queued = queued.map(|(number, bytes)| if number == 0 { &bytes[self.sent..] } else { bytes });
-            let rest = more[next..].iter().map(|piece| piece.bytes(input)).enumerate();
-            let rest = rest.map(|(number, bytes)| if number == 0 { &bytes[skip..] } else { bytes });
-            let mut count = 0;
-            for (slice, bytes) in slices.iter_mut().zip(queued.chain(rest)) {
-                *slice = IoSlice::new(bytes);
-                count += 1;
-            }
-            match stream.write_vectored(&slices[..count]) {
+            let written = match &more[next..] {
+                [piece] if self.pieces.is_empty() => stream.write(&piece.bytes(input)[skip..]),
+                rest => self.write(stream, rest, skip, input),
+            };
+            match written {
                 Ok(sent) => {
                     let of_queue = sent.min(self.bytes);
                     self.left(of_queue, spare);
@@ -194,6 +188,21 @@ impl Egress {
             skip = 0;
         }
         Ok(())
+    }
+
+    /// Writes what waits, and `more` without its first bytes, as much as one call has room for.
+    fn write(&self, stream: &mut impl Write, more: &[mover::Piece], skip: usize, input: &[u8]) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); PIECES];
+        let queued = self.pieces.iter().map(|piece| piece.bytes(input)).enumerate();
+        let queued = queued.map(|(number, bytes)| if number == 0 { &bytes[self.sent..] } else { bytes });
+        let more = more.iter().map(|piece| piece.bytes(input)).enumerate();
+        let more = more.map(|(number, bytes)| if number == 0 { &bytes[skip..] } else { bytes });
+        let mut count = 0;
+        for (slice, bytes) in slices.iter_mut().zip(queued.chain(more)) {
+            *slice = IoSlice::new(bytes);
+            count += 1;
+        }
+        stream.write_vectored(&slices[..count])
     }
 
     /// Bytes of the input that wait.
@@ -267,7 +276,7 @@ mod tests {
         for (room, keeps) in (0..=all.len()).flat_map(|room| [(room, false), (room, true)]) {
             let (mut egress, mut spare) = (Egress::default(), Spare::default());
             let mut socket = Narrow(Vec::new(), room);
-            egress.send(&mut socket, &pieces.iter().collect::<Vec<_>>(), &input, &mut spare).unwrap();
+            egress.send(&mut socket, &pieces, &input, &mut spare).unwrap();
             assert_eq!(egress.bytes, all.len() - room);
             let mut end = 0;
             let waits: usize = pieces

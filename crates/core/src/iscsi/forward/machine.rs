@@ -472,7 +472,7 @@ impl Forward {
         let of = |back: &BackEnd| {
             let ping = (back.active > 0).then(|| back.asked.unwrap_or(back.heard) + self.settings.ping);
             let abort = back.aborting.map(|(at, _)| at + self.settings.abort_timeout);
-            [ping, abort].into_iter().flatten().min()
+            Instant::earliest(&[ping, abort])
         };
         let look = (self.live > 0).then_some(self.look);
         self.backs.iter().flatten().filter_map(of).chain(look).min()

@@ -71,32 +71,45 @@ pub enum Stop {
 /// What a run leaves behind, apart from [`Stop`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Output {
-    /// Bytes, in the order in which they leave through each connection.
-    pub pieces: Vec<(Conn, Piece)>,
-    /// Connections to close, once what stands before has left.
+    /// Bytes that leave for the host, in their order.
+    pub to_host: Vec<Piece>,
+    /// Bytes that leave for each back end, by its number.
+    pub to_backs: Vec<Vec<Piece>>,
+    /// Connections to close, once all of that has left.
     pub closes: Vec<(Conn, CloseReason)>,
 }
 
 impl Output {
+    /// There is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.to_host.is_empty() && self.to_backs.iter().all(Vec::is_empty) && self.closes.is_empty()
+    }
+
+    fn to(&mut self, conn: Conn) -> &mut Vec<Piece> {
+        let Conn::Back(back) = conn else { return &mut self.to_host };
+        let number = usize::from(back);
+        if self.to_backs.len() <= number {
+            self.to_backs.resize_with(number + 1, Vec::new);
+        }
+        &mut self.to_backs[number]
+    }
+
     fn piece(&mut self, to: Conn, range: Range<usize>) {
         if range.is_empty() {
             return;
         }
-        // Beside the last one: they leave together.
-        if let Some((last, Piece::Input(before))) = self.pieces.last_mut()
-            && *last == to
-            && before.end == range.start
-        {
-            before.end = range.end;
-            return;
+        let pieces = self.to(to);
+        match pieces.last_mut() {
+            // Beside the last one: they leave together.
+            Some(Piece::Input(before)) if before.end == range.start => before.end = range.end,
+            _ => pieces.push(Piece::Input(range)),
         }
-        self.pieces.push((to, Piece::Input(range)));
     }
 
     fn own(&mut self, to: Conn, bytes: &[u8]) {
         let mut own = [0; HEAD_BYTES];
         own[..bytes.len()].copy_from_slice(bytes);
-        self.pieces.push((to, Piece::Own(own, bytes.len() as u8)));
+        self.to(to).push(Piece::Own(own, bytes.len() as u8));
     }
 }
 
@@ -427,7 +440,9 @@ impl Mover {
             _ => {
                 let mut own = [0; HEAD_BYTES];
                 own[..BHS_BYTES].copy_from_slice(&bhs.0);
-                own[BHS_BYTES..].copy_from_slice(&digest::of(&bhs.0));
+                if has_digest {
+                    own[BHS_BYTES..].copy_from_slice(&digest::of(&bhs.0));
+                }
                 output.own(to, &own[..head]);
             }
         }

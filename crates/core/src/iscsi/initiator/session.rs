@@ -303,7 +303,7 @@ impl Session {
         let ping = self.asked.unwrap_or(self.heard) + self.config.ping;
         let command = self.deadlines.front().map(|(at, _)| *at);
         let managed = self.managed.front().map(|(at, _)| *at);
-        [Some(ping), command, managed].into_iter().flatten().min().filter(|_| !self.over)
+        Instant::earliest(&[Some(ping), command, managed]).filter(|_| !self.over)
     }
 
     /// Where the data segment of the last header goes.

@@ -358,7 +358,7 @@ impl Session {
     /// When to come back with [`Input::Timeout`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         let ping = self.ping.map(|ping| self.asked.unwrap_or(self.heard) + ping);
-        let earlier = [ping, self.leaving].into_iter().flatten().min();
+        let earlier = Instant::earliest(&[ping, self.leaving]);
         earlier.filter(|_| !self.over)
     }
 

@@ -19,6 +19,8 @@ use std::sync::Arc;
 const READS_IN_TURN: usize = 16;
 /// So few bytes for the host are copied behind what the session has for it, to leave with that.
 const COPIED_BYTES: usize = 4 << 10;
+/// Where one read of a back end brings so much, more has come while that left: looking costs less than waiting.
+const BULK_BYTES: usize = 16 << 10;
 /// A buffer is kept for what waits in it from this share of it on, so that what is kept is never many times what waits.
 const KEPT_SHARE: usize = 4;
 
@@ -127,20 +129,16 @@ impl Connection {
     /// What goes to the host leaves, or stands before what the session has for it.
     fn emit_to_host(&mut self, input: &[u8], shared: &mut Shared) {
         let Some(forwarding) = self.forwarding.as_deref_mut() else { return };
-        let pieces = &mut forwarding.out.pieces;
-        let to_host: Vec<&Piece> = pieces.iter().filter(|(to, _)| *to == Conn::Host).map(|(_, piece)| piece).collect();
-        if to_host.is_empty() {
-            return;
-        }
-        match to_host.iter().map(|piece| piece.len()).sum::<usize>() {
+        let to_host = &mut forwarding.out.to_host;
+        match to_host.iter().map(Piece::len).sum::<usize>() {
+            0 => return,
             ..=COPIED_BYTES => {
                 let bytes: Vec<&[u8]> = to_host.iter().map(|piece| piece.bytes(input)).collect();
                 self.output.push_bytes(bytes.concat().into());
             }
-            _ => self.broken |= self.output.send(&mut self.stream, &to_host, input, &mut shared.buffers).is_err(),
+            _ => self.broken |= self.output.send(&mut self.stream, to_host, input, &mut shared.buffers).is_err(),
         }
-        drop(to_host);
-        pieces.retain(|(to, _)| *to != Conn::Host);
+        to_host.clear();
     }
 
     /// What is to leave leaves, and back ends that are lost are left. `input`: the bytes that were followed.
@@ -149,23 +147,17 @@ impl Connection {
         if forwarding.is_silent() {
             return;
         }
-        let Output { pieces, closes } = &mut forwarding.out;
-        if !pieces.is_empty() {
-            let to = |conn: Conn| pieces.iter().filter(move |(to, _)| *to == conn).map(|(_, piece)| piece);
-            let mut of_one: Vec<&Piece> = to(Conn::Host).collect();
-            if !of_one.is_empty() {
-                self.broken |= self.output.send(&mut self.stream, &of_one, input, &mut shared.buffers).is_err();
+        let Output { to_host, to_backs, closes } = &mut forwarding.out;
+        if !to_host.is_empty() {
+            self.broken |= self.output.send(&mut self.stream, to_host, input, &mut shared.buffers).is_err();
+            to_host.clear();
+        }
+        for (number, (link, pieces)) in forwarding.links.iter_mut().zip(to_backs).enumerate() {
+            if !pieces.is_empty()
+                && let Err(error) = link.send(pieces, input, &mut shared.buffers)
+            {
+                forwarding.failed.push((number, error.to_string()));
             }
-            for (number, link) in forwarding.links.iter_mut().enumerate() {
-                of_one.clear();
-                of_one.extend(to(Conn::Back(number as u8)));
-                if !of_one.is_empty()
-                    && let Err(error) = link.send(&of_one, input, &mut shared.buffers)
-                {
-                    forwarding.failed.push((number, error.to_string()));
-                }
-            }
-            drop(of_one);
             pieces.clear();
         }
         for (conn, reason) in closes.drain(..) {
@@ -324,9 +316,9 @@ impl Connection {
         };
         let got = match read {
             Ok(got) => {
-                let full = got.is_some_and(|got| kept + got == input.len());
+                let more = got.is_some_and(|got| got >= BULK_BYTES || kept + got == input.len());
                 // What was only looked at again says nothing of the socket.
-                link.readable = full || (got == Some(0) && link.readable);
+                link.readable = more || (got == Some(0) && link.readable);
                 got.unwrap_or(0)
             }
             Err(error) => {

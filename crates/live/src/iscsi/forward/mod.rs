@@ -157,7 +157,7 @@ impl Forwarding {
 
     /// There is nothing to do.
     fn is_silent(&self) -> bool {
-        self.out.pieces.is_empty() && self.out.closes.is_empty() && self.failed.is_empty()
+        self.out.is_empty() && self.failed.is_empty()
     }
 
     /// Data of a back end may go to the host; `backlog`: bytes that it has to fetch. What is read leaves at once, or is the last that is

@@ -180,8 +180,9 @@ impl Disks {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let units = self.units.values().flat_map(|unit| [unit.disk.poll_timeout(), unit.access.poll_timeout()]);
-        units.chain([self.scan.poll_timeout()]).flatten().min()
+        self.units.values().fold(self.scan.poll_timeout(), |first, unit| {
+            Instant::earliest(&[first, unit.disk.poll_timeout(), unit.access.poll_timeout()])
+        })
     }
 
     pub(super) fn timeout(&mut self, now: Instant) {

@@ -283,8 +283,7 @@ impl Remote {
         let link = self.link.as_ref().and_then(|link| link.poll_timeout());
         let opening = self.opening.as_ref().and_then(|opening| opening.poll_timeout(self.link.is_some()));
         let again = self.again.map(|(at, _)| at);
-        let timers = [link, opening, again, self.draining, self.paths.poll_timeout(), self.disks.poll_timeout()];
-        timers.into_iter().flatten().min()
+        Instant::earliest(&[link, opening, again, self.draining, self.paths.poll_timeout(), self.disks.poll_timeout()])
     }
 
     /// Does what there is to do. True if there may be more to read.
