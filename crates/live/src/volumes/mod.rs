@@ -96,38 +96,17 @@ impl VolumeEngine {
         now: Instant,
         map: Map,
         targets: Vec<RemoteConfig>,
-        mut hosts: Vec<HostPort>,
+        hosts: Vec<HostPort>,
         luns: Vec<LunPlan>,
         ports: InitiatorPorts,
     ) -> VolumeEngine {
-        let same = |a: &RemoteConfig, b: &RemoteConfig| (&a.target, &a.initiator) == (&b.target, &b.initiator);
-        let twins: Vec<usize> = (0..targets.len())
-            .map(|at| targets[..at].iter().filter(|other| same(other, &targets[at])).count())
-            .collect();
-        let mut remotes = Vec::new();
-        for ((target, token), twin) in targets.into_iter().zip(BACK_ENDS..).zip(&twins) {
-            let before = ports.before().map(|port| ports.isid(*twin, port)).collect();
-            remotes.push(Remote::at_port(target, token, ports.isid(*twin, 0), before));
-        }
-        let back_ends = luns.into_iter().zip(0..).map(|(plan, number)| {
-            let at = lun::to_bytes(plan.lun).unwrap_or_default();
-            // Nothing is written to a disk that took the place of the one with our extents.
-            let in_use = map.lun_use(LunId(number)).is_some_and(|lun| lun.is_taken());
-            let name = plan.identity.as_deref().filter(|_| in_use);
-            let disk = match plan.through {
-                Through::Session(remote) => remotes[remote].expect(now, at, name),
-                Through::Port(port, target) => hosts[port].host_mut().expect(now, target, at, plan.disk, name),
-            };
-            BackEnd { plan, disk, found: None, refused: None }
-        });
-        let back_ends = back_ends.collect();
-        VolumeEngine {
+        let mut engine = VolumeEngine {
             volumes: Volumes::new(map),
-            remotes,
+            remotes: Vec::new(),
             hosts,
-            twins,
+            twins: Vec::new(),
             ports,
-            back_ends,
+            back_ends: Vec::new(),
             buffers: Buffers::default(),
             wiper: Wiper::new(),
             asked: BTreeMap::new(),
@@ -135,7 +114,22 @@ impl VolumeEngine {
             done: Vec::new(),
             found: Vec::new(),
             changes: 1,
+        };
+        for target in targets {
+            engine.join(target);
         }
+        for (plan, number) in luns.into_iter().zip(0..) {
+            let at = lun::to_bytes(plan.lun).unwrap_or_default();
+            // Nothing is written to a disk that took the place of the one with our extents.
+            let in_use = engine.map().lun_use(LunId(number)).is_some_and(|lun| lun.is_taken());
+            let name = plan.identity.as_deref().filter(|_| in_use);
+            let disk = match plan.through {
+                Through::Session(remote) => engine.remotes[remote].expect(now, at, name),
+                Through::Port(port, target) => engine.hosts[port].host_mut().expect(now, target, at, plan.disk, name),
+            };
+            engine.back_ends.push(BackEnd { plan, disk, found: None, refused: None });
+        }
+        engine
     }
 
     /// Increases whenever something about back ends changes; never 0.
