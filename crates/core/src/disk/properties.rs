@@ -40,6 +40,18 @@ pub struct Properties {
     pub provisioning: Provisioning,
 }
 
+/// A volatile cache of written data (SBC-3, 4.15), and what makes data in it durable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum WriteCache {
+    /// There is none.
+    #[default]
+    Absent,
+    /// FUA of each command (caching mode page, WCE; MODE SENSE, DPOFUA).
+    Fua,
+    /// SYNCHRONIZE CACHE alone: FUA is not obeyed, or refused (WCE without DPOFUA).
+    Synchronize,
+}
+
 /// Thin provisioning (VPD pages B0 and B2, READ CAPACITY).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Provisioning {
@@ -93,6 +105,15 @@ impl Properties {
     /// Size in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.blocks.saturating_mul(self.block_bytes.into())
+    }
+
+    /// What has to be done for data that are to be durable.
+    pub fn cache(&self) -> WriteCache {
+        match (self.write_cache, self.fua) {
+            (false, _) => WriteCache::Absent,
+            (true, true) => WriteCache::Fua,
+            (true, false) => WriteCache::Synchronize,
+        }
     }
 
     /// Standard INQUIRY data. False: not a disk.

@@ -200,6 +200,7 @@ impl Runtime {
                     ("kept: no iSCSI target", kept(Kept::Transport)),
                     ("kept: no back-end session", kept(Kept::Path)),
                     ("kept: parameters", kept(Kept::Unfit)),
+                    ("kept: cache", kept(Kept::Cache)),
                     ("kept: pieces", kept(Kept::Pieces)),
                     ("kept: unasked data", kept(Kept::Unasked)),
                     ("kept: window", kept(Kept::Window)),

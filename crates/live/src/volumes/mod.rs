@@ -31,12 +31,13 @@ pub use host_port::{HostPort, Wire};
 pub use ports::InitiatorPorts;
 use sanloom_core::disk::{self, Error, ErrorKind, Op, Properties, Request};
 use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::BackUnit;
 use sanloom_core::map::{Freed, LunId, Map};
 use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
 use sanloom_core::time::Instant;
 use sanloom_core::volume::{self, VolumeIo, Volumes};
 use sanloom_wire::FcId;
-use sanloom_wire::lun::{self, LunBytes};
+use sanloom_wire::lun;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -54,8 +55,8 @@ pub struct Way<'e> {
     pub config: &'e RemoteConfig,
     /// Where it is.
     pub portal: SocketAddr,
-    /// LUNs of the map, and their units there.
-    pub luns: Vec<(LunId, LunBytes)>,
+    /// Its units that are LUNs of the map.
+    pub units: Vec<BackUnit>,
     /// The initiator session identifier to log in with.
     pub isid: [u8; 6],
 }
@@ -194,16 +195,16 @@ impl VolumeEngine {
         let remote = self.remotes.get(target).filter(|remote| remote.is_certain())?;
         let portal = remote.path().ok()?;
         let ready: Vec<u64> = remote.disks().filter(|(.., ready)| *ready).map(|(disk, ..)| disk).collect();
-        let mut luns = Vec::new();
+        let mut units = Vec::new();
         for (back_end, id) in self.of_target(target) {
-            let usable = back_end.found.is_some() && back_end.refused.is_none() && ready.contains(&back_end.disk);
-            if usable {
-                luns.push((id, lun::to_bytes(back_end.plan.lun)?));
+            let usable = back_end.refused.is_none() && ready.contains(&back_end.disk);
+            if let Some(found) = back_end.found.as_deref().filter(|_| usable) {
+                units.push(BackUnit { id, lun: lun::to_bytes(back_end.plan.lun)?, cache: found.cache() });
             } else if self.map().lun_use(id).is_some_and(|lun| lun.is_taken()) {
                 return None;
             }
         }
-        Some(Way { config: remote.config(), portal, luns, isid: self.ports.isid(self.twins[target], port) })
+        Some(Way { config: remote.config(), portal, units, isid: self.ports.isid(self.twins[target], port) })
     }
 
     /// A session beside our own was lost, or, with `changed`, was told that a LUN may be another disk than it was.
