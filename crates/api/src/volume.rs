@@ -167,9 +167,12 @@ pub struct PathRow {
     pub target: String,
     /// LUN there.
     pub lun: u16,
-    /// The portal of the session, or the address (N_Port_ID) of the target port that there is a login with; without: `trouble` says why.
+    /// Where the session really goes, or the address (N_Port_ID) of the target port that there is a login with; without: `trouble` says why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portal: Option<String>,
+    /// The portal of the lab that has sent the session there, if it was redirected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirected_by: Option<String>,
     /// The portals of the target.
     pub portals: Vec<PortalRow>,
     /// The host port of the instance that is logged in to it, in a Fibre Channel fabric.

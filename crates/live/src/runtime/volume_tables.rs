@@ -97,6 +97,7 @@ impl Runtime {
                 target: seen.target,
                 lun: seen.plan.lun,
                 portal: seen.path.as_ref().ok().cloned(),
+                redirected_by: seen.redirected_by.map(|portal| portal.to_string()),
                 host_port: seen.port.map(|port| HostPortRow {
                     name: port.name.to_owned(),
                     port_name: port.wwpn.to_string(),
