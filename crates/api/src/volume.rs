@@ -224,7 +224,7 @@ pub struct PortalRow {
     /// Number of its target port group, once it has been asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
-    /// How that serves, as `active/optimized`; empty: not known, or the target has no states.
+    /// How that serves, as `active/optimized`; `none`: the target has no states (ALUA); empty: not known, as long as nobody has asked through it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state: String,
     /// It is preferred to others of this state.

@@ -122,11 +122,13 @@ const LONGEST_WAIT: Span = Span::from_secs(60);
 const LONGEST_REFUSAL: Span = Span::from_secs(30);
 /// A path that serves for so long is good again.
 const GOOD_AFTER: Span = Span::from_secs(10);
-/// States are asked no more often than that, and so often: while they change, while none is active, otherwise.
+/// States are asked no more often than that, and so often: while they change, while none is active, otherwise, and where there is no
+/// other path.
 const ASK_AGAIN: Span = Span::from_ms(100);
 const ASK_CHANGING: Span = Span::from_ms(500);
 const ASK_INACTIVE: Span = Span::from_secs(1);
 const ASK_ACTIVE: Span = Span::from_secs(10);
+const ASK_ALONE: Span = Span::from_secs(60);
 /// Bounds of a transition: of one that does not say, and of all.
 const TRANSITION: Span = Span::from_secs(10);
 const LONGEST_TRANSITION: Span = Span::from_secs(60);
@@ -438,7 +440,8 @@ impl Paths {
             _ if !has_states => None,
             rank if rank == rank_of(AccessState::Transitioning) => Some(ASK_CHANGING),
             rank if rank < rank_of(AccessState::NonOptimized) => Some(ASK_INACTIVE),
-            _ => Some(ASK_ACTIVE).filter(|_| self.paths.len() > 1),
+            _ if self.paths.len() == 1 => Some(ASK_ALONE),
+            _ => Some(ASK_ACTIVE),
         };
         self.ask_at = every.map(|every| now + every);
     }

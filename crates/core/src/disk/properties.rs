@@ -30,6 +30,8 @@ pub struct Properties {
     pub write_cache: bool,
     /// FUA is obeyed (MODE SENSE, DPOFUA).
     pub fua: bool,
+    /// Target ports are in groups with access states (INQUIRY, TPGS).
+    pub has_port_groups: bool,
     /// The medium turns, or does not say (VPD page B1).
     pub rotational: bool,
     /// Most blocks of one command (VPD page B0).
@@ -124,6 +126,7 @@ impl Properties {
             self.vendor = text(&inquiry.vendor);
             self.product = text(&inquiry.product);
             self.revision = text(&inquiry.revision);
+            self.has_port_groups = data.len() >= StandardInquiry::MIN_BYTES && inquiry.port_groups != 0;
         }
         data.first() == Some(&CONNECTED_DISK)
     }

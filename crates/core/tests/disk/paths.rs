@@ -376,6 +376,18 @@ fn a_path_that_refuses_logins_keeps_no_other_from_being_tried() {
 }
 
 #[test]
+fn the_state_of_an_only_path_is_asked_for_seldom() {
+    let mut world = World::new(&[plain(Optimized)]);
+    world.pass(Span::from_secs(1));
+    assert_eq!(world.paths.group(0, LUN).map(|group| group.state), Some(Optimized));
+    // Nothing can be chosen.
+    assert!(world.paths.poll_timeout().is_some_and(|at| at > world.now + Span::from_secs(50)));
+    // Where there is nothing to know nobody asks.
+    world.tell(Input::Told { lun: LUN, access: Access::default() });
+    assert_eq!((world.paths.group(0, LUN), world.paths.poll_timeout()), (None, None));
+}
+
+#[test]
 fn a_transition_is_waited_for_within_bounds() {
     let mut world = World::new(&[plain(Optimized), plain(Standby)]);
     world.pass(Span::from_secs(1));

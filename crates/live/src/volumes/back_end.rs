@@ -102,8 +102,9 @@ impl<'e> BackEndSeen<'e> {
             path,
             redirected_by,
             found: back_end.found.as_deref(),
-            portals: lun::to_bytes(back_end.plan.lun)
-                .map_or_else(Vec::new, |lun| remote.portals(lun).map(portal_row).collect()),
+            portals: lun::to_bytes(back_end.plan.lun).map_or_else(Vec::new, |lun| {
+                remote.portals(lun).map(|seen| portal_row(&seen, back_end.found.as_deref())).collect()
+            }),
             sessions: [counters.logins, counters.lost, counters.moves],
             counters: remote.disk_counters(back_end.disk),
         }
@@ -150,12 +151,16 @@ impl BackEnd {
     }
 }
 
-fn portal_row(seen: PortalSeen<'_>) -> PortalRow {
+fn portal_row(seen: &PortalSeen<'_>, found: Option<&Properties>) -> PortalRow {
     PortalRow {
         portal: seen.portal.to_string(),
         used: seen.used,
         group: seen.group.map(|group| group.number),
-        state: seen.group.map_or_else(String::new, |group| group.state.to_string()),
+        state: match (seen.group, found.map(|found| found.has_port_groups)) {
+            (Some(group), _) => group.state.to_string(),
+            (None, Some(false)) => "none".to_owned(),
+            (None, _) => String::new(),
+        },
         preferred: seen.group.is_some_and(|group| group.preferred),
     }
 }

@@ -28,12 +28,12 @@ use sanloom_core::iscsi::initiator::Input;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::lun::LunBytes;
 use settle::Unsettled;
-use troubles::Troubles;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use troubles::Troubles;
 
 /// A connection that is not open after this time is given up.
 pub(in crate::iscsi) const CONNECT_TIME: Span = Span::from_secs(3);
