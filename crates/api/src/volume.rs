@@ -167,9 +167,12 @@ pub struct PathRow {
     pub target: String,
     /// LUN there.
     pub lun: u16,
-    /// The portal of the session, or the address (N_Port_ID) of the target port that there is a login with; without: `trouble` says why.
+    /// Where the session really goes, or the address (N_Port_ID) of the target port that there is a login with; without: `trouble` says why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub portal: Option<String>,
+    /// The portal of the lab that has sent the session there, if it was redirected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirected_by: Option<String>,
     /// The portals of the target.
     pub portals: Vec<PortalRow>,
     /// The host port of the instance that is logged in to it, in a Fibre Channel fabric.
@@ -221,7 +224,7 @@ pub struct PortalRow {
     /// Number of its target port group, once it has been asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
-    /// How that serves, as `active/optimized`; empty: not known, or the target has no states.
+    /// How that serves, as `active/optimized`; `none`: the target has no states (ALUA); empty: not known, as long as nobody has asked through it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state: String,
     /// It is preferred to others of this state.

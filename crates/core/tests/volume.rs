@@ -391,6 +391,19 @@ fn flush_goes_to_every_lun_of_the_volume_and_mapping_to_the_first() {
 }
 
 #[test]
+fn what_is_to_be_durable_is_so_at_every_back_end() {
+    let data = [(IoOp::Read, 0), (IoOp::Write, 4), (IoOp::WriteSame, 1), (IoOp::WriteZeroes, 0), (IoOp::Unmap, 0)];
+    for (op, blocks, fua) in data.into_iter().flat_map(|(op, blocks)| [true, false].map(|fua| (op, blocks, fua))) {
+        let mut rig = Rig::new(2, 1);
+        let id = rig.create("v", Shape::Striped { width: 2, stripe_blocks: 2 }, 24);
+        rig.submit(VolumeIo { fua, ..io(id, op, 0, 4, blocks * BLOCK) }, vec![9; blocks * BLOCK]);
+        let asked: Vec<(u16, bool)> = rig.asked.iter().map(|(_, lun, request, ..)| (lun.0, request.fua)).collect();
+        assert_eq!(asked, [(0, fua), (1, fua)], "{op:?}");
+        assert_eq!(rig.settle()[0].1, IoStatus::Good, "{op:?}");
+    }
+}
+
+#[test]
 fn a_command_whose_data_are_missing_changes_nothing() {
     let mut rig = Rig::new(1, 1);
     let id = rig.create("v", Shape::Linear, 12);

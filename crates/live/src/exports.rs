@@ -64,7 +64,9 @@ pub(crate) fn disk_work(now: Instant, nbd: &mut NbdServer, tag: u64, work: Work)
         data.resize(io.len_bytes as usize, 0);
     }
     let lba = io.offset_bytes / u64::from(block_bytes);
-    let request = Request { tag, op, lba, blocks: io.len_bytes / block_bytes, fua: io.fua };
+    // Of reads it says nothing (NBD protocol, command flags).
+    let fua = io.fua && op != Op::Read;
+    let request = Request { tag, op, lba, blocks: io.len_bytes / block_bytes, fua };
     Some(DiskWork { disk, asked: Asked { client, tag: io.tag, block_bytes }, request, data })
 }
 

@@ -145,11 +145,9 @@ mod tests {
             |bytes, disk| Course::begin(Work { bytes, ..WORK }, Duration::ZERO, 1, disk).map(|course| course.places);
         assert!(matches!(begin(4096, (24, 512)), Ok(3)));
         for (bytes, disk) in [(4096, (7, 512)), (512, (9, 4096)), (4097, (99, 512)), (0, (99, 512)), (1, (0, 0))] {
-            let TooSmall { .. } = begin(bytes, disk).unwrap_err() else { panic!("{bytes} {disk:?}") };
+            let LoadError::TooSmall { .. } = begin(bytes, disk).unwrap_err() else { panic!("{bytes} {disk:?}") };
         }
     }
-
-    use LoadError::TooSmall;
 
     #[test]
     fn so_many_requests_are_under_way_and_all_end() {

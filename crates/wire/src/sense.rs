@@ -113,6 +113,11 @@ impl Sense {
         Ok(sense)
     }
 
+    /// What it says first.
+    pub const fn condition(&self) -> Condition {
+        Condition { deferred: self.deferred, key: self.key, code: self.code }
+    }
+
     /// Appends it: 18 bytes of fixed format, 8 to 28 of descriptor format.
     pub fn emit(&self, out: &mut Vec<u8>) {
         if self.descriptor {
@@ -188,6 +193,19 @@ impl Condition {
             key: SenseKey(key & 0x0f),
             code: SenseCode(u16::from_be_bytes(code)),
         })
+    }
+
+    /// The target port that the command came to does not serve the unit, or not now: its group stands by, is unavailable, or changes its
+    /// state (SPC-4, 5.15.2.4 and 5.15.2.5). Another port may serve it.
+    pub fn refuses_port(&self) -> bool {
+        let codes = [SenseCode::ALUA_TRANSITION, SenseCode::ALUA_STANDBY, SenseCode::ALUA_UNAVAILABLE];
+        !self.deferred && self.key == SenseKey::NOT_READY && codes.contains(&self.code)
+    }
+
+    /// Target port groups have other states than before, or failed to get them (SPC-4, 5.15.2.5).
+    pub fn changes_ports(&self) -> bool {
+        let codes = [SenseCode::ALUA_STATE_CHANGED, SenseCode::ALUA_TRANSITION_FAILED];
+        !self.deferred && self.key == SenseKey::UNIT_ATTENTION && codes.contains(&self.code)
     }
 }
 
@@ -318,6 +336,27 @@ mod tests {
         assert_eq!(Condition::parse(&[0x70, 0, 6]).map(|short| short.code), Some(SenseCode::NONE));
         assert_eq!(Condition::parse(&[0x00, 0, 6, 0]), None);
         assert_eq!(Condition::parse(&[]), None);
+    }
+
+    #[test]
+    fn what_concerns_the_port_is_told_from_what_concerns_the_unit() {
+        let (refuses, changes) = ([0x040a, 0x040b, 0x040c], [0x2a06, 0x2a07]);
+        let others = [SenseCode::BECOMING_READY.0, SenseCode::MODE_PARAMETERS_CHANGED.0, SenseCode::NONE.0];
+        for code in refuses.into_iter().chain(changes).chain(others) {
+            for key in [SenseKey::NOT_READY, SenseKey::UNIT_ATTENTION, SenseKey::ABORTED_COMMAND] {
+                let sense = Sense::new(key, SenseCode(code));
+                let expected = [
+                    key == SenseKey::NOT_READY && refuses.contains(&code),
+                    key == SenseKey::UNIT_ATTENTION && changes.contains(&code),
+                ];
+                let condition = sense.condition();
+                assert_eq!(Condition::parse(&sense.to_bytes()), Some(condition));
+                assert_eq!([condition.refuses_port(), condition.changes_ports()], expected, "{sense}");
+                // Of an earlier command.
+                let earlier = Condition { deferred: true, ..condition };
+                assert!(!earlier.refuses_port() && !earlier.changes_ports(), "{sense}");
+            }
+        }
     }
 
     #[test]

@@ -236,23 +236,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mac =
         mac.ok_or_else(|| Failure::usage("the port has no Ethernet address of its own; give it one with --mac"))?;
     let mut config = InitiatorConfig::new(mac, args.nbd.clone());
+    config.name = args.name.clone().or(from_lab.as_ref().map(|host| host.name.clone()));
+    let adapter = &mut config.adapter;
     if let Some(host) = &from_lab {
-        (config.wwpn, config.wwnn, config.vlan) = (host.wwpn, host.wwnn, host.vlan);
+        (adapter.wwpn, adapter.wwnn, adapter.vlan) = (host.wwpn, host.wwnn, host.vlan);
         config.symbolic_name = host.name.clone();
     }
-    config.wwpn = args.wwpn.unwrap_or(config.wwpn);
-    config.wwnn = args.wwnn.unwrap_or(config.wwnn);
-    config.vlan = args.vlan.unwrap_or(config.vlan);
-    config.name = args.name.clone().or(from_lab.as_ref().map(|host| host.name.clone()));
-    config.dcbx = args.dcbx || from_lab.as_ref().is_some_and(|host| host.dcbx);
-    config.waits_for_permission = args.dcbx_of_fcoemon;
-    config.vlan_responder = args.vlan_responder;
-    config.vn2vn = args.vn2vn;
-    if config.vn2vn && config.vlan == Vlan::Discover {
+    adapter.wwpn = args.wwpn.unwrap_or(adapter.wwpn);
+    adapter.wwnn = args.wwnn.unwrap_or(adapter.wwnn);
+    adapter.vlan = args.vlan.unwrap_or(adapter.vlan);
+    adapter.dcbx = args.dcbx || from_lab.as_ref().is_some_and(|host| host.dcbx);
+    adapter.waits_for_permission = args.dcbx_of_fcoemon;
+    adapter.vlan_responder = args.vlan_responder;
+    adapter.vn2vn = args.vn2vn;
+    if adapter.vn2vn && adapter.vlan == Vlan::Discover {
         return Err(Failure::usage("no forwarder names the VLAN of a VN2VN segment; write its number behind --vlan"));
     }
-    config.offloads = args.offloads.offloads();
-    let node = config.wwnn;
+    adapter.offloads = args.offloads.offloads();
+    let node = adapter.wwnn;
     config.virtual_ports = args.virtual_port.iter().map(|(port, own)| (*port, own.unwrap_or(node))).collect();
     log_to_stderr(&args.log, args.log_json)?;
     if let Some(parent) = args.parent {

@@ -106,6 +106,33 @@ fn requests_outlive_a_target_that_crashes() {
     bed.stop();
 }
 
+#[test]
+fn a_portal_that_is_not_reached_is_told_of_once_and_once_when_it_is_back() {
+    let mut bed = Bed::start("unreachable");
+    let target = Bed::target("files");
+    let mut initiator = start(&bed, &format!("{}/{target}", bed.portals[0]), &["--log", "debug"]);
+    bed.kill();
+    let count = |bed: &Bed, what: &str| bed.log().lines().filter(|line| line.contains(what)).count();
+    let wait_for = |bed: &Bed, what: &str, times: usize| {
+        let until = Instant::now() + Duration::from_secs(20);
+        while count(bed, what) < times {
+            assert!(Instant::now() < until, "{what}: {}", bed.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for(&bed, "still no session through a portal", 3);
+    bed.start_target();
+    wait_for(&bed, "a portal is back", 1);
+    wait_for(&bed, "logged in target=", 2);
+    let log = bed.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains(" WARN no session through a portal")).collect();
+    let portal = format!("portal={}", bed.portals[0]);
+    assert!(told.len() == 1 && [&target, &portal, "why=", "next="].iter().all(|part| told[0].contains(*part)), "{log}");
+    assert_eq!(["a portal is back", "the session is gone"].map(|what| count(&bed, what)), [1, 1], "{log}");
+    initiator.stop();
+    bed.stop();
+}
+
 /// tgt, with one disk in a file, and CHAP in both directions.
 fn tgt(bed: &Bed) -> Option<(Process, String)> {
     find("tgtadm")?;

@@ -148,6 +148,31 @@ fn until_done(host: &mut Host, command: impl Fn(&mut Host)) -> Vec<u8> {
     }
 }
 
+#[test]
+fn the_state_of_an_only_portal_is_shown() {
+    let bed = Bed::new("alua-single");
+    let portals = [free_port(), free_port()];
+    let _array = array(&bed, &portals);
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}{}",
+        back_end("array", "disks", &[&portals[1]]),
+        "[volume.v]\npool = \"disks\"\nsize = \"16MiB\"\nstorage = \"switch\"\n"
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let within = Duration::from_secs(20);
+    let row = until_shown(&bed, within, |row| row.portals[0].state == "active/non-optimized");
+    assert_eq!((row.portals.len(), row.portals[0].group), (1, Some(2)));
+    // The next command is told of a change.
+    let mut host = Host::ready(&switch.portals[0], 1);
+    until_shown(&bed, within, |row| row.forwarding == 1);
+    until_done(&mut host, |host| host.write(0, &[1; BLOCK]));
+    set(&bed, "two", "active/optimized");
+    until_done(&mut host, |host| host.write(0, &[2; BLOCK]));
+    until_shown(&bed, within, |row| row.portals[0].state == "active/optimized");
+    switch.stop();
+}
+
 fn followed(name: &str, forward: bool) {
     let bed = Bed::new(name);
     let portals = [free_port(), free_port()];

@@ -3,7 +3,9 @@
 use crate::bed::{self, Bed, Switch, free_port};
 use crate::find_qemu;
 use crate::gate::Gate;
+use crate::gateway::wait_for_path;
 use crate::peer::{run, try_run};
+use sanloom_api::volume::PathRow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -80,11 +82,13 @@ fn back_ends_die(forward: bool) {
                 second = bed::storage(&bed, "second", &portals[1]);
             }
             _ => {
-                // Only one of the two ways is there for a while. The other one is in use: each loss sends the switch on to
-                // the next.
-                gates[1].close(true);
+                // Of the two ways that which is in use is not there for a while.
+                let is_used = |row: &PathRow| row.portals.iter().position(|portal| portal.used);
+                let row = wait_for_path(&bed, "first", |row| is_used(row).is_some());
+                let gate = &gates[is_used(&row).expect("it was waited for")];
+                gate.close(true);
                 thread::sleep(Duration::from_millis(900));
-                gates[1].close(false);
+                gate.close(false);
             }
         }
     }

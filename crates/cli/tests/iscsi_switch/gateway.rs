@@ -50,7 +50,7 @@ fn paths(bed: &Bed) -> Vec<PathRow> {
 }
 
 /// Waits until this is so of a back end.
-fn wait_for_path(bed: &Bed, name: &str, so: impl Fn(&PathRow) -> bool) -> PathRow {
+pub fn wait_for_path(bed: &Bed, name: &str, so: impl Fn(&PathRow) -> bool) -> PathRow {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         let row = paths(bed).into_iter().find(|row| row.back_end == name).unwrap();

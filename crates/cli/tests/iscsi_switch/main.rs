@@ -24,6 +24,7 @@ mod ports;
 mod qemu_io;
 #[path = "../iscsi/raw.rs"]
 mod raw;
+mod redirected;
 #[path = "../iscsi/relay.rs"]
 mod relay;
 mod resets;

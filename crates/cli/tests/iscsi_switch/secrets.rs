@@ -76,6 +76,11 @@ fn bed(name: &str, portals: &[String; 2], own: &str, proof: &str) -> Bed {
     bed
 }
 
+/// Lines with this.
+fn count(log: &str, what: &str) -> usize {
+    log.lines().filter(|line| line.contains(what)).count()
+}
+
 #[test]
 fn a_switch_and_its_back_ends_prove_who_they_are_in_both_directions() {
     for (name, own, proof, why) in [
@@ -83,9 +88,10 @@ fn a_switch_and_its_back_ends_prove_who_they_are_in_both_directions() {
         ("chap-own", "wrong.secret", "array.secret", Some("the target refuses the login")),
         ("chap-proof", "back.secret", "wrong.secret", Some("the target does not prove who it is")),
     ] {
-        let bed = bed(name, &[free_port(), free_port()], own, proof);
-        let mut up = bed.up("switch.toml");
+        let portals = [free_port(), free_port()];
+        let bed = bed(name, &portals, own, proof);
         let lab = bed.path("switch.toml");
+        let mut up = bed.folder.sanloom(["up", &lab, "--log", "debug"]);
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             let paths = run(SANLOOM, &["show", "paths", &lab, "--live", "--json"]);
@@ -93,8 +99,14 @@ fn a_switch_and_its_back_ends_prove_who_they_are_in_both_directions() {
             let there = volumes.lines().any(|line| line.starts_with('v'));
             match why {
                 None if there => break,
-                Some(why) if paths.contains(why) => {
+                Some(why) if paths.contains(why) && count(&bed.log(), "still no session through a portal") > 1 => {
                     assert!(!there, "{volumes}");
+                    // It is tried again and again, and said once.
+                    let log = bed.log();
+                    let said: Vec<&str> = log.lines().filter(|line| line.contains(" WARN no session")).collect();
+                    assert!(said.len() == 1 && said[0].contains(why), "{log}");
+                    assert!(said[0].contains(&format!("portal={}", portals[0])) && said[0].contains("next="), "{log}");
+                    assert_eq!(count(&log, "the session is gone"), 0, "{log}");
                     break;
                 }
                 _ => assert!(Instant::now() < until, "{paths}\n{}", bed.log()),

@@ -31,7 +31,7 @@ mod verdict;
 
 pub use access::{Access, AccessGroup, AccessInput, AccessOutput, AccessProbe};
 pub use paths::Paths;
-pub use properties::{Designator, Properties, Provisioning};
+pub use properties::{Designator, Properties, Provisioning, WriteCache};
 pub use scan::{Scan, ScanInput, ScanOutput};
 
 use crate::time::{Instant, Span};
@@ -378,6 +378,8 @@ pub struct Disk {
     good_ends: u16,
     /// The target does not know WRITE SAME.
     write_same_refused: bool,
+    /// It does not know SYNCHRONIZE CACHE.
+    flush_refused: bool,
     next_id: u64,
     outputs: VecDeque<Output>,
     counters: Counters,
@@ -413,6 +415,7 @@ impl Disk {
             depth: config.queue_depth,
             good_ends: 0,
             write_same_refused: false,
+            flush_refused: false,
             next_id: 0,
             outputs: VecDeque::new(),
             counters: Counters::default(),

@@ -106,7 +106,7 @@ impl Disk {
                 What::WriteSame { unmap: unmap && given_back }
             }
             What::Unmap if !can_unmap(properties) => return self.end(part, Ok(None)),
-            What::Synchronize if !properties.write_cache => return self.end(part, Ok(None)),
+            What::Synchronize if !properties.write_cache || self.flush_refused => return self.end(part, Ok(None)),
             What::Status if !properties.provisioning.enabled => {
                 let run = Run { blocks: part.blocks, mapped: true, zero: false };
                 return self.end(part, Ok(Some(vec![run])));
@@ -115,9 +115,10 @@ impl Disk {
         };
         // Without a volatile cache everything is durable when it is done.
         let durable = open.request.fua && properties.write_cache;
-        let fua = durable && properties.fua && matches!(part.what, What::Write | What::Zeroes);
-        let changes = !matches!(part.what, What::Read | What::Synchronize | What::Status);
-        open.then_flush |= durable && changes && !fua;
+        let fua = durable && properties.fua && matches!(part.what, What::Read | What::Write | What::Zeroes);
+        // What was read is durable when the cache is empty (SBC-3, 5.8: with FUA, a read writes newer data of the cache to the medium).
+        let touches = !matches!(part.what, What::Synchronize | What::Status);
+        open.then_flush |= durable && touches && !fua;
         let limit = self.limit(part.what);
         if part.blocks > limit {
             // The rest is a part of its own, and comes next.
@@ -162,9 +163,7 @@ impl Disk {
         let first = self.requests.get(&tag).map_or(lba, |open| open.request.lba);
         let at = (lba.saturating_sub(first) * u64::from(block_bytes)) as u32;
         match part.what {
-            What::Read => {
-                (Cdb::Read { lba, blocks, fua: false }.to_bytes(), Data::Buffer { tag, at, bytes, write: false })
-            }
+            What::Read => (Cdb::Read { lba, blocks, fua }.to_bytes(), Data::Buffer { tag, at, bytes, write: false }),
             What::Write => (Cdb::Write { lba, blocks, fua }.to_bytes(), Data::Buffer { tag, at, bytes, write: true }),
             What::Zeroes => (Cdb::Write { lba, blocks, fua }.to_bytes(), Data::Zeroes { bytes }),
             What::WriteSame { unmap } => (cdb::write_same(lba, blocks, unmap), Data::Zeroes { bytes: block_bytes }),
@@ -277,9 +276,9 @@ impl Disk {
                 properties.provisioning.unmap = false;
                 self.waiting.push_front(part);
             }
-            (What::Synchronize, Some(properties)) if unsupported => {
-                // Who knows no flush has no cache.
-                properties.write_cache = false;
+            (What::Synchronize, Some(_)) if unsupported => {
+                // Nobody can ask more of it. FUA it may still obey.
+                self.flush_refused = true;
                 self.end(part, Ok(None));
             }
             (What::Status, Some(_)) if unsupported => {

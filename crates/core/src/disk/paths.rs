@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A better path is opened before the other one is left, and that is left when nothing is under way there, so that nothing of
-//! it can be done after its repetition. A path that fails, or does not do for long, is tried again after a while that doubles. What a
+//! it can be done after its repetition. A path that fails, or does not do for long, is tried again after a while that doubles, while
+//! another one serves; one whose login is refused for good, always. What a
 //! transition may last is bounded; then the path counts as unavailable. Where no path is active and states can be set, that of the path
 //! in use is.
 
@@ -29,6 +30,8 @@ pub enum Input {
     Opened,
     /// It could not be opened, or the login failed.
     Failed,
+    /// The login was refused, and will be until somebody changes that.
+    Refused,
     /// There is a session on it.
     LoggedIn,
     /// The session is gone.
@@ -59,7 +62,7 @@ pub enum Output {
     Abandon,
     /// Begin no command any more, end the session when none is under way, then [`Input::Drained`]; [`Input::Lost`] if that takes too long.
     Drain,
-    /// Log in on the connection that was opened. Then [`Input::LoggedIn`] or [`Input::Failed`].
+    /// Log in on the connection that was opened. Then [`Input::LoggedIn`], [`Input::Failed`] or [`Input::Refused`].
     LogIn(usize),
     /// Ask all units how they are reached.
     Ask,
@@ -86,6 +89,9 @@ struct Path {
     /// The same, after it was left for a better one.
     left_until: Instant,
     left_wait: Span,
+    /// The same, whether another path serves or not, after a login was refused.
+    refused_until: Instant,
+    refused_wait: Span,
 }
 
 /// What is known of a unit.
@@ -112,13 +118,17 @@ const ROUND: Span = Span::from_ms(500);
 /// The first wait for a path that has failed, and the longest.
 const FIRST_WAIT: Span = Span::from_ms(500);
 const LONGEST_WAIT: Span = Span::from_secs(60);
+/// The longest wait for a path whose login is refused.
+const LONGEST_REFUSAL: Span = Span::from_secs(30);
 /// A path that serves for so long is good again.
 const GOOD_AFTER: Span = Span::from_secs(10);
-/// States are asked no more often than that, and so often: while they change, while none is active, otherwise.
+/// States are asked no more often than that, and so often: while they change, while none is active, otherwise, and where there is no
+/// other path.
 const ASK_AGAIN: Span = Span::from_ms(100);
 const ASK_CHANGING: Span = Span::from_ms(500);
 const ASK_INACTIVE: Span = Span::from_secs(1);
 const ASK_ACTIVE: Span = Span::from_secs(10);
+const ASK_ALONE: Span = Span::from_secs(60);
 /// Bounds of a transition: of one that does not say, and of all.
 const TRANSITION: Span = Span::from_secs(10);
 const LONGEST_TRANSITION: Span = Span::from_secs(60);
@@ -154,6 +164,8 @@ impl Paths {
             wait: FIRST_WAIT,
             left_until: Instant::ZERO,
             left_wait: FIRST_WAIT,
+            refused_until: Instant::ZERO,
+            refused_wait: FIRST_WAIT,
         };
         Paths {
             paths: vec![path; count.max(1)],
@@ -175,10 +187,12 @@ impl Paths {
         match input {
             Input::Opened => self.on_opened(now),
             Input::Failed => self.on_failed(now),
+            Input::Refused => self.on_refused(now),
             Input::LoggedIn => {
                 if let State::LoggingIn(path) = self.state {
                     self.state = State::Using { path, opening: None };
                     (self.since, self.last) = (now, path);
+                    self.paths[path].refused_wait = FIRST_WAIT;
                     (self.transition_ends, self.set) = (None, None);
                     self.plan(now);
                 }
@@ -237,6 +251,14 @@ impl Paths {
         }
     }
 
+    /// The path that is tried while none is used.
+    pub fn tried(&self) -> Option<usize> {
+        match self.state {
+            State::Opening(path) | State::LoggingIn(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// The path that is used, tried, or was last.
     pub fn last(&self) -> usize {
         self.last
@@ -271,11 +293,11 @@ impl Paths {
         }
     }
 
-    /// Opens the best path that was not tried in this round.
+    /// Opens the best path that was not tried in this round, and not refused lately.
     fn next(&mut self, now: Instant) {
         let count = self.paths.len();
         let order = (1..=count).map(|step| (self.last + step) % count);
-        let untried = order.filter(|path| !self.paths[*path].tried);
+        let untried = order.filter(|path| !self.paths[*path].tried && self.paths[*path].refused_until <= now);
         // The first of equals.
         let best = untried.reduce(|best, path| if self.rank(path) > self.rank(best) { path } else { best });
         match best {
@@ -286,7 +308,8 @@ impl Paths {
             }
             None => {
                 self.paths.iter_mut().for_each(|path| path.tried = false);
-                self.state = State::Idle(now + ROUND);
+                let next = self.paths.iter().map(|path| path.refused_until.max(now + ROUND)).min();
+                self.state = State::Idle(next.unwrap_or(now + ROUND));
             }
         }
     }
@@ -326,6 +349,15 @@ impl Paths {
             }
             _ => {}
         }
+    }
+
+    fn on_refused(&mut self, now: Instant) {
+        if let State::LoggingIn(number) = self.state {
+            let path = &mut self.paths[number];
+            path.refused_until = now + path.refused_wait;
+            path.refused_wait = (path.refused_wait + path.refused_wait).min(LONGEST_REFUSAL);
+        }
+        self.on_failed(now);
     }
 
     fn on_lost(&mut self, now: Instant) {
@@ -408,7 +440,8 @@ impl Paths {
             _ if !has_states => None,
             rank if rank == rank_of(AccessState::Transitioning) => Some(ASK_CHANGING),
             rank if rank < rank_of(AccessState::NonOptimized) => Some(ASK_INACTIVE),
-            _ => Some(ASK_ACTIVE).filter(|_| self.paths.len() > 1),
+            _ if self.paths.len() == 1 => Some(ASK_ALONE),
+            _ => Some(ASK_ACTIVE),
         };
         self.ask_at = every.map(|every| now + every);
     }

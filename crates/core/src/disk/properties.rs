@@ -30,6 +30,8 @@ pub struct Properties {
     pub write_cache: bool,
     /// FUA is obeyed (MODE SENSE, DPOFUA).
     pub fua: bool,
+    /// Target ports are in groups with access states (INQUIRY, TPGS).
+    pub has_port_groups: bool,
     /// The medium turns, or does not say (VPD page B1).
     pub rotational: bool,
     /// Most blocks of one command (VPD page B0).
@@ -38,6 +40,18 @@ pub struct Properties {
     pub optimal_transfer_blocks: u32,
     /// What can be given back.
     pub provisioning: Provisioning,
+}
+
+/// A volatile cache of written data (SBC-3, 4.15), and what makes data in it durable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum WriteCache {
+    /// There is none.
+    #[default]
+    Absent,
+    /// FUA of each command (caching mode page, WCE; MODE SENSE, DPOFUA).
+    Fua,
+    /// SYNCHRONIZE CACHE alone: FUA is not obeyed, or refused (WCE without DPOFUA).
+    Synchronize,
 }
 
 /// Thin provisioning (VPD pages B0 and B2, READ CAPACITY).
@@ -95,6 +109,15 @@ impl Properties {
         self.blocks.saturating_mul(self.block_bytes.into())
     }
 
+    /// What has to be done for data that are to be durable.
+    pub fn cache(&self) -> WriteCache {
+        match (self.write_cache, self.fua) {
+            (false, _) => WriteCache::Absent,
+            (true, true) => WriteCache::Fua,
+            (true, false) => WriteCache::Synchronize,
+        }
+    }
+
     /// Standard INQUIRY data. False: not a disk.
     pub(super) fn read_inquiry(&mut self, data: &[u8]) -> bool {
         const CONNECTED_DISK: u8 = 0;
@@ -103,6 +126,7 @@ impl Properties {
             self.vendor = text(&inquiry.vendor);
             self.product = text(&inquiry.product);
             self.revision = text(&inquiry.revision);
+            self.has_port_groups = data.len() >= StandardInquiry::MIN_BYTES && inquiry.port_groups != 0;
         }
         data.first() == Some(&CONNECTED_DISK)
     }

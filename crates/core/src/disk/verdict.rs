@@ -50,7 +50,8 @@ pub(super) fn verdict(end: &End) -> Verdict {
     }
 }
 
-fn of_sense(Condition { deferred, key, code }: Condition) -> Verdict {
+fn of_sense(condition: Condition) -> Verdict {
+    let Condition { deferred, key, code } = condition;
     let error = |kind| Error { kind, sense: Some((key, code)) };
     if deferred {
         // It tells of an earlier command; this one was not executed.
@@ -59,7 +60,7 @@ fn of_sense(Condition { deferred, key, code }: Condition) -> Verdict {
     match (key, code) {
         (SenseKey::NO_SENSE | SenseKey::RECOVERED_ERROR | SenseKey::COMPLETED, _) => Verdict::Good,
         (SenseKey::UNIT_ATTENTION, _) => Verdict::UnitAttention(code),
-        (SenseKey::NOT_READY, code) if code == SenseCode::BECOMING_READY || is_of_port(code) => {
+        (SenseKey::NOT_READY, _) if code == SenseCode::BECOMING_READY || condition.refuses_port() => {
             Verdict::Delay { error: error(ErrorKind::NotReady), full: false }
         }
         (SenseKey::NOT_READY, _) => Verdict::Fail(error(ErrorKind::NotReady)),
@@ -73,26 +74,15 @@ fn of_sense(Condition { deferred, key, code }: Condition) -> Verdict {
             | SenseCode::INVALID_FIELD_IN_LIST
             | SenseCode::PARAMETER_LIST_LENGTH,
         ) => Verdict::Fail(error(ErrorKind::NotSupported)),
-        (SenseKey::DATA_PROTECT, SPACE_ALLOCATION_FAILED) => Verdict::Fail(error(ErrorKind::NoSpace)),
+        (SenseKey::DATA_PROTECT, SenseCode::SPACE_EXHAUSTED) => Verdict::Fail(error(ErrorKind::NoSpace)),
         (SenseKey::DATA_PROTECT, _) => Verdict::Fail(error(ErrorKind::WriteProtected)),
         (SenseKey::ABORTED_COMMAND | SenseKey::HARDWARE_ERROR, _) => Verdict::Retry(error(ErrorKind::Target)),
         _ => Verdict::Fail(error(ErrorKind::Target)),
     }
 }
 
-/// The port is not the one to ask, or not now (SPC-4, 5.15.2.4).
-fn is_of_port(code: SenseCode) -> bool {
-    matches!(code, SenseCode::ALUA_TRANSITION | SenseCode::ALUA_STANDBY | SenseCode::ALUA_UNAVAILABLE)
-}
-
 /// It says that ports serve otherwise than before, or that this one does not.
 pub(super) fn tells_of_access(end: &End) -> bool {
     let End::Status { status: status::CHECK_CONDITION, sense, .. } = end else { return false };
-    Condition::parse(sense).is_some_and(|Condition { deferred, key, code }| {
-        let changed = matches!(code, SenseCode::ALUA_STATE_CHANGED | SenseCode::ALUA_TRANSITION_FAILED);
-        !deferred && (key == SenseKey::UNIT_ATTENTION && changed || key == SenseKey::NOT_READY && is_of_port(code))
-    })
+    Condition::parse(sense).is_some_and(|condition| condition.refuses_port() || condition.changes_ports())
 }
-
-/// SPACE ALLOCATION FAILED WRITE PROTECT (SBC-3, 4.7.3.6).
-const SPACE_ALLOCATION_FAILED: SenseCode = SenseCode(0x2707);

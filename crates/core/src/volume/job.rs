@@ -138,7 +138,7 @@ impl Job {
         let nothing = blocks == 0 && op != IoOp::Flush;
         match (op, phase) {
             _ if nothing => Step::End(IoStatus::Good),
-            (IoOp::Read, 0) => Step::Wave(whole(Op::Read, false)),
+            (IoOp::Read, 0) => Step::Wave(whole(Op::Read, fua)),
             (IoOp::Write, 0) => Step::Wave(whole(Op::Write, fua)),
             (IoOp::WriteVerify, 0) => Step::Wave(whole(Op::Write, true)),
             (IoOp::WriteZeroes, 0) => Step::Wave(whole(Op::WriteZeroes { unmap: false }, fua)),

@@ -167,6 +167,7 @@ fn the_device_is_understood_and_does_what_it_is_asked() {
         assert_eq!((found.blocks, found.block_bytes, found.max_transfer_blocks), (BLOCKS, BLOCK as u32, 100));
         assert_eq!((found.write_cache, found.provisioning.enabled), (write_back, thin));
         assert!(found.designator.is_some() && found.serial.is_some() && !found.rotational && !found.write_protected);
+        assert!(found.has_port_groups);
 
         let data: Vec<u8> = (0..300 * BLOCK).map(|n| (n / 7) as u8).collect();
         assert_eq!(host.ask(Op::Write, 50, 300, true, data.clone()), Done::All);

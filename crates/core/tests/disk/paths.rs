@@ -318,6 +318,75 @@ fn a_better_path_that_comes_back_is_used_again() {
     assert!(world.used[before..].iter().all(|path| *path == 1));
 }
 
+/// Paths, and what they do when their time comes: the path that is opened.
+fn next_opened(paths: &mut Paths, now: &mut Instant) -> usize {
+    *now = paths.poll_timeout().expect("something will be done").max(*now);
+    paths.handle(*now, Input::Timeout);
+    let Some(Output::Open(path)) = paths.poll_output() else { panic!("{paths:?}") };
+    path
+}
+
+/// A login there, and how it ends.
+fn log_in(paths: &mut Paths, now: Instant, path: usize, end: Input) {
+    paths.handle(now, Input::Opened);
+    assert_eq!((paths.poll_output(), paths.tried()), (Some(Output::LogIn(path)), Some(path)));
+    paths.handle(now, end);
+}
+
+/// Milliseconds until the next login at the only path, which ends so.
+fn pause_before(paths: &mut Paths, now: &mut Instant, end: Input) -> u64 {
+    let began = *now;
+    assert_eq!(next_opened(paths, now), 0);
+    log_in(paths, *now, 0, end);
+    now.since(began).as_ms()
+}
+
+#[test]
+fn a_login_that_is_refused_for_good_is_tried_ever_more_rarely_until_one_succeeds() {
+    let (mut paths, mut now) = (Paths::new(1), Instant::ZERO);
+    assert_eq!(pause_before(&mut paths, &mut now, Input::Refused), 0);
+    let pauses: Vec<u64> = (0..8).map(|_| pause_before(&mut paths, &mut now, Input::Refused)).collect();
+    assert_eq!(pauses, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+    // What may be over soon is looked at soon.
+    assert_eq!(pause_before(&mut paths, &mut now, Input::Failed), 30_000);
+    assert_eq!(pause_before(&mut paths, &mut now, Input::Failed), 500);
+    assert_eq!(pause_before(&mut paths, &mut now, Input::LoggedIn), 500);
+    paths.handle(now, Input::Lost);
+    assert_eq!(pause_before(&mut paths, &mut now, Input::Refused), 500);
+    assert_eq!(pause_before(&mut paths, &mut now, Input::Refused), 500);
+}
+
+#[test]
+fn a_path_that_refuses_logins_keeps_no_other_from_being_tried() {
+    let (mut paths, mut now, mut opened) = (Paths::new(2), Instant::ZERO, [0, 0]);
+    while now < Instant::ZERO + Span::from_secs(60) {
+        // Both in turn, until the first has no time yet.
+        let path = match paths.poll_output() {
+            Some(Output::Open(path)) => path,
+            Some(other) => panic!("{other:?}"),
+            None => next_opened(&mut paths, &mut now),
+        };
+        opened[path] += 1;
+        match path {
+            0 => log_in(&mut paths, now, 0, Input::Refused),
+            _ => paths.handle(now, Input::Failed),
+        }
+    }
+    assert!((6..=8).contains(&opened[0]) && opened[1] > 100, "{opened:?}");
+}
+
+#[test]
+fn the_state_of_an_only_path_is_asked_for_seldom() {
+    let mut world = World::new(&[plain(Optimized)]);
+    world.pass(Span::from_secs(1));
+    assert_eq!(world.paths.group(0, LUN).map(|group| group.state), Some(Optimized));
+    // Nothing can be chosen.
+    assert!(world.paths.poll_timeout().is_some_and(|at| at > world.now + Span::from_secs(50)));
+    // Where there is nothing to know nobody asks.
+    world.tell(Input::Told { lun: LUN, access: Access::default() });
+    assert_eq!((world.paths.group(0, LUN), world.paths.poll_timeout()), (None, None));
+}
+
 #[test]
 fn a_transition_is_waited_for_within_bounds() {
     let mut world = World::new(&[plain(Optimized), plain(Standby)]);

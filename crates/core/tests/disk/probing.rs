@@ -26,7 +26,7 @@ fn a_disk_tells_everything_about_itself() {
     assert_eq!((found.blocks, found.block_bytes, found.physical_block_bytes), (BLOCKS, BLOCK as u32, 4096));
     assert_eq!(found.size_bytes(), BLOCKS * BLOCK as u64);
     assert_eq!((found.max_transfer_blocks, found.optimal_transfer_blocks), (64, 8));
-    assert!(found.fua && !found.write_cache && !found.write_protected && !found.rotational);
+    assert!(found.fua && !found.has_port_groups && !found.write_cache && !found.write_protected && !found.rotational);
     let thin = found.provisioning;
     assert!(thin.enabled && thin.unmap && thin.write_same && thin.zeros);
     assert_eq!((thin.max_unmap_blocks, thin.max_write_same_blocks), (100, 1000));

@@ -70,12 +70,27 @@ fn durable_means_a_flag_a_flush_or_nothing() {
         let expected =
             if write_cache { vec![op::WRITE_SAME_16, op::SYNCHRONIZE_CACHE_10] } else { vec![op::WRITE_SAME_16] };
         assert_eq!(bed.operations(), expected);
+        // What a read brings may have been in the cache alone.
+        bed.sent.clear();
+        bed.buffers.insert(4, vec![0; BLOCK]);
+        bed.submit(4, Op::Read, 100, 1, true);
+        let expected =
+            if write_cache && !dpofua { vec![op::READ_10, op::SYNCHRONIZE_CACHE_10] } else { vec![op::READ_10] };
+        assert_eq!((bed.operations(), bed.sent[0][1] & 8 != 0), (expected, flag));
         assert!(bed.done.values().all(Result::is_ok));
     }
 }
 
 #[test]
-fn a_disk_that_knows_no_flush_needs_none() {
+fn a_disk_that_knows_no_flush_is_asked_for_none_but_obeys_fua() {
+    let mut bed = Bed::ready(Target { write_cache: true, synchronize: false, ..Target::new() });
+    bed.submit(1, Op::Flush, 0, 0, false);
+    bed.submit(2, Op::Flush, 0, 0, false);
+    assert_eq!(bed.operations(), [op::SYNCHRONIZE_CACHE_10], "asked once");
+    bed.sent.clear();
+    bed.buffers.insert(3, vec![0; BLOCK]);
+    bed.submit(3, Op::Write, 100, 1, true);
+    assert_eq!((bed.operations(), bed.sent[0][1] & 8), (vec![op::WRITE_10], 8));
     let mut bed = Bed::ready(Target { write_cache: true, dpofua: false, synchronize: false, ..Target::new() });
     bed.buffers.insert(1, vec![0; BLOCK]);
     bed.submit(1, Op::Write, 100, 1, true);

@@ -1,9 +1,10 @@
 //! What the fuzzers run on the machines that read bytes of peers: nothing panics, and every promise is kept.
 //! The targets under `fuzz/` and the test `fuzz_smoke` share these functions.
 
+use sanloom_core::disk::WriteCache;
 use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::forward::mover::{Output as Moved, Stop, Turn};
-use sanloom_core::iscsi::forward::{Conn, Forward, Mover, Settings, Switch};
+use sanloom_core::iscsi::forward::{BackUnit, Conn, Forward, Mover, Settings, Switch};
 use sanloom_core::iscsi::framer::{Framer, Taken, Want};
 use sanloom_core::iscsi::initiator;
 use sanloom_core::iscsi::sequence::Statuses;
@@ -232,9 +233,10 @@ impl MoverBed {
                 max_cmd_sn: 64,
                 exp_stat_sn: 1,
             };
-            let (luns, mut actions) = ([(LunId(back.into()), [0; 8])], Vec::new());
+            let unit = BackUnit { id: LunId(back.into()), lun: [0; 8], cache: WriteCache::Fua };
+            let mut actions = Vec::new();
             let (forward, volumes) = (&mut bed.forward, &mut bed.volumes);
-            let fit = forward.back_up(Instant::ZERO, back, &established, &luns, volumes, &mut actions);
+            let fit = forward.back_up(Instant::ZERO, back, &established, &[unit], volumes, &mut actions);
             assert!(fit.is_ok(), "{fit:?}");
             bed.mover.execute(&mut actions, &mut Moved::default());
         }

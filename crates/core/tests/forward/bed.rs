@@ -9,7 +9,7 @@ use crate::streams::Streams;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::mover::{Output, Stop, Turn};
-use sanloom_core::iscsi::forward::{Action, CloseReason, Conn, Counters, Forward, Settings, Switch};
+use sanloom_core::iscsi::forward::{Action, BackUnit, CloseReason, Conn, Counters, Forward, Settings, Switch};
 use sanloom_core::iscsi::initiator::{self, Command, Outcome, SessionConfig};
 use sanloom_core::iscsi::target::Input;
 use sanloom_core::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape, VolumeId};
@@ -177,8 +177,8 @@ impl Bed {
         (self.to_back[number], self.from_back[number]) = (VecDeque::new(), VecDeque::new());
         let established = established(self.back_parameters, self.depth);
         let mut actions = Vec::new();
-        let luns = [(LunId(back.into()), [0; 8])];
-        let fit = self.forward.back_up(self.now, back, &established, &luns, &mut self.volumes, &mut actions);
+        let units = [BackUnit { id: LunId(back.into()), lun: [0; 8], cache: self.media[number].cache }];
+        let fit = self.forward.back_up(self.now, back, &established, &units, &mut self.volumes, &mut actions);
         assert!(fit.is_ok() || self.back_parameters.data_digest, "{fit:?}");
         if let Some(streams) = &mut self.streams {
             streams.connect(back, &self.back_parameters);
@@ -244,10 +244,10 @@ impl Bed {
         self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
     }
 
-    /// A back end lists these LUNs now.
-    pub fn units(&mut self, back: u8, luns: &[(LunId, [u8; 8])]) {
+    /// A back end has these units now.
+    pub fn units(&mut self, back: u8, units: &[BackUnit]) {
         let mut actions = Vec::new();
-        self.forward.units(back, luns, &mut actions);
+        self.forward.units(back, units, &mut actions);
         self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
     }
 

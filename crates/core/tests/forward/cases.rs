@@ -36,7 +36,7 @@ pub fn shapes() -> Shapes {
 }
 
 /// The first block of the second LUN.
-const EDGE: u64 = 48;
+pub const EDGE: u64 = 48;
 
 pub fn bed() -> Bed {
     bed_of(shapes())

@@ -1,5 +1,6 @@
 //! Media of the beds: disks in memory with bad blocks.
 
+use sanloom_core::disk::WriteCache;
 use sanloom_core::map::Pieces;
 use sanloom_core::scsi::{Io, IoOp, IoStatus};
 use std::collections::BTreeSet;
@@ -10,11 +11,15 @@ pub const BLOCK: usize = 512;
 pub struct Disk {
     pub data: Vec<u8>,
     pub bad: BTreeSet<u64>,
+    /// What it says of its cache.
+    pub cache: WriteCache,
+    /// Blocks that are in the cache alone.
+    pub volatile: BTreeSet<u64>,
 }
 
 impl Disk {
     pub fn new(blocks: u64) -> Disk {
-        Disk { data: vec![0; blocks as usize * BLOCK], bad: BTreeSet::new() }
+        Disk { data: vec![0; blocks as usize * BLOCK], ..Disk::default() }
     }
 
     pub fn block(&mut self, lba: u64) -> &mut [u8] {
@@ -24,11 +29,12 @@ impl Disk {
     /// Block I/O of a target whose unit this is.
     pub fn perform(&mut self, io: &Io, buffer: &mut Vec<u8>) -> IoStatus {
         let all: Vec<(usize, u64)> = (0..io.blocks).map(|n| (0, io.lba + u64::from(n))).collect();
-        perform(std::slice::from_mut(self), &all, io, buffer)
+        let io = Io { fua: io.fua && self.cache != WriteCache::Synchronize, ..*io };
+        perform(std::slice::from_mut(self), &all, &io, buffer)
     }
 }
 
-/// Block I/O of a volume, by the map.
+/// Block I/O of a volume, by the map. What is to be durable is: with FUA, or with SYNCHRONIZE CACHE behind it.
 pub fn perform_mapped(disks: &mut [Disk], pieces: Pieces<'_>, io: &Io, buffer: &mut Vec<u8>) -> IoStatus {
     let of = |piece: sanloom_core::map::Piece| {
         (0..piece.blocks).map(move |n| (usize::from(piece.place.lun.0), piece.place.lba + u64::from(n)))
@@ -40,6 +46,18 @@ pub fn perform_mapped(disks: &mut [Disk], pieces: Pieces<'_>, io: &Io, buffer: &
 fn perform(disks: &mut [Disk], blocks: &[(usize, u64)], io: &Io, buffer: &mut Vec<u8>) -> IoStatus {
     if io.op != IoOp::Flush && blocks.iter().any(|(disk, lba)| disks[*disk].bad.contains(lba)) {
         return IoStatus::MediumError;
+    }
+    if io.op == IoOp::Flush {
+        disks.iter_mut().for_each(|disk| disk.volatile.clear());
+    }
+    for (disk, lba) in blocks {
+        let Disk { cache, volatile, .. } = &mut disks[*disk];
+        let writes = io.op.changes_medium();
+        match io.fua || *cache == WriteCache::Absent {
+            true if writes || io.op == IoOp::Read => _ = volatile.remove(lba),
+            false if writes => _ = volatile.insert(*lba),
+            _ => {}
+        }
     }
     let whole = io.bytes as usize / BLOCK;
     match io.op {

@@ -6,6 +6,7 @@ mod cases;
 mod check;
 mod cut_through;
 mod disk;
+mod durable;
 mod management;
 mod noise;
 mod resets;

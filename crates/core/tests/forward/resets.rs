@@ -3,7 +3,8 @@
 use crate::bed::{Bed, Shapes};
 use crate::cases::{BUSY, GOOD, bed, bed_of, check, data_in, ended, intercepted, read, response, shapes, write};
 use crate::disk::BLOCK;
-use sanloom_core::iscsi::forward::Kept;
+use sanloom_core::disk::WriteCache;
+use sanloom_core::iscsi::forward::{BackUnit, Kept};
 use sanloom_core::map::LunId;
 use sanloom_core::time::Span;
 use sanloom_wire::cdb::Cdb;
@@ -121,7 +122,8 @@ fn task_aborted_of_a_back_end_is_no_answer_for_a_host_whose_task_nobody_aborted(
 
 #[test]
 fn a_unit_that_is_not_ready_or_new_is_asked_again_and_holds_up_no_other() {
-    let (first, second) = ((LunId(0), [0; 8]), (LunId(9), [0, 1, 0, 0, 0, 0, 0, 0]));
+    let unit = |id, lun| BackUnit { id: LunId(id), lun, cache: WriteCache::Absent };
+    let (first, second) = (unit(0, [0; 8]), unit(9, [0, 1, 0, 0, 0, 0, 0, 0]));
     let mut bed = bed_of(Shapes { depth: 64, ..shapes() });
     assert!(!bed.forward.awaits_unit(0));
     bed.units(0, &[first, second]);

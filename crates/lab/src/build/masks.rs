@@ -37,7 +37,8 @@ pub(super) fn build(
 
 /// The names that a text stands for: one that it spells, those of the ports of a host, or that of one of its ports.
 fn names(lab: &Lab, names: &Names, text: &str, origin: &Origin, sink: &mut Sink) -> Vec<InitiatorName> {
-    if ISCSI.iter().any(|kind| text.starts_with(kind)) {
+    let kind = text.get(..4).unwrap_or_default();
+    if ISCSI.iter().any(|one| kind.eq_ignore_ascii_case(one)) {
         check_name(text, origin, sink);
         return vec![InitiatorName::Iscsi(text.into())];
     }

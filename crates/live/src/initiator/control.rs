@@ -64,7 +64,7 @@ impl Initiator {
                 Answer::Done
             }
             FcoeRequest::Permit { agreed } => {
-                self.adapter.permitted = agreed || !self.config.waits_for_permission;
+                self.adapter.permitted = agreed || !self.config.adapter.waits_for_permission;
                 self.adapter.settle_link(now);
                 Answer::Done
             }
@@ -146,17 +146,16 @@ impl Initiator {
         Instance {
             name,
             interface,
-            mac: self.config.mac.to_string(),
+            mac: self.config.adapter.mac.to_string(),
             vlan,
             priority: FCOE_PRIORITY,
-            vn2vn: self.config.vn2vn,
+            vn2vn: self.config.adapter.vn2vn,
             link: self.adapter.link,
-            dcbx: self
+            dcbx: self.adapter.agent.as_ref().map(|agent| agent.may_begin()).or(self
+                .config
                 .adapter
-                .agent
-                .as_ref()
-                .map(|agent| agent.may_begin())
-                .or(self.config.waits_for_permission.then_some(self.adapter.permitted)),
+                .waits_for_permission
+                .then_some(self.adapter.permitted)),
             fcf,
             nbd: self.config.nbd.display().to_string(),
             ports: self

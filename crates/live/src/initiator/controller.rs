@@ -80,7 +80,7 @@ impl Controller {
                     Told::LinkDown => vn2vn::Input::LinkDown,
                     Told::Fip { to, from, pdu } => vn2vn::Input::Fip { to, from, pdu },
                     Told::Send(frame) => vn2vn::Input::Send(frame),
-                    // Nobody on a segment without a fabric names its VLAN; `InitiatorConfig::vlan` does.
+                    // Nobody on a segment without a fabric names its VLAN; `AdapterConfig::vlan` does.
                     Told::DiscoverVlans => return,
                     Told::Timeout => vn2vn::Input::Timeout,
                 },

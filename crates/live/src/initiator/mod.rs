@@ -27,7 +27,6 @@ pub use watch::{Seen, VlanWatch};
 use crate::clock::{Clock, until};
 use crate::exports::Asked;
 use crate::nbd::NbdServer;
-use crate::offload::Offloads;
 use crate::poll::{Interest, Poller};
 use crate::ports::{EthernetPort, PortError};
 use control::Question;
@@ -59,30 +58,14 @@ pub const MAX_VIRTUAL_PORTS: usize = 4_094;
 /// What an initiator is.
 #[derive(Clone, Debug)]
 pub struct InitiatorConfig {
-    /// Address of its Ethernet port.
-    pub mac: MacAddr,
-    /// Port name.
-    pub wwpn: Wwpn,
-    /// Node name.
-    pub wwnn: Wwnn,
+    /// Its Ethernet port, its names in the fabric, and how it gets there.
+    pub adapter: AdapterConfig,
     /// What tools call it; nothing: the name of its Ethernet port.
     pub name: Option<String>,
     /// Port and node names of further, virtual ports (NPIV), at most [`MAX_VIRTUAL_PORTS`]. Stations have none.
     pub virtual_ports: Vec<(Wwpn, Wwnn)>,
-    /// It is a station of a segment without a fabric (VN2VN), instead of looking for a forwarder.
-    pub vn2vn: bool,
-    /// DCBX has to agree first that no frame of FCoE is lost.
-    pub dcbx: bool,
-    /// FCoE waits until `fcoemon` permits it, which speaks DCBX for all hosts of an interface.
-    pub waits_for_permission: bool,
-    /// Tells who asks that a VN2VN segment is in our VLAN.
-    pub vlan_responder: bool,
-    /// Where FCoE is.
-    pub vlan: Vlan,
     /// Symbolic name for the name server.
     pub symbolic_name: String,
-    /// From the first FCF to the choice of one.
-    pub selection_delay: Span,
     /// A command that is not complete after this time is aborted.
     pub command_timeout: Span,
     /// How disks are used.
@@ -91,46 +74,21 @@ pub struct InitiatorConfig {
     pub nbd: PathBuf,
     /// What an NBD client may ask at once.
     pub limits: Limits,
-    /// Which offloads are on.
-    pub offloads: Offloads,
 }
 
 impl InitiatorConfig {
     /// With the names that Linux makes from the address: 20:00 and 10:00 before it.
     pub fn new(mac: MacAddr, nbd: PathBuf) -> InitiatorConfig {
+        let (wwpn, wwnn) = (Wwpn(0x2000 << 48 | mac.to_u64()), Wwnn(0x1000 << 48 | mac.to_u64()));
         InitiatorConfig {
-            mac,
-            wwpn: Wwpn(0x2000 << 48 | mac.to_u64()),
-            wwnn: Wwnn(0x1000 << 48 | mac.to_u64()),
+            adapter: AdapterConfig::new(mac, wwpn, wwnn),
             name: None,
             virtual_ports: Vec::new(),
-            vn2vn: false,
-            dcbx: false,
-            waits_for_permission: false,
-            vlan_responder: false,
-            vlan: Vlan::Untagged,
             symbolic_name: concat!("sanloom ", env!("CARGO_PKG_VERSION")).to_owned(),
-            selection_delay: Span::from_secs(2),
             command_timeout: Span::from_secs(30),
             disk: DiskConfig::default(),
             nbd,
             limits: Limits::default(),
-            offloads: Offloads::default(),
-        }
-    }
-
-    fn adapter(&self) -> AdapterConfig {
-        AdapterConfig {
-            mac: self.mac,
-            wwpn: self.wwpn,
-            wwnn: self.wwnn,
-            vn2vn: self.vn2vn,
-            dcbx: self.dcbx,
-            waits_for_permission: self.waits_for_permission,
-            vlan_responder: self.vlan_responder,
-            vlan: self.vlan,
-            selection_delay: self.selection_delay,
-            offloads: self.offloads,
         }
     }
 }
@@ -164,10 +122,10 @@ impl Initiator {
         let failed = |error| PortError::Socket { path: config.nbd.clone(), error };
         let poller = Poller::new().map_err(failed)?;
         let nbd = NbdServer::listen(&config.nbd, Vec::new(), config.limits)?;
-        let physical = std::iter::once((config.wwpn, config.wwnn));
+        let physical = std::iter::once((config.adapter.wwpn, config.adapter.wwnn));
         let all = physical.chain(config.virtual_ports.iter().copied().take(MAX_VIRTUAL_PORTS));
         let hosts = (0..).zip(all).map(|(number, names)| host(&config, number, names)).collect();
-        let adapter = Adapter::new(config.adapter(), port, hosts).map_err(failed)?;
+        let adapter = Adapter::new(config.adapter.clone(), port, hosts).map_err(failed)?;
         Ok(Initiator {
             adapter,
             nbd,
@@ -179,11 +137,6 @@ impl Initiator {
             questions: BTreeMap::new(),
             config,
         })
-    }
-
-    /// What it was made of.
-    pub fn config(&self) -> &InitiatorConfig {
-        &self.config
     }
 
     /// Every disk that the targets have listed can be used, and there is at least one.
@@ -277,6 +230,6 @@ fn host(config: &InitiatorConfig, number: u16, (wwpn, wwnn): (Wwpn, Wwnn)) -> Ho
     let command_timeout = config.command_timeout;
     let fcp = FcpInitiatorConfig { e_d_tov, r_a_tov, command_timeout, max_exchanges: u16::MAX, in_order: true };
     let mut host = Host::new(login, fcp, config.disk);
-    host.place(config.offloads.placement);
+    host.place(config.adapter.offloads.placement);
     host
 }

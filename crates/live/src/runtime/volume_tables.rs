@@ -97,6 +97,7 @@ impl Runtime {
                 target: seen.target,
                 lun: seen.plan.lun,
                 portal: seen.path.as_ref().ok().cloned(),
+                redirected_by: seen.redirected_by.map(|portal| portal.to_string()),
                 host_port: seen.port.map(|port| HostPortRow {
                     name: port.name.to_owned(),
                     port_name: port.wwpn.to_string(),
@@ -200,6 +201,7 @@ impl Runtime {
                     ("kept: no iSCSI target", kept(Kept::Transport)),
                     ("kept: no back-end session", kept(Kept::Path)),
                     ("kept: parameters", kept(Kept::Unfit)),
+                    ("kept: cache", kept(Kept::Cache)),
                     ("kept: pieces", kept(Kept::Pieces)),
                     ("kept: unasked data", kept(Kept::Unasked)),
                     ("kept: window", kept(Kept::Window)),

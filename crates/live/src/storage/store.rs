@@ -214,6 +214,7 @@ mod tests {
             assert!(!store.mapping(128 << 10, 64 << 10).unwrap().0);
         }
     }
+
     #[test]
     fn requests_of_all_sizes_go_past_the_page_cache_where_the_file_system_can() {
         let folder = std::env::temp_dir().join(format!("sanloom-cached-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Back ends that come while volumes are in use.
+//! Back ends that come: those of the lab, and those that come while volumes are in use.
 
 use super::back_end::BackEnd;
 use super::{BACK_ENDS, LunPlan, Through, VolumeEngine};
@@ -43,9 +43,12 @@ impl VolumeEngine {
 
     /// The number of a target, which may be in use already.
     fn add_target(&mut self, config: RemoteConfig) -> usize {
-        if let Some(known) = self.remotes.iter().position(|remote| remote.config().is_same_way(&config)) {
-            return known;
-        }
+        let known = self.remotes.iter().position(|remote| remote.config().is_same_way(&config));
+        known.unwrap_or_else(|| self.join(config))
+    }
+
+    /// One more target, through initiator ports that none of the others uses there. Its number.
+    pub(super) fn join(&mut self, config: RemoteConfig) -> usize {
         let same = |other: &RemoteConfig| (&other.target, &other.initiator) == (&config.target, &config.initiator);
         let twin = self.remotes.iter().filter(|remote| same(remote.config())).count();
         let before = self.ports.before().map(|port| self.ports.isid(twin, port)).collect();

@@ -6,6 +6,7 @@ use sanloom_api::volume::PortalRow;
 use sanloom_core::disk::{self, Properties};
 use sanloom_core::map::{LunId, Map};
 use sanloom_wire::{FcId, Wwpn, lun};
+use std::net::SocketAddr;
 
 /// A back-end LUN.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ pub struct BackEndSeen<'e> {
     pub port: Option<PortSeen<'e>>,
     /// Where the target is, or why there is no session or login or the LUN is not used.
     pub path: Result<String, String>,
+    /// The portal of the lab that has sent the session there, if that is another one.
+    pub redirected_by: Option<SocketAddr>,
     /// What it is, once it was reached.
     pub found: Option<&'e Properties>,
     /// Portals of an iSCSI target, as they serve the LUN.
@@ -88,16 +91,20 @@ impl<'e> BackEndSeen<'e> {
     /// A LUN of an iSCSI target.
     pub(super) fn of_session(back_end: &'e BackEnd, remote: &'e Remote) -> BackEndSeen<'e> {
         let counters = remote.counters();
-        let path = remote.path().map(|portal| portal.to_string()).map_err(str::to_owned);
+        let place = remote.place();
+        let redirected_by = place.ok().and_then(|(_, portal)| portal);
+        let path = place.map(|(address, _)| address.to_string()).map_err(str::to_owned);
         let path = back_end.judge(path, remote.unusable(back_end.disk), remote.lists(back_end.disk));
         BackEndSeen {
             plan: &back_end.plan,
             target: remote.config().target.clone(),
             port: None,
             path,
+            redirected_by,
             found: back_end.found.as_deref(),
-            portals: lun::to_bytes(back_end.plan.lun)
-                .map_or_else(Vec::new, |lun| remote.portals(lun).map(portal_row).collect()),
+            portals: lun::to_bytes(back_end.plan.lun).map_or_else(Vec::new, |lun| {
+                remote.portals(lun).map(|seen| portal_row(&seen, back_end.found.as_deref())).collect()
+            }),
             sessions: [counters.logins, counters.lost, counters.moves],
             counters: remote.disk_counters(back_end.disk),
         }
@@ -115,6 +122,7 @@ impl<'e> BackEndSeen<'e> {
             target: target.to_string(),
             port: Some(PortSeen { name, wwpn, port_id }),
             path,
+            redirected_by: None,
             found: back_end.found.as_deref(),
             portals: Vec::new(),
             sessions: seen.map_or([0; 3], |seen| [seen.logins, seen.lost, 0]),
@@ -143,12 +151,16 @@ impl BackEnd {
     }
 }
 
-fn portal_row(seen: PortalSeen<'_>) -> PortalRow {
+fn portal_row(seen: &PortalSeen<'_>, found: Option<&Properties>) -> PortalRow {
     PortalRow {
         portal: seen.portal.to_string(),
         used: seen.used,
         group: seen.group.map(|group| group.number),
-        state: seen.group.map_or_else(String::new, |group| group.state.to_string()),
+        state: match (seen.group, found.map(|found| found.has_port_groups)) {
+            (Some(group), _) => group.state.to_string(),
+            (None, Some(false)) => "none".to_owned(),
+            (None, _) => String::new(),
+        },
         preferred: seen.group.is_some_and(|group| group.preferred),
     }
 }

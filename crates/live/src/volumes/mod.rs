@@ -31,12 +31,13 @@ pub use host_port::{HostPort, Wire};
 pub use ports::InitiatorPorts;
 use sanloom_core::disk::{self, Error, ErrorKind, Op, Properties, Request};
 use sanloom_core::iscsi::Parameters;
+use sanloom_core::iscsi::forward::BackUnit;
 use sanloom_core::map::{Freed, LunId, Map};
 use sanloom_core::scsi::{IoOp, IoStatus, IoTag};
 use sanloom_core::time::Instant;
 use sanloom_core::volume::{self, VolumeIo, Volumes};
 use sanloom_wire::FcId;
-use sanloom_wire::lun::{self, LunBytes};
+use sanloom_wire::lun;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -54,8 +55,8 @@ pub struct Way<'e> {
     pub config: &'e RemoteConfig,
     /// Where it is.
     pub portal: SocketAddr,
-    /// LUNs of the map, and their units there.
-    pub luns: Vec<(LunId, LunBytes)>,
+    /// Its units that are LUNs of the map.
+    pub units: Vec<BackUnit>,
     /// The initiator session identifier to log in with.
     pub isid: [u8; 6],
 }
@@ -96,38 +97,17 @@ impl VolumeEngine {
         now: Instant,
         map: Map,
         targets: Vec<RemoteConfig>,
-        mut hosts: Vec<HostPort>,
+        hosts: Vec<HostPort>,
         luns: Vec<LunPlan>,
         ports: InitiatorPorts,
     ) -> VolumeEngine {
-        let same = |a: &RemoteConfig, b: &RemoteConfig| (&a.target, &a.initiator) == (&b.target, &b.initiator);
-        let twins: Vec<usize> = (0..targets.len())
-            .map(|at| targets[..at].iter().filter(|other| same(other, &targets[at])).count())
-            .collect();
-        let mut remotes = Vec::new();
-        for ((target, token), twin) in targets.into_iter().zip(BACK_ENDS..).zip(&twins) {
-            let before = ports.before().map(|port| ports.isid(*twin, port)).collect();
-            remotes.push(Remote::at_port(target, token, ports.isid(*twin, 0), before));
-        }
-        let back_ends = luns.into_iter().zip(0..).map(|(plan, number)| {
-            let at = lun::to_bytes(plan.lun).unwrap_or_default();
-            // Nothing is written to a disk that took the place of the one with our extents.
-            let in_use = map.lun_use(LunId(number)).is_some_and(|lun| lun.is_taken());
-            let name = plan.identity.as_deref().filter(|_| in_use);
-            let disk = match plan.through {
-                Through::Session(remote) => remotes[remote].expect(now, at, name),
-                Through::Port(port, target) => hosts[port].host_mut().expect(now, target, at, plan.disk, name),
-            };
-            BackEnd { plan, disk, found: None, refused: None }
-        });
-        let back_ends = back_ends.collect();
-        VolumeEngine {
+        let mut engine = VolumeEngine {
             volumes: Volumes::new(map),
-            remotes,
+            remotes: Vec::new(),
             hosts,
-            twins,
+            twins: Vec::new(),
             ports,
-            back_ends,
+            back_ends: Vec::new(),
             buffers: Buffers::default(),
             wiper: Wiper::new(),
             asked: BTreeMap::new(),
@@ -135,7 +115,22 @@ impl VolumeEngine {
             done: Vec::new(),
             found: Vec::new(),
             changes: 1,
+        };
+        for target in targets {
+            engine.join(target);
         }
+        for (plan, number) in luns.into_iter().zip(0..) {
+            let at = lun::to_bytes(plan.lun).unwrap_or_default();
+            // Nothing is written to a disk that took the place of the one with our extents.
+            let in_use = engine.map().lun_use(LunId(number)).is_some_and(|lun| lun.is_taken());
+            let name = plan.identity.as_deref().filter(|_| in_use);
+            let disk = match plan.through {
+                Through::Session(remote) => engine.remotes[remote].expect(now, at, name),
+                Through::Port(port, target) => engine.hosts[port].host_mut().expect(now, target, at, plan.disk, name),
+            };
+            engine.back_ends.push(BackEnd { plan, disk, found: None, refused: None });
+        }
+        engine
     }
 
     /// Increases whenever something about back ends changes; never 0.
@@ -200,16 +195,16 @@ impl VolumeEngine {
         let remote = self.remotes.get(target).filter(|remote| remote.is_certain())?;
         let portal = remote.path().ok()?;
         let ready: Vec<u64> = remote.disks().filter(|(.., ready)| *ready).map(|(disk, ..)| disk).collect();
-        let mut luns = Vec::new();
+        let mut units = Vec::new();
         for (back_end, id) in self.of_target(target) {
-            let usable = back_end.found.is_some() && back_end.refused.is_none() && ready.contains(&back_end.disk);
-            if usable {
-                luns.push((id, lun::to_bytes(back_end.plan.lun)?));
+            let usable = back_end.refused.is_none() && ready.contains(&back_end.disk);
+            if let Some(found) = back_end.found.as_deref().filter(|_| usable) {
+                units.push(BackUnit { id, lun: lun::to_bytes(back_end.plan.lun)?, cache: found.cache() });
             } else if self.map().lun_use(id).is_some_and(|lun| lun.is_taken()) {
                 return None;
             }
         }
-        Some(Way { config: remote.config(), portal, luns, isid: self.ports.isid(self.twins[target], port) })
+        Some(Way { config: remote.config(), portal, units, isid: self.ports.isid(self.twins[target], port) })
     }
 
     /// A session beside our own was lost, or, with `changed`, was told that a LUN may be another disk than it was.

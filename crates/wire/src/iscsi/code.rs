@@ -156,6 +156,11 @@ impl LoginStatus {
     pub const fn is_redirection(self) -> bool {
         self.0 >> 8 == 1
     }
+
+    /// The initiator's matter: the same request should not be tried again. The other failures are the target's, and may be over later.
+    pub const fn is_initiator_error(self) -> bool {
+        self.0 >> 8 == 2
+    }
 }
 
 /// Why a PDU was rejected (section 11.17.1).

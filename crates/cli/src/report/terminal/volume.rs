@@ -117,10 +117,13 @@ pub(super) fn paths(out: &mut String, table: &PathsView, width: usize) {
     out.push_str(&grid.render(width));
 }
 
-/// The portal of an iSCSI target, or our host port and the address of the target port.
+/// Where the session with an iSCSI target goes, and who has sent it there; or our host port and the address of the target port.
 fn through(row: &PathRow) -> String {
-    let Some(port) = &row.host_port else { return row.portal.clone().unwrap_or_else(|| "none".to_owned()) };
     let address = |id: &Option<String>| id.as_deref().unwrap_or("none").to_owned();
+    let Some(port) = &row.host_port else {
+        let sent = row.redirected_by.as_deref().map_or_else(String::new, |by| format!(", redirected by {}", clean(by)));
+        return clean(&address(&row.portal)) + &sent;
+    };
     format!("{} {} to {}", clean(&port.name), address(&port.port_id), address(&row.portal))
 }
 

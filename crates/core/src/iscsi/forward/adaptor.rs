@@ -13,8 +13,7 @@ use sanloom_wire::lun::LunBytes;
 impl Entry {
     /// The SCSI Command for a part, with so much of its data.
     pub(super) fn command(&self, part: usize, immediate_bytes: u32, more: bool, back: &BackEnd) -> [u8; BHS_BYTES] {
-        let Part { lun, lba, blocks, bytes, cmd_sn, .. } = self.parts[part];
-        let fua = self.io.fua;
+        let Part { lun, lba, blocks, bytes, fua, cmd_sn, .. } = self.parts[part];
         let (way, cdb) = match self.is_read() {
             true => (flag::READ, Cdb::Read { lba, blocks, fua }),
             false => (flag::WRITE, Cdb::Write { lba, blocks, fua }),

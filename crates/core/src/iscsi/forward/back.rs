@@ -29,12 +29,6 @@ fn is_change(sense: &Sense) -> bool {
     sense.key == SenseKey::UNIT_ATTENTION && changes.contains(&sense.code)
 }
 
-/// The port does not serve the unit, or not now (SPC-4, 5.15.2.4).
-fn is_of_port(sense: &Sense) -> bool {
-    let codes = [SenseCode::ALUA_TRANSITION, SenseCode::ALUA_STANDBY, SenseCode::ALUA_UNAVAILABLE];
-    sense.key == SenseKey::NOT_READY && codes.contains(&sense.code)
-}
-
 /// A unit attention that says that commands were ended: a reset of any kind, or another initiator's CLEAR TASK SET.
 fn is_reset(sense: &Sense) -> bool {
     let reset = sense.code.0 >> 8 == SenseCode::POWER_ON_OR_RESET.0 >> 8;
@@ -388,7 +382,7 @@ impl Forward {
                     let answer = self.unsplit(tag, Response::status(status::BUSY));
                     return self.part_failed(tag, number, answer, switch, actions);
                 }
-                if is_of_port(&sense) {
+                if sense.condition().refuses_port() {
                     // The conventional path waits until a port serves; hosts send it again, and find that one.
                     self.told.insert(part.back);
                     if let Some(Some(back)) = self.backs.get_mut(usize::from(part.back)) {
@@ -397,7 +391,7 @@ impl Forward {
                     return self.part_failed(tag, number, PATH_GONE, switch, actions);
                 }
                 if sense.key == SenseKey::UNIT_ATTENTION {
-                    if matches!(sense.code, SenseCode::ALUA_STATE_CHANGED | SenseCode::ALUA_TRANSITION_FAILED) {
+                    if sense.condition().changes_ports() {
                         self.told.insert(part.back);
                     }
                     self.again(tag, number, switch, actions);

@@ -5,6 +5,7 @@ use super::adaptor::logout;
 use super::fit::{self, Unfit};
 use super::rule::Kept;
 use super::table::{BackTag, Entry, Part, Stage};
+use crate::disk::WriteCache;
 use crate::iscsi::initiator::Established;
 use crate::iscsi::parameters::Parameters;
 use crate::iscsi::sequence::before;
@@ -84,6 +85,17 @@ impl Counters {
     }
 }
 
+/// A unit of a back end that is a LUN of the map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BackUnit {
+    /// The LUN of the map.
+    pub id: LunId,
+    /// The unit at its target.
+    pub lun: LunBytes,
+    /// Whether written data are durable there.
+    pub cache: WriteCache,
+}
+
 /// The session with a back end.
 #[derive(Clone, Debug)]
 pub(super) struct BackEnd {
@@ -153,7 +165,8 @@ const PING_TAG: u32 = 1 << 31;
 pub struct Forward {
     pub(super) settings: Settings,
     pub(super) front: Parameters,
-    pub(super) luns: BTreeMap<LunId, (u8, LunBytes)>,
+    /// LUNs of the map, and at which back end each is.
+    pub(super) luns: BTreeMap<LunId, (u8, BackUnit)>,
     /// LUNs that are behind no iSCSI target.
     pub(super) elsewhere: BTreeSet<LunId>,
     pub(super) backs: Vec<Option<BackEnd>>,
@@ -205,7 +218,7 @@ impl Forward {
     }
 
     /// A login at a back end is complete, with the initiator session identifier of the session before, if there was one. Commands are
-    /// forwarded to it once its units are ready. `luns`: the LUNs of the map that it has, and their units there.
+    /// forwarded to it once its units are ready. `units`: those that are LUNs of the map.
     ///
     /// # Errors
     /// Why nothing will be forwarded to it, for the log.
@@ -214,13 +227,13 @@ impl Forward {
         now: Instant,
         back: u8,
         established: &Established,
-        luns: &[(LunId, LunBytes)],
+        units: &[BackUnit],
         volumes: &mut Volumes,
         actions: &mut Vec<Action>,
     ) -> Result<(), Unfit> {
         self.ended_at(back, volumes);
         self.luns.retain(|_, (of, _)| *of != back);
-        self.luns.extend(luns.iter().map(|(id, lun)| (*id, (back, *lun))));
+        self.luns.extend(units.iter().map(|unit| (unit.id, (back, *unit))));
         let number = usize::from(back);
         if self.backs.len() <= number {
             self.backs.resize_with(number + 1, || None);
@@ -236,7 +249,7 @@ impl Forward {
             queue: VecDeque::new(),
             active: 0,
             leaving: false,
-            probes: luns.iter().map(|(_, lun)| (*lun, PROBES)).collect(),
+            probes: units.iter().map(|unit| (unit.lun, PROBES)).collect(),
             probing: None,
             checking: None,
             stuck: false,
@@ -282,15 +295,15 @@ impl Forward {
     }
 
     /// The LUNs of the map that a back end has now. Those that are new, and those that were not ready, are asked whether they are.
-    pub fn units(&mut self, number: u8, luns: &[(LunId, LunBytes)], actions: &mut Vec<Action>) {
+    pub fn units(&mut self, number: u8, units: &[BackUnit], actions: &mut Vec<Action>) {
         let Some(Some(back)) = self.backs.get_mut(usize::from(number)) else { return };
-        let known = |lun: &LunBytes| self.luns.values().any(|(of, one)| (of, one) == (&number, lun));
-        let fresh = luns.iter().map(|(_, lun)| *lun).filter(|lun| !known(lun));
-        let before = back.probes.iter().map(|(lun, _)| *lun).filter(|lun| luns.iter().any(|(_, one)| one == lun));
+        let known = |lun: &LunBytes| self.luns.values().any(|(of, one)| (*of, one.lun) == (number, *lun));
+        let fresh = units.iter().map(|unit| unit.lun).filter(|lun| !known(lun));
+        let before = back.probes.iter().map(|(lun, _)| *lun).filter(|lun| units.iter().any(|unit| unit.lun == *lun));
         let probes: Vec<(LunBytes, u8)> = before.chain(fresh).map(|lun| (lun, PROBES)).collect();
         back.probes = probes;
         self.luns.retain(|_, (of, _)| *of != number);
-        self.luns.extend(luns.iter().map(|(id, lun)| (*id, (number, *lun))));
+        self.luns.extend(units.iter().map(|unit| (unit.id, (number, *unit))));
         self.probe(number, actions);
     }
 

@@ -30,6 +30,7 @@
 //! | into blocks in which a conventional command is alone, or a write was lost | they would pass each other |
 //! | to a back end that is behind no iSCSI target (a LUN in a Fibre Channel fabric), also if only a piece of them is there | it has no PDUs |
 //! | to a back end that is not connected, or whose parameters do not fit | there is nothing to forward to |
+//! | that are to be durable, at a back end with a volatile cache that does not obey FUA | there it takes a SYNCHRONIZE CACHE behind the write |
 //! | over more than [`MAX_PARTS`] pieces; over two or more with data digests | a digest covers a whole segment |
 //! | with unasked data that a back end would not take, or has no room for; to a back end that takes nothing any more | they would stop the connection |
 //!
@@ -90,7 +91,7 @@ mod table;
 pub use action::{Action, CloseReason, Conn};
 pub use adaptor::logout;
 pub use fit::{Unfit, back_wishes, fits, front_wishes};
-pub use machine::{Counters, Forward, Settings, Switch};
+pub use machine::{BackUnit, Counters, Forward, Settings, Switch};
 pub use mover::Mover;
 pub use rule::Kept;
 pub use table::MAX_PARTS;

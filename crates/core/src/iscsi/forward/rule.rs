@@ -1,7 +1,8 @@
 //! The Dispatcher: which path a command takes. The rule stands in [`super`].
 
-use super::machine::{Forward, Switch};
+use super::machine::{BackUnit, Forward, Switch};
 use super::table::{MAX_PARTS, Part, Stage};
+use crate::disk::WriteCache;
 use crate::map::{EpochId, VolumeId};
 use crate::scsi::{BlockIo, IoOp};
 use sanloom_wire::iscsi::code::flag;
@@ -25,6 +26,8 @@ pub enum Kept {
     Path,
     /// Parameters of a back end do not fit.
     Unfit,
+    /// It is to be durable, and a back end has a volatile cache and does not obey FUA.
+    Cache,
     /// Too many pieces, or several with data digests.
     Pieces,
     /// A back end would not take unasked data.
@@ -35,7 +38,7 @@ pub enum Kept {
 
 impl Kept {
     /// All reasons.
-    pub const ALL: [Kept; 10] = [
+    pub const ALL: [Kept; 11] = [
         Kept::Unusual,
         Kept::NoVolume,
         Kept::Length,
@@ -43,6 +46,7 @@ impl Kept {
         Kept::Transport,
         Kept::Path,
         Kept::Unfit,
+        Kept::Cache,
         Kept::Pieces,
         Kept::Unasked,
         Kept::Window,
@@ -62,9 +66,7 @@ impl Forward {
         if head.ahs_words > 0 {
             return Err(Kept::Unusual);
         }
-        let mut io = switch.session.forwardable(head, command, switch.device).ok_or(Kept::Unusual)?;
-        // Where no back end has a volatile cache everything is durable, and a target may refuse to be told so.
-        io.fua &= switch.device.unit_config(io.unit).is_some_and(|unit| unit.write_back);
+        let io = switch.session.forwardable(head, command, switch.device).ok_or(Kept::Unusual)?;
         let way = match io.op {
             IoOp::Read => (true, false),
             _ => (false, true),
@@ -91,7 +93,7 @@ impl Forward {
             if self.elsewhere.contains(&piece.place.lun) {
                 return Err(Kept::Transport);
             }
-            let (back, lun) = *self.luns.get(&piece.place.lun).ok_or(Kept::Path)?;
+            let (back, BackUnit { lun, cache, .. }) = *self.luns.get(&piece.place.lun).ok_or(Kept::Path)?;
             let target = self.backs.get(usize::from(back)).and_then(Option::as_ref).ok_or(Kept::Path)?;
             if !target.takes_commands(lun) {
                 return Err(Kept::Path);
@@ -100,6 +102,9 @@ impl Forward {
                 return Err(Kept::Window);
             }
             target.fit.map_err(|_| Kept::Unfit)?;
+            if io.fua && cache == WriteCache::Synchronize {
+                return Err(Kept::Cache);
+            }
             if self.spare.len() == MAX_PARTS || (self.front.data_digest && !self.spare.is_empty()) {
                 return Err(Kept::Pieces);
             }
@@ -110,6 +115,8 @@ impl Forward {
                 blocks: piece.blocks,
                 at: piece.at * block_bytes,
                 bytes: piece.blocks * block_bytes,
+                // Without a volatile cache everything is durable, and a target may refuse to be told so.
+                fua: io.fua && cache == WriteCache::Fua,
                 stage: Stage::Unsent,
                 cmd_sn: 0,
                 moved: 0,

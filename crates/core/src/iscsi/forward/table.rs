@@ -34,6 +34,8 @@ pub(super) struct Part {
     /// Where its data begin among those of the host's command, in bytes.
     pub(super) at: u32,
     pub(super) bytes: u32,
+    /// The back end is to make it durable by itself.
+    pub(super) fua: bool,
     pub(super) stage: Stage,
     pub(super) cmd_sn: u32,
     /// Bytes of data that have passed.

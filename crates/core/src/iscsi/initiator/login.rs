@@ -112,6 +112,17 @@ pub enum LoginError {
     Timeout,
 }
 
+impl LoginError {
+    /// The same login will fail again, until somebody changes the target or us (RFC 7143, section 11.13.5, for statuses).
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            LoginError::Refused(status) => status.is_initiator_error(),
+            LoginError::Unproved | LoginError::NoMethod | LoginError::NoDigests => true,
+            LoginError::Moved { .. } | LoginError::Protocol(_) | LoginError::Timeout => false,
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum State {
     /// We have asked for CHAP.

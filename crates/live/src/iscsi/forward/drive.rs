@@ -349,7 +349,7 @@ impl Connection {
             }
             let Some(port) = forwarding.port(engine) else { return };
             let way = engine.way_to(back, port);
-            let Some(Up { established, luns }) = forwarding.links[back].tend(now, &forwarding.front, way) else {
+            let Some(Up { established, units }) = forwarding.links[back].tend(now, &forwarding.front, way) else {
                 forwarding.give_up(now, engine);
                 continue;
             };
@@ -358,7 +358,7 @@ impl Connection {
             }
             let Forwarding { forward, mover, actions, out, .. } = forwarding;
             mover.back_up(back as u8, &established.parameters);
-            let fit = forward.back_up(now, back as u8, &established, &luns, engine.volumes_mut(), actions);
+            let fit = forward.back_up(now, back as u8, &established, &units, engine.volumes_mut(), actions);
             mover.execute(actions, out);
             forwarding.logins += 1;
             match fit {

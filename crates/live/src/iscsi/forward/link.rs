@@ -12,14 +12,12 @@ use crate::sys::stream::bound_buffers;
 use crate::volumes::Way;
 use rustix::net::sockopt;
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::forward::back_wishes;
 use sanloom_core::iscsi::forward::mover::Piece;
+use sanloom_core::iscsi::forward::{BackUnit, back_wishes};
 use sanloom_core::iscsi::initiator::{Established, LoginError};
 use sanloom_core::iscsi::parameters::{Digests, Wishes};
-use sanloom_core::map::LunId;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::iscsi::Head;
-use sanloom_wire::lun::LunBytes;
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -50,7 +48,7 @@ enum State {
 /// A login that is complete, and the units behind it.
 pub(super) struct Up {
     pub(super) established: Established,
-    pub(super) luns: Vec<(LunId, LunBytes)>,
+    pub(super) units: Vec<BackUnit>,
 }
 
 /// The connection.
@@ -313,7 +311,7 @@ impl BackLink {
         (self.stalled, self.readable) = (!rest.is_empty(), true);
         (self.rest, self.refused) = (rest, None);
         self.group = established.portal_group;
-        Some(Up { established, luns: way.luns })
+        Some(Up { established, units: way.units })
     }
 
     /// A login has come to another portal group than that where something may still be done for it: since when. It ends only what

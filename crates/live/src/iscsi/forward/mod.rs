@@ -251,7 +251,7 @@ impl Forwarding {
                 continue;
             }
             match engine.way_to(number, port) {
-                Some(way) => self.forward.units(number as u8, &way.luns, &mut self.actions),
+                Some(way) => self.forward.units(number as u8, &way.units, &mut self.actions),
                 // It is looked at itself just now.
                 None => self.looked = 0,
             }

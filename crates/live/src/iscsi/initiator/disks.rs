@@ -76,7 +76,7 @@ impl Unit {
 }
 
 impl Disks {
-    /// Without a `choice` of paths nobody is asked how they serve, unless something is said of that.
+    /// Without a `choice` of paths nobody is asked how they serve before it is known that there is something to know.
     pub(super) fn new(config: DiskConfig, choice: bool) -> Disks {
         let (units, places, wants) = (BTreeMap::new(), Vec::new(), VecDeque::new());
         Disks { config, scan: Scan::new(), units, places, up: false, choice, wants }
@@ -241,6 +241,9 @@ impl Disks {
                         Output::Ready(found) => {
                             tracing::info!(lun = lun::to_u64(lun) >> 48, blocks = found.blocks, "disk ready");
                             unit.useless = false;
+                            if found.has_port_groups && !self.choice {
+                                unit.access.handle(now, AccessInput::Ask);
+                            }
                             Want::Changed
                         }
                         Output::Unusable(error) => {

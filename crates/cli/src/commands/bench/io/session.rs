@@ -121,8 +121,8 @@ impl Fcoe {
     fn open(place: &FcoePlace, sessions: u32, number: usize) -> Result<(Fcoe, Login), Opening> {
         let folder = Folder::new(&format!("io-{number}"))?;
         let mut initiator = InitiatorConfig::new(place.mac, folder.path().join("nbd.sock"));
-        initiator.vlan = place.vlan;
-        initiator.wwpn = place.wwpn.unwrap_or(initiator.wwpn);
+        initiator.adapter.vlan = place.vlan;
+        initiator.adapter.wwpn = place.wwpn.unwrap_or(initiator.adapter.wwpn);
         let config = FcoeLoadConfig { initiator, target: place.target, lun: place.lun };
         let port = place.port.open().map_err(Failure::environment)?;
         let (jobs, job) = channel();

@@ -2,6 +2,7 @@
 
 use super::commands::Both;
 use super::settle::Place;
+use super::troubles::Trouble;
 use super::{CONNECT_TIME, Memory, Remote};
 use crate::iscsi::initiator::disks::Who;
 use crate::iscsi::initiator::link::{Event as LinkEvent, Link};
@@ -17,6 +18,10 @@ use std::os::fd::AsFd;
 
 /// From a login that was sent elsewhere to the next one.
 const RETRY: Span = Span::from_ms(500);
+/// Portals that send a login to each other for longer go round in a circle.
+const MOST_REDIRECTIONS: u8 = 8;
+/// So many redirections are told of between two sessions.
+const TOLD_REDIRECTIONS: usize = 64;
 /// Reads in one turn.
 const READS_IN_TURN: usize = 8;
 /// How often a connection is looked at that is opened beside a session.
@@ -28,6 +33,9 @@ const DRAIN_TIME: Span = Span::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) stream: TcpStream,
+    /// The portal that it is for, and where it really goes.
+    path: usize,
+    address: SocketAddr,
     until: Instant,
     look_at: Instant,
     open: bool,
@@ -53,8 +61,8 @@ impl Remote {
         if self.paths.poll_timeout().is_some_and(|at| at <= now) {
             self.paths.handle(now, PathsInput::Timeout);
         }
-        if let Some((_, portal)) = self.again.take_if(|(at, _)| *at <= now) {
-            self.open_at(now, portal, poller);
+        if let Some((_, address)) = self.again.take_if(|(at, _)| *at <= now) {
+            self.open_at(now, self.paths.last(), address, poller);
         }
         self.carry_paths(now, poller, memory);
     }
@@ -63,10 +71,10 @@ impl Remote {
     pub(super) fn carry_paths(&mut self, now: Instant, poller: &mut Poller, memory: &mut impl Memory) {
         while let Some(output) = self.paths.poll_output() {
             match output {
-                PathsOutput::Open(path) => self.open_at(now, self.config.portals[path], poller),
+                PathsOutput::Open(path) => self.open_at(now, path, self.portals[path], poller),
                 PathsOutput::Abandon => self.close_opening(poller),
                 PathsOutput::Drain => {
-                    tracing::info!(target = self.config.target, portal = %self.portal(), "another portal is better");
+                    tracing::info!(target = self.config.target, portal = %self.address, "another portal is better");
                     self.draining = Some(now + DRAIN_TIME);
                 }
                 PathsOutput::LogIn(_) => self.log_in(now, poller, memory),
@@ -95,14 +103,14 @@ impl Remote {
         self.carry_paths(now, poller, memory);
     }
 
-    fn open_at(&mut self, now: Instant, portal: SocketAddr, poller: &mut Poller) {
+    fn open_at(&mut self, now: Instant, path: usize, address: SocketAddr, poller: &mut Poller) {
         self.close_opening(poller);
-        match open(portal) {
+        match open(address) {
             Ok(stream) => {
                 let (until, look_at) = (now + CONNECT_TIME, now + LOOK);
-                self.opening = Some(Opening { stream, until, look_at, open: false });
+                self.opening = Some(Opening { stream, path, address, until, look_at, open: false });
             }
-            Err(error) => self.failed(now, &error.to_string()),
+            Err(error) => self.failed(now, path, address, Trouble::Unreachable, &error.to_string()),
         }
     }
 
@@ -142,8 +150,9 @@ impl Remote {
                 opening.look_at = now + LOOK;
             }
             Err(error) => {
+                let (path, address) = (opening.path, opening.address);
                 self.close_opening(poller);
-                self.failed(now, &error.to_string());
+                self.failed(now, path, address, Trouble::Unreachable, &error.to_string());
             }
         }
         self.carry_paths(now, poller, memory);
@@ -155,12 +164,18 @@ impl Remote {
     }
 
     fn log_in(&mut self, now: Instant, poller: &mut Poller, memory: &mut impl Memory) {
-        let Some(opening) = self.opening.take() else { return self.failed(now, "the connection is gone") };
+        let Some(opening) = self.opening.take() else {
+            let why = "the connection is gone";
+            return self.failed(now, self.paths.last(), self.portal(), Trouble::Unreachable, why);
+        };
         poller.remove(self.token, opening.stream.as_fd());
-        self.logging_in = true;
+        (self.logging_in, self.address) = (true, opening.address);
         let challenge = match random::<16>() {
             Ok(challenge) => challenge,
-            Err(error) => return self.failed(now, &error.to_string()),
+            Err(error) => {
+                let why = error.to_string();
+                return self.failed(now, opening.path, opening.address, Trouble::Unreachable, &why);
+            }
         };
         let isid = self.before.front().copied().unwrap_or(self.isid);
         let login = self.config.login(isid, self.config.wishes, challenge);
@@ -171,14 +186,29 @@ impl Remote {
         self.readable = true;
     }
 
-    /// A portal does not answer, or does not let us in.
-    fn failed(&mut self, now: Instant, why: &str) {
-        tracing::debug!(target = self.config.target, portal = %self.portal(), why, "no connection");
+    /// A portal does not answer, or does not let us in. `address`: where it has sent us, or itself.
+    fn failed(&mut self, now: Instant, path: usize, address: SocketAddr, trouble: Trouble, why: &str) {
+        let redirected_by = self.redirected_by(path, address);
         if self.link.is_none() {
-            why.clone_into(&mut self.why);
-            self.logging_in = false;
+            self.why = match redirected_by {
+                Some(portal) => format!("{address}, where {portal} sends us: {why}"),
+                None => why.to_owned(),
+            };
+            (self.logging_in, self.redirections) = (false, 0);
         }
-        self.paths.handle(now, PathsInput::Failed);
+        let lasting = matches!(&trouble, Trouble::Refused(error) if error.is_lasting());
+        self.paths.handle(now, if lasting { PathsInput::Refused } else { PathsInput::Failed });
+        let next = match (self.paths.used(), self.paths.tried(), self.paths.poll_timeout()) {
+            (Some(_), ..) => format!("the session stays at {}", self.address),
+            (None, Some(path), _) => self.portals[path].to_string(),
+            (None, None, at) => format!("again after {} ms", at.map_or(0, |at| at.since(now).as_ms())),
+        };
+        let (target, by) = (&self.config.target, redirected_by.map(tracing::field::display));
+        if self.troubles.is_new(now, path, trouble) {
+            tracing::warn!(target, portal = %address, redirected_by = by, why, next, "no session through a portal");
+        } else {
+            tracing::debug!(target, portal = %address, redirected_by = by, why, next, "still no session through a portal");
+        }
     }
 
     /// Takes what the target has sent. True if there may be more.
@@ -225,8 +255,16 @@ impl Remote {
             match event {
                 LinkEvent::Up if !self.before.is_empty() => return self.ended_before(now, poller, memory),
                 LinkEvent::Up => {
-                    tracing::info!(target = self.config.target, portal = %self.portal(), "logged in");
-                    (self.refused, self.logging_in) = (None, false);
+                    let (path, address) = (self.paths.last(), self.address);
+                    let by = self.redirected_by(path, address).map(tracing::field::display);
+                    let target = &self.config.target;
+                    if let Some(since) = self.troubles.is_over(path) {
+                        let after_s = now.since(since).as_ms() / 1000;
+                        tracing::info!(target, portal = %address, redirected_by = by, after_s, "a portal is back");
+                    }
+                    tracing::info!(target, portal = %address, redirected_by = by, "logged in");
+                    (self.logging_in, self.redirections) = (false, 0);
+                    self.redirected.clear();
                     self.counters.logins += 1;
                     self.paths.handle(now, PathsInput::LoggedIn);
                     if !self.settle(now, memory) {
@@ -234,31 +272,40 @@ impl Remote {
                     }
                 }
                 LinkEvent::Refused(LoginError::Moved { address, permanent }) => {
-                    tracing::info!(address, permanent, "the target has moved");
-                    self.drop_link(poller);
-                    match portal_of(&address) {
-                        Some(portal) => {
-                            if permanent {
-                                let path = self.paths.last() % self.config.portals.len();
-                                self.config.portals[path] = portal;
-                            }
-                            "moved".clone_into(&mut self.why);
-                            self.again = Some((now + RETRY, portal));
-                        }
-                        None => self.failed(now, "moved to nowhere"),
-                    }
+                    self.moved(now, &address, permanent, poller);
                 }
                 LinkEvent::Refused(error) => {
-                    if self.refused.as_ref() != Some(&error) {
-                        tracing::warn!(target = self.config.target, %error, "login");
-                    }
-                    self.lose(now, &error.to_string(), poller);
-                    self.refused = Some(error);
+                    let why = error.to_string();
+                    self.end(now, &why, Trouble::Refused(error), poller);
                 }
                 LinkEvent::Done(id, outcome) => self.ended(now, id, outcome, poller),
                 LinkEvent::Broken(why) => self.lose(now, &why.to_string(), poller),
             }
         }
+    }
+
+    /// The portal sends us elsewhere.
+    fn moved(&mut self, now: Instant, to: &str, permanent: bool, poller: &mut Poller) {
+        let (path, from) = (self.paths.last(), self.address);
+        self.drop_link(poller);
+        self.redirections += 1;
+        let why = match portal_of(to) {
+            Some(_) if self.redirections > MOST_REDIRECTIONS => "portals send us to each other",
+            Some(address) => {
+                if self.redirected.len() < TOLD_REDIRECTIONS && self.redirected.insert((from, address)) {
+                    let target = &self.config.target;
+                    tracing::info!(target, portal = %from, %address, permanent, "the target has moved");
+                }
+                if permanent {
+                    self.portals[path] = address;
+                }
+                self.why = format!("sent from {from} to {address}");
+                self.again = Some((now + RETRY, address));
+                return;
+            }
+            None => "it sends us to what is no address",
+        };
+        self.failed(now, path, from, Trouble::Unreachable, why);
     }
 
     /// A session of the instance before us is over, and what it had to do: it was ours for a moment.
@@ -281,12 +328,18 @@ impl Remote {
 
     /// The connection is gone, and with it all its commands.
     pub(super) fn lose(&mut self, now: Instant, why: &str, poller: &mut Poller) {
+        self.end(now, why, Trouble::Unreachable, poller);
+    }
+
+    /// The same; `trouble`: of the portal, if the login was not complete.
+    fn end(&mut self, now: Instant, why: &str, trouble: Trouble, poller: &mut Poller) {
         let Some(link) = self.link.take() else { return };
         poller.remove(self.token, link.stream.as_fd());
-        tracing::info!(target = self.config.target, portal = %self.portal(), why, "the session is gone");
-        why.clone_into(&mut self.why);
         (self.draining, self.logging_in) = (None, false);
         if link.is_up() {
+            let redirected_by = self.redirected_by(self.paths.last(), self.address).map(tracing::field::display);
+            tracing::info!(target = self.config.target, portal = %self.address, redirected_by, why, "the session is gone");
+            why.clone_into(&mut self.why);
             self.counters.lost += 1;
             // What has not left yet shall never leave.
             reset_when_closed(&link.stream);
@@ -306,6 +359,9 @@ impl Remote {
         for (_, lun) in std::mem::take(&mut self.resets) {
             self.disks.reset_done(now, lun, false);
         }
-        self.paths.handle(now, PathsInput::Lost);
+        match link.is_up() {
+            true => self.paths.handle(now, PathsInput::Lost),
+            false => self.failed(now, self.paths.last(), self.address, trouble, why),
+        }
     }
 }

@@ -13,6 +13,7 @@
 mod commands;
 mod connect;
 mod settle;
+mod troubles;
 
 use super::config::{RemoteConfig, RemoteCounters};
 use super::disks::Disks;
@@ -23,15 +24,16 @@ use commands::{Active, Both};
 use connect::Opening;
 use sanloom_core::disk::{self, AccessGroup, Done, Error, Paths, Properties, Request, paths};
 use sanloom_core::iscsi::Parameters;
-use sanloom_core::iscsi::initiator::{Input, LoginError};
+use sanloom_core::iscsi::initiator::Input;
 use sanloom_core::time::{Instant, Span};
 use sanloom_wire::lun::LunBytes;
 use settle::Unsettled;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use troubles::Troubles;
 
 /// A connection that is not open after this time is given up.
 pub(in crate::iscsi) const CONNECT_TIME: Span = Span::from_secs(3);
@@ -70,6 +72,8 @@ pub(crate) struct PortalSeen<'r> {
 #[derive(Debug)]
 pub(crate) struct Remote {
     config: RemoteConfig,
+    /// Where each portal is now: one that has moved for good is asked no more.
+    portals: Vec<SocketAddr>,
     /// Its place in the poller.
     token: u64,
     /// Which portal.
@@ -78,10 +82,15 @@ pub(crate) struct Remote {
     opening: Option<Opening>,
     /// A connection for the login under way is to be opened there, then.
     again: Option<(Instant, SocketAddr)>,
+    /// How often the login under way was sent elsewhere, and from where to where logins were since the last session.
+    redirections: u8,
+    redirected: BTreeSet<(SocketAddr, SocketAddr)>,
     /// A login was begun; its connection may have to be another one.
     logging_in: bool,
     /// The session, or its login.
     link: Option<Box<Link>>,
+    /// Where that really goes, or went.
+    address: SocketAddr,
     /// The session is left for another portal when nothing is under way, and at the latest then.
     draining: Option<Instant>,
     disks: Disks,
@@ -91,8 +100,8 @@ pub(crate) struct Remote {
     resets: BTreeMap<u64, LunBytes>,
     /// Where something of a session that is over may still be written.
     unsettled: Unsettled,
-    /// Why the last login failed; the same is not said twice.
-    refused: Option<LoginError>,
+    /// What is wrong with portals.
+    troubles: Troubles,
     /// Why there is no session.
     why: String,
     isid: [u8; 6],
@@ -123,11 +132,16 @@ impl Remote {
         // It may have been at another portal, where a login at this one ends nothing.
         let elsewhere = !before.is_empty() && config.portals.len() > 1;
         Remote {
+            portals: config.portals.clone(),
             paths: Paths::new(config.portals.len()),
+            troubles: Troubles::new(config.portals.len()),
             opening: None,
             again: None,
+            redirections: 0,
+            redirected: BTreeSet::new(),
             logging_in: false,
             link: None,
+            address: config.portals[0],
             draining: None,
             disks: Disks::new(config.disk, config.portals.len() > 1),
             token,
@@ -135,7 +149,6 @@ impl Remote {
             next_command: 0,
             resets: BTreeMap::new(),
             unsettled: Unsettled::new(elsewhere),
-            refused: None,
             why: "not tried yet".to_owned(),
             isid,
             before,
@@ -238,7 +251,7 @@ impl Remote {
     /// The portals, as they serve a unit.
     pub(crate) fn portals(&self, lun: LunBytes) -> impl Iterator<Item = PortalSeen<'_>> {
         let used = self.path().is_ok().then(|| self.paths.used()).flatten();
-        let all = self.config.portals.iter().enumerate();
+        let all = self.portals.iter().enumerate();
         all.map(move |(at, portal)| PortalSeen {
             portal: *portal,
             used: used == Some(at),
@@ -246,9 +259,19 @@ impl Remote {
         })
     }
 
+    /// Where the session really goes, and the portal of the lab that has sent it there, if that is another one.
+    pub(crate) fn place(&self) -> Result<(SocketAddr, Option<SocketAddr>), &str> {
+        self.path().map(|_| (self.address, self.redirected_by(self.paths.last(), self.address)))
+    }
+
+    /// The portal of the lab through which one has come to this address, if that is another one.
+    fn redirected_by(&self, path: usize, address: SocketAddr) -> Option<SocketAddr> {
+        self.config.portals.get(path).copied().filter(|portal| *portal != address)
+    }
+
     /// The portal that is used, or was tried last.
     fn portal(&self) -> SocketAddr {
-        self.config.portals[self.paths.last() % self.config.portals.len()]
+        self.portals[self.paths.last()]
     }
 
     /// So much has to leave that no more requests should come.
