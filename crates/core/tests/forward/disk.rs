@@ -38,10 +38,12 @@ pub fn perform_mapped(disks: &mut [Disk], pieces: Pieces<'_>, io: &Io, buffer: &
 }
 
 fn perform(disks: &mut [Disk], blocks: &[(usize, u64)], io: &Io, buffer: &mut Vec<u8>) -> IoStatus {
-    if io.op != IoOp::Flush && blocks.iter().any(|(disk, lba)| disks[*disk].bad.contains(lba)) {
+    let whole = io.bytes as usize / BLOCK;
+    // What comes short writes less.
+    let touched = if matches!(io.op, IoOp::Write | IoOp::WriteVerify) { whole } else { blocks.len() };
+    if io.op != IoOp::Flush && blocks.iter().take(touched).any(|(disk, lba)| disks[*disk].bad.contains(lba)) {
         return IoStatus::MediumError;
     }
-    let whole = io.bytes as usize / BLOCK;
     match io.op {
         IoOp::Read => {
             buffer.clear();

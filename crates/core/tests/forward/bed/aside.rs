@@ -50,9 +50,7 @@ impl Bed {
         for back in 0..self.backs.len() as u8 {
             self.forward.ended_at(back, &mut self.volumes);
         }
-        for (_, claim) in std::mem::take(&mut self.claims) {
-            self.volumes.release(claim);
-        }
+        self.end_jobs();
         assert!(self.volumes.is_idle(), "somebody still has blocks");
         Bed { volumes: self.volumes, media: self.media, ..Bed::new(self.way, shapes, seed) }
     }
