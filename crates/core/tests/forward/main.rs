@@ -12,3 +12,4 @@ mod resets;
 mod script;
 mod served;
 mod streams;
+mod unusual;

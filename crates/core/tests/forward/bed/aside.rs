@@ -18,6 +18,11 @@ impl Bed {
         commands.into_iter().next().expect("a command")
     }
 
+    /// The next PDU that the host has sent and the switch has not heard.
+    pub fn next_of_host(&self) -> Option<Head> {
+        self.to_switch.front().map(|(header, _)| Head::parse(header).unwrap())
+    }
+
     /// The host sends a PDU that its own session knows nothing of, and the switch hears it before anything else.
     pub fn host_says(&mut self, head: Head) {
         let pdu: Pdu = (head.to_bytes(), Vec::new());
