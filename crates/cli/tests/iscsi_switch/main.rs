@@ -33,8 +33,12 @@ mod started;
 mod tgt;
 
 use bed::{Bed, Switch};
+use host::Host;
 use peer::{find, run, skip, try_run, uri};
 use qemu_io::write_and_verify;
+use raw::{hear, pdu};
+use std::io::Write;
+use std::thread;
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
 fn find_qemu(url: &str) -> Option<&'static str> {
@@ -214,16 +218,8 @@ fn tshark_finds_nothing_malformed_on_either_side() {
     switch.stop();
     for (side, capture) in [("front", front_capture), ("back", back_capture)] {
         let file = bed.path(&format!("{side}.pcapng"));
-        std::fs::write(&file, capture.lock().unwrap().bytes()).unwrap();
-        // QEMU asks for 64 bytes of page 83, and Wireshark takes a list of names that is cut off for a malformed one.
-        let malformed = run("tshark", &["-r", &file, "-Y", "_ws.malformed"]);
-        let malformed = malformed.lines().filter(|line| line.contains("alformed"));
-        let malformed: Vec<&str> = malformed.filter(|line| !line.contains("Inquiry Response Data")).collect();
-        assert!(malformed.is_empty(), "{side}: {malformed:#?}");
-        let text = run("tshark", &["-r", &file, "-V"]);
-        for bad in ["[incorrect", "Bad CRC32"] {
-            assert!(!text.contains(bad), "{bad:?} in {side}");
-        }
+        capture.lock().unwrap().save(&file);
+        let text = relay::dissect(&file);
         for there in ["Login Command", "SCSI Data In", "SCSI Response"] {
             assert!(text.contains(there), "no {there:?} in {side}");
         }
@@ -231,6 +227,56 @@ fn tshark_finds_nothing_malformed_on_either_side() {
         assert_eq!(text.contains("SCSI Data Out"), side == "front", "{side}");
         assert_eq!(text.contains("(Good CRC32)"), side == "back", "{side}");
     }
+}
+
+#[test]
+fn tshark_knows_every_kind_of_answer_of_a_switch() {
+    let Some(_) = find("tshark") else { return };
+    let (bed, behind) = (Bed::new("answers"), bed::free_port());
+    let _first = bed::storage(&bed, "first", &behind);
+    let lab = format!(
+        "[pool.disks]\nextent = \"1MiB\"\n{}[volume.v]\npool = \"disks\"\nsize = \"8MiB\"\nstorage = \"switch\"\n",
+        bed::back_end("first", "disks", &[&behind])
+    );
+    let mut switch = Switch::start(&bed, &lab);
+    switch.wait_for(&["v"]);
+    let (portal, capture) = relay::start(&switch.portals[0]);
+    let mut host = Host::ready(&portal, 1);
+    let exchange = |host: &mut Host, fields: &[(usize, &[u8])], data: &[u8], answer: u8| {
+        host.connection.write_all(&pdu(fields, data)).unwrap();
+        let heard = hear(&mut host.connection).unwrap();
+        assert_eq!(heard[0], answer, "{heard:02x?}");
+        heard
+    };
+    host.until_good(|host| host.read(0, 8));
+    // A write whose data are asked for.
+    host.send(0xa0, 512, &[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0], &[]);
+    let r2t = hear(&mut host.connection).unwrap();
+    assert_eq!(r2t[0], 0x31, "{r2t:02x?}");
+    exchange(&mut host, &[(0, &[0x05, 0x80]), (16, &r2t[16..24])], &[7; 512], 0x21);
+    let number = host.number.to_be_bytes();
+    let common: [(usize, &[u8]); 3] = [(16, &[0, 0, 0x10, 0]), (20, &[0xff; 4]), (24, &number)];
+    for (opcode, data, answer) in
+        [(0x40, &b"ping"[..], 0x20), (0x44, b"SendTargets=\0", 0x24), (0x10, b"", 0x3f), (0x5e, b"", 0x3f)]
+    {
+        exchange(&mut host, &[&[(0, &[opcode, 0x80][..])], &common[..]].concat(), data, answer);
+    }
+    host.ask(5);
+    assert_eq!(host.function_response(), Some(0));
+    // When the switch ends, it asks for a logout.
+    thread::scope(|scope| {
+        scope.spawn(|| switch.stop());
+        while hear(&mut host.connection).unwrap()[0] != 0x32 {}
+        exchange(&mut host, &[&[(0, &[0x46, 0x80][..])], &common[..]].concat(), &[], 0x26);
+    });
+    let file = bed.path("answers.pcapng");
+    capture.lock().unwrap().save(&file);
+    let text = relay::dissect(&file);
+    for opcode in [0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x31, 0x32, 0x3f] {
+        let shown = format!("(0x{opcode:02x})");
+        assert!(text.lines().any(|line| line.contains("Opcode:") && line.contains(&shown)), "no {shown}");
+    }
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }
 
 #[test]
