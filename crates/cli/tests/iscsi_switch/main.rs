@@ -180,6 +180,37 @@ fn across(name: &str, forward: bool) {
 }
 
 #[test]
+fn qemu_copies_from_one_volume_to_another_on_either_path() {
+    for forward in [true, false] {
+        let bed = Bed::new(&format!("copied-{forward}"));
+        let portals = [bed::free_port(), bed::free_port()];
+        let _first = bed::storage(&bed, "first", &portals[0]);
+        let _second = bed::storage(&bed, "second", &portals[1]);
+        let lab = format!(
+            "[pool.disks]\nextent = \"1MiB\"\n{}{}{}{}",
+            bed::back_end("first", "disks", &[&portals[0]]),
+            bed::back_end("second", "disks", &[&portals[1]]),
+            "[volume.from]\npool = \"disks\"\nsize = \"24MiB\"\nstorage = \"switch\"\nlun = 0\n",
+            "[volume.to]\npool = \"disks\"\nsize = \"24MiB\"\nwidth = 2\nstripe = \"64KiB\"\nstorage = \"switch\"\nlun = 1\n",
+        );
+        let mut switch = Switch::start_on(&bed, forward, &lab);
+        switch.wait_for(&["from", "to"]);
+        let (from, to) = (switch.url(0), switch.url(1));
+        let Some(qemu_io) = find_qemu(&from) else { return };
+        run(qemu_io, &["-f", "raw", "-c", "write -P 0x77 512 12M", "-c", "write -P 0x78 20M 3k", &from]);
+        // So fast that most of it comes when its sessions with the back ends are there.
+        run("qemu-img", &["convert", "-r", "16M", "-n", "-f", "raw", "-O", "raw", &from, &to]);
+        run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &from, &to]);
+        let expected = ["-c", "read -P 0 0 512", "-c", "read -P 0x77 512 12M", "-c", "read -P 0x78 20M 3k"];
+        run(qemu_io, &[&["-f", "raw"], &expected[..], &[&to]].concat());
+        switch.assert_path("from", forward, 4 << 20, 0);
+        switch.assert_path("to", forward, 0, 4 << 20);
+        switch.stop();
+        assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    }
+}
+
+#[test]
 fn tshark_finds_nothing_malformed_on_either_side() {
     let (Some(_), Some(_)) = (find("tshark"), find("tgtadm")) else { return };
     let bed = Bed::new("capture");
