@@ -72,15 +72,18 @@ fn examples_run_and_their_free_ports_are_named_for_qemu() {
 }
 
 #[test]
-fn the_iscsi_target_of_the_examples_has_its_disks() {
-    let (mut instance, _ports) =
+fn the_iscsi_target_of_the_examples_does_what_its_page_shows() {
+    let (mut instance, ports) =
         start_iscsi("example-iscsi-target", include_str!("../../../../examples/iscsi-target.toml"));
-    let lab = std::fs::read_to_string(instance.path("lab.toml")).unwrap();
-    let portal = lab.split('"').find(|word| word.starts_with("127.0.0.1:")).unwrap();
+    let portal = ports[0].address();
     for (target, lun) in [("ram", 0), ("ram", 1), ("file", 0)] {
         let path = format!("{portal}/iqn.2026-11.example.sanloom:{target}/{lun}");
         instance.run(&format!("bench io {path} --size 4K --depth 1 --rounds 1 --seconds 0.05")).good();
     }
+    let blocks = commands(include_str!("../../../../docs/iscsi.md"));
+    let [hosts, ..] = &blocks[..] else { panic!("{blocks:?}") };
+    assert!(hosts.len() == 4 && hosts[0].starts_with("sanloom up examples/iscsi-target.toml"), "{hosts:?}");
+    as_hosts(&hosts[1..], &["Lun:1", "virtual size: 1 GiB", "iops"], &ports[0]);
     instance.stop();
     assert!(!instance.log().contains("ERROR"), "{}", instance.log());
 }
@@ -91,11 +94,61 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
     blocks.map(|block| block.lines().filter_map(|line| line.strip_prefix("$ ")).collect()).collect()
 }
 
+/// Does what a page shows that hosts do, and looks for something in what each command says.
+fn as_hosts(lines: &[&str], expected: &[&str], portal: &Reserved) {
+    for (line, expected) in lines.iter().zip(expected) {
+        let line = line.replace("127.0.0.1:3260", &portal.address().to_string());
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(program) = find(words[0]) else { continue };
+        // The load does not end by itself.
+        let time: &[&str] = if program == "iscsi-perf" { &["-t", "1"] } else { &[] };
+        let (good, told, error) = try_run(program, &[time, &words[1..]].concat());
+        if error.contains("Unknown protocol") {
+            let _: Option<()> = skip("QEMU has no iSCSI (qemu-block-extra)");
+            continue;
+        }
+        assert!(good && told.contains(expected), "{line}: {told}{error}");
+    }
+}
+
+/// Everything that pages show of an example while it runs, but for what hosts do.
+fn as_operators(instance: &Instance, example: &str) -> usize {
+    let pages = [include_str!("../../../../docs/iscsi.md"), include_str!("../../../../docs/volumes.md")];
+    let lines = pages.into_iter().flat_map(commands).flatten();
+    let lines = lines.filter_map(|line| line.strip_prefix("sanloom ").filter(|line| !line.starts_with("up ")));
+    let lines: Vec<&str> = lines.filter(|line| line.contains(example)).collect();
+    for line in &lines {
+        instance.run(&line.replace(example, "LAB")).good();
+    }
+    lines.len()
+}
+
 #[test]
-fn the_iscsi_to_fc_gateway_of_the_examples_has_its_volumes() {
-    let (mut instance, _ports) =
+fn the_iscsi_to_fc_gateway_of_the_examples_does_what_its_page_shows() {
+    let (mut instance, ports) =
         start_iscsi("example-iscsi-fc-gateway", include_str!("../../../../examples/iscsi-fc-gateway.toml"));
     wait_for_volumes(&instance);
+    as_hosts(&["iscsi-ls -s iscsi://127.0.0.1:3260"], &["Lun:1"], &ports[0]);
+    assert_eq!(as_operators(&instance, "examples/iscsi-fc-gateway.toml"), 1);
+    instance.stop();
+    assert!(!instance.log().contains("ERROR"), "{}", instance.log());
+}
+
+/// The portal that a switch uses of its only back end.
+fn used(instance: &Instance) -> Option<usize> {
+    let view: View = serde_json::from_str(&instance.run("show paths LAB --live --json").good()).unwrap();
+    let Table::Paths(table) = view.table else { panic!("{view:?}") };
+    table.paths[0].portals.iter().position(|portal| portal.used)
+}
+
+#[test]
+fn the_storage_with_two_controllers_of_the_examples_does_what_its_pages_show() {
+    let (mut instance, _ports) =
+        start_iscsi("example-iscsi-alua", include_str!("../../../../examples/iscsi-alua.toml"));
+    instance.wait("the better controller", |instance| used(instance) == Some(0));
+    // In the end the first stands by.
+    assert_eq!(as_operators(&instance, "examples/iscsi-alua.toml"), 5);
+    instance.wait("the other controller", |instance| used(instance) == Some(1));
     instance.stop();
     assert!(!instance.log().contains("ERROR"), "{}", instance.log());
 }
@@ -118,20 +171,7 @@ fn the_iscsi_switch_of_the_examples_does_what_its_page_shows() {
     let [hosts, operators, ..] = &blocks[..] else { panic!("{blocks:?}") };
     // The switch runs already.
     assert!(hosts[0].starts_with("sanloom up examples/iscsi-switch.toml"), "{hosts:?}");
-    let address = ports[0].address().to_string();
-    for (line, expected) in hosts[1..].iter().zip(["Lun:1", "virtual size: 1.17 GiB", "iops"]) {
-        let line = line.replace("127.0.0.1:3260", &address);
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(program) = find(words[0]) else { continue };
-        // The load does not end by itself.
-        let time: &[&str] = if program == "iscsi-perf" { &["-t", "1"] } else { &[] };
-        let (good, told, error) = try_run(program, &[time, &words[1..]].concat());
-        if error.contains("Unknown protocol") {
-            let _: Option<()> = skip("QEMU has no iSCSI (qemu-block-extra)");
-            continue;
-        }
-        assert!(good && told.contains(expected), "{line}: {told}{error}");
-    }
+    as_hosts(&hosts[1..], &["Lun:1", "virtual size: 1.17 GiB", "iops"], &ports[0]);
     assert_eq!((hosts.len(), operators.len()), (4, 7), "{blocks:?}");
     for line in operators {
         let line = line.strip_prefix("sanloom ").unwrap_or_else(|| panic!("{line}"));

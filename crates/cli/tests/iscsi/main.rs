@@ -41,8 +41,12 @@ fn said(program: &str, arguments: &[&str]) -> String {
 fn libiscsi_passes_all_its_tests_but_those_that_are_listed() {
     let Some(program) = find("iscsi-test-cu") else { return };
     let mut bed = Bed::start("conformance");
+    // A disk in memory at both portals; one in a file, past the page cache, with a write-back cache, short segments and a short queue.
     let (first, second) = (bed.url("ram", 0), bed.url("ram", 0).replace(&bed.portals[0], &bed.portals[1]));
-    conformance::test(program, [&first, &second]).assert(include_str!("expected_skips.txt"));
+    let file = bed.url("files", 0);
+    for urls in [[&first, &second], [&file, &file]] {
+        conformance::test(program, urls.map(String::as_str)).assert(include_str!("expected_skips.txt"));
+    }
     bed.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }
@@ -181,16 +185,8 @@ fn tshark_finds_nothing_malformed_in_what_passes() {
         arguments.push(&options);
         run(qemu_io, &arguments);
         let file = bed.path(&format!("{name}.pcapng"));
-        std::fs::write(&file, capture.lock().unwrap().bytes()).unwrap();
-        // QEMU asks for 64 bytes of page 83, and Wireshark takes a list of names that is cut off for a malformed one.
-        let malformed = run("tshark", &["-r", &file, "-Y", "_ws.malformed"]);
-        let malformed = malformed.lines().filter(|line| line.contains("alformed"));
-        let malformed: Vec<&str> = malformed.filter(|line| !line.contains("Inquiry Response Data")).collect();
-        assert!(malformed.is_empty(), "{name}: {malformed:#?}");
-        let text = run("tshark", &["-r", &file, "-V"]);
-        for bad in ["[incorrect", "Bad CRC32"] {
-            assert!(!text.contains(bad), "{bad:?} in {name}");
-        }
+        capture.lock().unwrap().save(&file);
+        let text = relay::dissect(&file);
         for there in ["Login Command", "SCSI Data In", "SCSI Data Out", "Ready To Transfer", "SCSI Response"] {
             assert!(text.contains(there), "no {there:?} in {name}");
         }

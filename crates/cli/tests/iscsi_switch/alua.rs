@@ -173,18 +173,30 @@ fn the_state_of_an_only_portal_is_shown() {
     switch.stop();
 }
 
-fn followed(name: &str, forward: bool) {
-    let bed = Bed::new(name);
-    let portals = [free_port(), free_port()];
-    let _array = array(&bed, &portals);
-    let gates = portals.each_ref().map(|portal| Gate::to(portal));
+/// A switch with one volume on storage with two portals.
+fn switch<'b>(bed: &'b Bed, forward: bool, portals: [&str; 2]) -> Switch<'b> {
     let lab = format!(
         "[pool.disks]\nextent = \"1MiB\"\n{}{}",
-        back_end("array", "disks", &[&gates[0].address, &gates[1].address]),
+        back_end("array", "disks", &portals),
         "[volume.v]\npool = \"disks\"\nsize = \"16MiB\"\nstorage = \"switch\"\n"
     );
-    let mut switch = Switch::start_on(&bed, forward, &lab);
+    let switch = Switch::start_on(bed, forward, &lab);
     switch.wait_for(&["v"]);
+    switch
+}
+
+/// Such storage, and such a switch that reaches it through gates.
+fn through_gates(bed: &Bed, forward: bool) -> (Process, [Gate; 2], Switch<'_>) {
+    let portals = [free_port(), free_port()];
+    let array = array(bed, &portals);
+    let gates = portals.each_ref().map(|portal| Gate::to(portal));
+    let switch = switch(bed, forward, gates.each_ref().map(|gate| gate.address.as_str()));
+    (array, gates, switch)
+}
+
+fn followed(name: &str, forward: bool) {
+    let bed = Bed::new(name);
+    let (_array, gates, mut switch) = through_gates(&bed, forward);
     let hosts = 3;
     let sessions = if forward { u64::from(hosts) } else { 0 };
     let load = Load::start(&switch.portals[0], hosts);
@@ -241,16 +253,7 @@ fn a_better_port_of_a_back_end_is_followed_while_hosts_take_the_conventional_pat
 #[test]
 fn units_are_reset_before_what_was_lost_at_another_portal_group_is_repeated() {
     let bed = Bed::new("alua-lost");
-    let portals = [free_port(), free_port()];
-    let _array = array(&bed, &portals);
-    let gates = portals.each_ref().map(|portal| Gate::to(portal));
-    let lab = format!(
-        "[pool.disks]\nextent = \"1MiB\"\n{}{}",
-        back_end("array", "disks", &[&gates[0].address, &gates[1].address]),
-        "[volume.v]\npool = \"disks\"\nsize = \"16MiB\"\nstorage = \"switch\"\n"
-    );
-    let mut switch = Switch::start_on(&bed, false, &lab);
-    switch.wait_for(&["v"]);
+    let (_array, gates, mut switch) = through_gates(&bed, false);
     let mut host = Host::ready(&switch.portals[0], 1);
     until_done(&mut host, |host| host.write(0, &[1; BLOCK]));
     let reset = "reset, so that nothing is written late";
@@ -276,15 +279,9 @@ fn where_all_ports_stand_by_one_is_made_active() {
     let bed = Bed::new("alua-standby");
     let portals = [free_port(), free_port()];
     let _array = array(&bed, &portals);
-    let lab = format!(
-        "[pool.disks]\nextent = \"1MiB\"\n{}{}",
-        back_end("array", "disks", &[&portals[0], &portals[1]]),
-        "[volume.v]\npool = \"disks\"\nsize = \"16MiB\"\nstorage = \"switch\"\n"
-    );
     set(&bed, "one", "unavailable");
     set(&bed, "two", "standby");
-    let mut switch = Switch::start(&bed, &lab);
-    switch.wait_for(&["v"]);
+    let mut switch = switch(&bed, true, portals.each_ref().map(String::as_str));
     let mut host = Host::ready(&switch.portals[0], 1);
     until_done(&mut host, |host| host.write(0, &[1; BLOCK]));
     let shown = run(SANLOOM, &["show", "groups", &bed.path("array.toml"), "--live"]);

@@ -4,6 +4,7 @@ use crate::bed::{self, Bed, Switch, free_port};
 use crate::find_qemu;
 use crate::gate::Gate;
 use crate::gateway::wait_for_path;
+use crate::host::Host;
 use crate::peer::{run, try_run};
 use sanloom_api::volume::PathRow;
 use std::sync::Arc;
@@ -131,7 +132,20 @@ fn a_back_end_stays_away(forward: bool) {
     let Some(qemu_io) = find_qemu(&url) else { return };
     // The switch needs a moment for its own sessions with the back ends.
     run(qemu_io, &["-f", "raw", "-c", "sleep 300", "-c", "write -P 0x3c 60M 8M", &url]);
+    let mut host = Host::ready(&switch.portals[1], 7);
     second.kill();
+    // NOT READY, logical unit communication failure; before that, a command that was forwarded is BUSY.
+    let began = Instant::now();
+    let (status, sense) = loop {
+        host.read((80 << 20) / 512, 8);
+        match host.verdict() {
+            (8, _) if forward && began.elapsed() < Duration::from_secs(20) => thread::sleep(Duration::from_millis(20)),
+            verdict => break verdict,
+        }
+    };
+    assert_eq!((status, sense), (2, [2, 8, 0]), "after {:?}", began.elapsed());
+    host.read((1 << 20) / 512, 8);
+    assert_eq!(host.verdict().0, 0, "what lies on the other back end");
     // One session: what lies on the other back end is there, and the disk comes back.
     let (began, logins) = (Instant::now(), bed.host_logins());
     let (_, out, err) = try_run(

@@ -1,10 +1,10 @@
-//! A host that writes and verifies with many commands under way, while everything around it fails: back ends are killed, their ways
-//! closed, connections cut inside data of reads and of writes, another host fetches slowly, the volume grows, and its pool too.
+//! A host that writes and verifies with many commands under way, while everything around it fails: back ends and the switch itself are
+//! killed, ways closed, connections cut inside data of reads and of writes, another host fetches slowly, the volume grows, and its pool too.
 //! `SANLOOM_MINUTES` asks for more than a short round of each path.
 
-use crate::bed::{self, Bed, Switch, free_port};
+use crate::bed::{self, Bed, HOSTS_TARGET, Switch, free_port};
 use crate::gate::{Gate, Inside};
-use crate::host::{BLOCK, Host};
+use crate::host::{BLOCK, Host, sense};
 use crate::raw::{hear, pdu};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -27,6 +27,9 @@ const SEGMENT_BYTES: usize = 64 << 10;
 /// For so long nothing has to work.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BUSY: u8 = 8;
+const CHECK_CONDITION: u8 = 2;
+const UNIT_ATTENTION: u8 = 6;
+const ABORTED_COMMAND: u8 = 0xb;
 
 /// What the host knows of a region.
 #[derive(Clone, Copy, Default)]
@@ -47,6 +50,8 @@ struct Open {
 
 struct Verifier {
     portal: String,
+    /// Its commands are forwarded.
+    forward: bool,
     connection: TcpStream,
     number: u32,
     regions: Vec<Region>,
@@ -64,10 +69,11 @@ fn content(region: usize, version: u32) -> Vec<u8> {
 }
 
 impl Verifier {
-    fn new(portal: &str, seed: u64) -> Verifier {
+    fn new(portal: &str, forward: bool, seed: u64) -> Verifier {
         Verifier {
             portal: portal.to_owned(),
-            connection: Host::log_in(portal, 1).connection,
+            forward,
+            connection: log_in(portal, 1).connection,
             number: 1,
             regions: Vec::new(),
             open: BTreeMap::new(),
@@ -138,7 +144,7 @@ impl Verifier {
         for open in std::mem::take(&mut self.open).into_values() {
             self.regions[open.region].busy = false;
         }
-        self.connection = Host::log_in(&self.portal, 1).connection;
+        self.connection = log_in(&self.portal, 1).connection;
         self.number = 1;
         self.counts[3] += 1;
     }
@@ -183,6 +189,14 @@ impl Verifier {
         let region = &mut self.regions[open.region];
         region.busy = false;
         if status != 0 {
+            // A path that is gone says so to who was forwarded; commands on the other one wait for it.
+            let [key, ..] = sense(&heard);
+            let is_known = match status {
+                BUSY => self.forward,
+                CHECK_CONDITION => key == UNIT_ATTENTION || (self.forward && key == ABORTED_COMMAND),
+                _ => false,
+            };
+            assert!(is_known, "status {status:#x}, sense {:02x?}", sense(&heard));
             self.counts[2] += 1;
             if status == BUSY {
                 thread::sleep(Duration::from_millis(2));
@@ -208,24 +222,44 @@ impl Verifier {
     }
 }
 
+/// Logs in as soon as somebody is there.
+fn log_in(portal: &str, session: u16) -> Host {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match Host::try_log_in(portal, HOSTS_TARGET, session, "") {
+            Ok(host) => return host,
+            Err(error) => assert!(Instant::now() < until, "nobody lets us in: {error}"),
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Reads a lot, and fetches it slowly. How many PDUs it has heard.
 fn slow_host(portal: &str, stop: &AtomicBool) -> u64 {
     let mut heard = 0_u64;
     while !stop.load(Ordering::Relaxed) {
-        let mut host = Host::log_in(portal, 2);
-        for number in 0..16 {
-            host.read(number * 2048, 2048);
-        }
+        let mut host = log_in(portal, 2);
+        (0..16).for_each(|number| _ = read(&mut host, number));
         while !stop.load(Ordering::Relaxed) && hear(&mut host.connection).is_ok() {
             heard += 1;
             if heard.is_multiple_of(16) {
                 // Others may have failed; there is always something to fetch.
-                host.read((heard % 16) as u32 * 2048, 2048);
+                _ = read(&mut host, (heard % 16) as u32);
             }
             thread::sleep(Duration::from_millis(30));
         }
     }
     heard
+}
+
+/// Asks for a MiB; somebody may have closed the connection, which is heard then.
+fn read(host: &mut Host, number: u32) -> io::Result<()> {
+    let ([a, b, c, d], tag) = ((number * 2048).to_be_bytes(), host.number.to_be_bytes());
+    host.number += 1;
+    let cdb = [0x28, 0, a, b, c, d, 0, 8, 0, 0];
+    let fields: [(usize, &[u8]); 5] =
+        [(0, &[0x01, 0xc1]), (16, &tag), (20, &(1_u32 << 20).to_be_bytes()), (24, &tag), (32, &cdb)];
+    host.connection.write_all(&pdu(&fields, &[]))
 }
 
 fn duration() -> Duration {
@@ -262,7 +296,7 @@ fn endure(forward: bool) {
     let portal = switch.portals[0].clone();
     let verifier = thread::spawn({
         let (size, stop) = (size.clone(), stop.clone());
-        move || Verifier::new(&portal, 7).run(&size, &stop)
+        move || Verifier::new(&portal, forward, 7).run(&size, &stop)
     });
     let portal = switch.portals[1].clone();
     let slow = thread::spawn({
@@ -271,11 +305,18 @@ fn endure(forward: bool) {
     });
     let (begun, whole) = (Instant::now(), duration());
     let mut third = None;
+    let (mut kills, mut carried) = (0, [0; 2]);
+    let mut count = |switch: &Switch<'_>| {
+        switch.assert_path("v", forward, 0, 0);
+        let row = switch.carried("v")[usize::from(!forward)];
+        carried = [carried[0] + row.read_bytes, carried[1] + row.written_bytes];
+        carried
+    };
     for round in 0.. {
         if begun.elapsed() >= whole {
             break;
         }
-        match round % 5 {
+        match round % 6 {
             0 => cut(&gates[..2], Inside::Read),
             1 => cut(&gates[2..], Inside::Write),
             2 => {
@@ -284,8 +325,15 @@ fn endure(forward: bool) {
                 second = bed::storage(&bed, "second", &portals[1]);
             }
             3 => cut(&gates[..2], Inside::Write),
+            4 => {
+                count(&switch);
+                switch.kill();
+                thread::sleep(Duration::from_millis(200));
+                switch.restart();
+                kills += 1;
+            }
             _ => {
-                let way = round / 5 % 2;
+                let way = round / 6 % 2;
                 gates[way].close(true);
                 thread::sleep(Duration::from_millis(500));
                 gates[way].close(false);
@@ -320,11 +368,12 @@ fn endure(forward: bool) {
     let lost = ["first", "second"].map(|back_end| bed.lost_sessions(back_end));
     println!(
         "{reads} reads, {writes} writes, {again} repeated, {logins} logins again; {fetched} PDUs fetched slowly; \
-         cut in reads and writes: {cuts:?}; sessions lost: {lost:?}"
+         cut in reads and writes: {cuts:?}; sessions lost: {lost:?}; the switch was killed {kills} times"
     );
     assert!(reads > 100 && writes > 100 && fetched > 50, "{reads} {writes} {fetched}");
     assert!(cuts.iter().all(|cuts| *cuts > 0) && lost.iter().all(|lost| *lost > 1), "{cuts:?} {lost:?}");
-    switch.assert_path("v", forward, 4 << 20, 4 << 20);
+    let carried = count(&switch);
+    assert!(kills > 0 && carried.iter().all(|bytes| *bytes > 4 << 20), "{kills} {carried:?}");
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
     drop(third);

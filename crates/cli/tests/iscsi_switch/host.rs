@@ -4,7 +4,7 @@ use crate::bed::HOSTS_TARGET;
 use crate::raw::{hear, pdu};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +28,12 @@ impl Host {
 
     /// The same to another target, with more keys.
     pub fn log_in_to(portal: &str, target: &str, session: u16, keys: &str) -> Host {
-        let mut connection = TcpStream::connect(portal).unwrap();
+        Host::try_log_in(portal, target, session, keys).unwrap()
+    }
+
+    /// The same, if somebody is there.
+    pub fn try_log_in(portal: &str, target: &str, session: u16, keys: &str) -> io::Result<Host> {
+        let mut connection = TcpStream::connect(portal)?;
         connection.set_nodelay(true).unwrap();
         connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let names = format!("InitiatorName=iqn.2026-11.net.example:raw\0TargetName={target}\0{keys}");
@@ -36,10 +41,10 @@ impl Host {
         let [high, low] = session.to_be_bytes();
         let isid = [0x80, 0, 0, 1, high, low];
         let login = pdu(&[(0, &[0x43, 0x87]), (8, &isid), (19, &[1]), (27, &[1])], text.as_bytes());
-        connection.write_all(&login).unwrap();
-        let answer = hear(&mut connection).unwrap();
+        connection.write_all(&login)?;
+        let answer = hear(&mut connection)?;
         assert_eq!((answer[0], answer[1], answer[36]), (0x23, 0x87, 0), "{answer:02x?}");
-        Host { connection, number: 1, data: BTreeMap::new() }
+        Ok(Host { connection, number: 1, data: BTreeMap::new() })
     }
 
     /// The same, when its commands are forwarded.
@@ -87,6 +92,14 @@ impl Host {
         self.connection.write_all(&pdu(&fields, &[])).unwrap();
     }
 
+    /// ABORT TASK of the last command.
+    pub fn abort(&mut self) {
+        let (task, number) = ((self.number - 1).to_be_bytes(), self.number.to_be_bytes());
+        let fields: [(usize, &[u8]); 5] =
+            [(0, &[0x42, 0x81]), (16, &[0xf0, 0, 0, 1]), (20, &task), (24, &number), (32, &task)];
+        self.connection.write_all(&pdu(&fields, &[])).unwrap();
+    }
+
     /// What became of it, if the connection is there for that long.
     pub fn function_response(&mut self) -> Option<u8> {
         loop {
@@ -124,6 +137,18 @@ impl Host {
         }
     }
 
+    /// Status of the next command that ends, and sense key, code and qualifier where it has sense data.
+    pub fn verdict(&mut self) -> (u8, [u8; 3]) {
+        loop {
+            let heard = hear(&mut self.connection).unwrap();
+            match (heard[0], heard[1] & 1) {
+                (0x21, _) => return (heard[3], sense(&heard)),
+                (0x25, 1) => return (heard[3], [0; 3]),
+                _ => {}
+            }
+        }
+    }
+
     /// Does it until it is done: what it hears first may be a unit attention, or BUSY.
     pub fn until_good(&mut self, command: impl Fn(&mut Host)) -> Vec<u8> {
         let until = Instant::now() + Duration::from_secs(15);
@@ -136,6 +161,15 @@ impl Host {
             assert!(Instant::now() < until, "status {status:#x}");
             thread::sleep(Duration::from_millis(20));
         }
+    }
+}
+
+/// Sense key, code and qualifier of a SCSI Response; zeros where there are none.
+pub fn sense(response: &[u8]) -> [u8; 3] {
+    match response.get(48..) {
+        // Sense data stand behind their length.
+        Some(data) if data.len() > 15 => [data[4] & 0x0f, data[14], data[15]],
+        _ => [0; 3],
     }
 }
 

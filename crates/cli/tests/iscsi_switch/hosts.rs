@@ -5,7 +5,7 @@ use crate::bed::{self, Bed, Switch, free_port};
 use crate::forwarding::through_gates;
 use crate::gate::Gate;
 use crate::host::{BLOCK, Host, memory, processor};
-use crate::raw::hear;
+use crate::raw::{hear, pdu};
 use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -135,6 +135,35 @@ fn compare_and_write_of_one_host_is_whole_against_forwarded_writes_of_another() 
     println!("{equal} of 600 were first");
     assert!((1..600).contains(&equal));
     switch.assert_path("v", true, 0, 300 * BLOCK as u64);
+    switch.stop();
+    assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn additional_headers_are_read_over_and_their_commands_take_the_conventional_path() {
+    let bed = Bed::new("additional");
+    let portals = [free_port(), free_port()];
+    let _first = bed::storage(&bed, "first", &portals[0]);
+    let _second = bed::storage(&bed, "second", &portals[1]);
+    let (mut switch, _gates) = through_gates(&bed, &portals, true);
+    let mut host = Host::ready(&switch.portals[0], 1);
+    host.until_good(|host| host.write(8, &[0x31; BLOCK]));
+    let before = switch.carried("v").map(|row| row.commands);
+    // An extended CDB of which nobody needs the rest, between the header and the data.
+    let additional = [0, 5, 1, 0, 9, 9, 9, 9];
+    let number = host.number.to_be_bytes();
+    host.number += 1;
+    let cdb = [0x2a, 0, 0, 0, 0, 8, 0, 0, 1, 0];
+    let fields: [(usize, &[u8]); 6] =
+        [(0, &[0x01, 0xa1]), (4, &[2]), (16, &number), (20, &[0, 0, 2, 0]), (24, &number), (32, &cdb)];
+    let mut sent = pdu(&fields, &[0x32; BLOCK]);
+    sent.splice(48..48, additional);
+    host.connection.write_all(&sent).unwrap();
+    assert_eq!(host.answer().0, 0);
+    let now = switch.carried("v").map(|row| row.commands);
+    assert_eq!([now[0] - before[0], now[1] - before[1]], [0, 1]);
+    assert_eq!(host.until_good(|host| host.read(8, 1)), [0x32; BLOCK]);
+    assert_eq!(switch.carried("v")[0].commands, now[0] + 1);
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }

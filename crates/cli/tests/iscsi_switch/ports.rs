@@ -5,6 +5,7 @@ use crate::find_qemu;
 use crate::forwarding::{qemu, through_gates};
 use crate::gate::Gate;
 use crate::peer::run;
+use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -168,4 +169,35 @@ fn a_back_end_that_takes_nothing_keeps_its_host_from_no_other() {
     let took = seconds(&said, &format!("read 65536/65536 bytes at offset {}", 84 << 20));
     assert!(took < 2.0, "the other back end was kept back for {took} s\n{said}");
     switch.stop();
+}
+
+#[test]
+fn a_back_end_that_has_moved_is_used_where_it_is_on_either_path() {
+    for (forward, permanent) in [(true, false), (true, true), (false, false)] {
+        let bed = Bed::new(&format!("moved-{forward}-{permanent}"));
+        let [here, there] = [free_port(), free_port()];
+        let _first = bed::storage(&bed, "first", &there);
+        let lab = format!(
+            "[live]\nfolder = \"{}\"\n[storage.first]\nlun_size = \"1MiB\"\n\
+             iscsi = {{ portals = \"{here}\", redirect = \"{there}\", redirect_permanent = {permanent} }}\n",
+            bed.path("old")
+        );
+        fs::write(bed.path("old.toml"), lab).unwrap();
+        let mut old = bed.up("old.toml");
+        let lab = format!(
+            "[pool.disks]\nextent = \"1MiB\"\n{}{}",
+            bed::back_end("first", "disks", &[&here]),
+            "[volume.v]\npool = \"disks\"\nsize = \"48MiB\"\nstorage = \"switch\"\n",
+        );
+        let mut switch = Switch::start_on(&bed, forward, &lab);
+        switch.wait_for(&["v"]);
+        let url = switch.url(0);
+        let Some(qemu_io) = find_qemu(&url) else { return };
+        let said = qemu(qemu_io, &["write -P 0x21 1M 8M".to_owned(), "read -P 0x21 1M 8M".to_owned()], &url);
+        assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
+        switch.assert_path("v", forward, 8 << 20, 8 << 20);
+        switch.stop();
+        old.stop();
+        assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    }
 }

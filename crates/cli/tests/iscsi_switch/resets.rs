@@ -3,9 +3,9 @@
 use crate::bed::{self, Bed, Switch, free_port};
 use crate::forwarding::through_gates;
 use crate::gate::Gate;
-use crate::host::Host;
+use crate::host::{BLOCK, Host};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ABORT_TASK: u8 = 1;
 const ABORT_TASK_SET: u8 = 2;
@@ -98,6 +98,78 @@ fn no_reservation_and_no_reset_of_a_host_reaches_a_back_end() {
         let functions: Vec<u8> =
             heard.keys().filter(|(opcode, _)| *opcode == 0x02).map(|(_, detail)| *detail).collect();
         assert!(functions.iter().all(|function| *function == ABORT_TASK), "{heard:02x?}");
+        assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    }
+}
+
+/// The first block of a write of which one half lies on each back end, and its length.
+const SPLIT: (u32, usize) = (512 - 32, 64 * BLOCK);
+
+/// How many writes have passed a gate.
+fn writes(gate: &Gate) -> u32 {
+    let is_write = |(opcode, command): &(u8, u8)| *opcode == 0x01 && [0x2a, 0x8a].contains(command);
+    gate.requests().iter().filter(|(what, _)| is_write(what)).map(|(_, count)| count).sum()
+}
+
+#[test]
+fn every_function_meets_a_split_write_of_which_one_part_is_done() {
+    for forward in [true, false] {
+        let bed = Bed::new(&format!("half-done-{forward}"));
+        let portals = [free_port(), free_port()];
+        let _first = bed::storage(&bed, "first", &portals[0]);
+        let _second = bed::storage(&bed, "second", &portals[1]);
+        let (mut switch, gates) = through_gates(&bed, &portals, forward);
+        let [mut one, mut other] = [0, 1].map(|host: u16| Host::ready(&switch.portals[usize::from(host)], 1 + host));
+        let (lba, bytes) = SPLIT;
+        for (function, is_own) in [
+            (ABORT_TASK, true),
+            (ABORT_TASK_SET, true),
+            (CLEAR_TASK_SET, true),
+            (LUN_RESET, true),
+            (WARM_RESET, true),
+            (CLEAR_TASK_SET, false),
+            (LUN_RESET, false),
+            (WARM_RESET, false),
+            (COLD_RESET, false),
+        ] {
+            let what = format!("{function}, of its own: {is_own}, forwarded: {forward}");
+            other.until_good(|host| host.write(lba, &vec![0x11; bytes]));
+            let (before, passed) = (switch.carried("v")[0].commands, [0, 1].map(|gate: usize| writes(&gates[gate])));
+            gates[1].hold();
+            other.write(lba, &vec![0x22; bytes]);
+            let until = Instant::now() + Duration::from_secs(10);
+            while writes(&gates[0]) == passed[0] {
+                assert!(Instant::now() < until, "{what}: nothing has passed");
+                thread::sleep(Duration::from_millis(5));
+            }
+            // The switch hears that this half is done.
+            thread::sleep(Duration::from_millis(100));
+            assert_eq!(writes(&gates[1]), passed[1], "{what}");
+            assert_eq!(switch.carried("v")[0].commands - before, u64::from(forward), "{what}");
+            match (is_own, function) {
+                (true, ABORT_TASK) => other.abort(),
+                (true, _) => other.ask(function),
+                (false, _) => one.ask(function),
+            }
+            thread::sleep(Duration::from_millis(100));
+            gates[1].release();
+            let asking = if is_own { &mut other } else { &mut one };
+            assert_eq!(asking.function_response(), Some(0), "{what}");
+            if !is_own {
+                assert_eq!(other.answer().0, TASK_ABORTED, "{what}");
+            }
+            if function == COLD_RESET {
+                assert!(one.is_closed() && other.is_closed(), "{what}");
+                [one, other] = [0, 1].map(|host: u16| Host::log_in(&switch.portals[usize::from(host)], 1 + host));
+            }
+            // Nothing of it comes behind what is written next, and nobody is kept from these blocks.
+            one.until_good(|host| host.write(lba, &vec![0x33; bytes]));
+            thread::sleep(Duration::from_millis(50));
+            let there = other.until_good(|host| host.read(lba, (bytes / BLOCK) as u16));
+            assert!(there.iter().all(|byte| *byte == 0x33), "{what}: {:#x}", there[0]);
+        }
+        assert_eq!(switch.volumes(&[]).volumes[0].tasks, 0, "something still holds the map");
+        switch.stop();
         assert!(!bed.log().contains("ERROR"), "{}", bed.log());
     }
 }

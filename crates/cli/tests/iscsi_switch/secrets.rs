@@ -117,6 +117,39 @@ fn a_switch_and_its_back_ends_prove_who_they_are_in_both_directions() {
     }
 }
 
+#[test]
+fn discovery_asks_for_a_proof_where_all_targets_do_and_whoever_may_log_in_to_one_may_ask() {
+    let Some(ls) = find("iscsi-ls") else { return };
+    let portals = [free_port(), free_port()];
+    let bed = bed("chap-discovery", &portals, "back.secret", "array.secret");
+    let mut up = bed.up("switch.toml");
+    let ask = |user: &str| {
+        let (_, out, err) = try_run(ls, &[&format!("iscsi://{user}{}", portals[1])]);
+        (out.contains(HOSTS_TARGET), out + &err)
+    };
+    for (user, is_told) in [
+        ("", false),
+        ("host%Vn52-nobody-knows@", false),
+        ("nobody%w7xU-from-hosts-@", false),
+        ("host%w7xU-from-hosts-@", true),
+        // As the switch itself is known to its back end.
+        ("switch%kdA8-from-switch@", true),
+    ] {
+        let (told, said) = ask(user);
+        assert_eq!(told, is_told, "{user}: {said}");
+    }
+    up.stop();
+    // One that asks nobody, and discovery asks nobody either.
+    let open = free_port();
+    let lab = fs::read_to_string(bed.path("switch.toml")).unwrap();
+    let more = format!("[storage.open]\nlun_size = \"1MiB\"\niscsi = {{ portals = \"{open}\" }}\n");
+    fs::write(bed.path("switch.toml"), lab + &more).unwrap();
+    let mut up = bed.up("switch.toml");
+    let (told, said) = ask("");
+    assert!(told, "{said}");
+    up.stop();
+}
+
 /// All ways to write a secret, and their beginnings: whoever writes a part of one tells too much.
 fn forms(secret: &str) -> Vec<String> {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

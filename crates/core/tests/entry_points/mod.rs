@@ -1,12 +1,15 @@
 //! What the fuzzers run on the machines that read bytes of peers: nothing panics, and every promise is kept.
 //! The targets under `fuzz/` and the test `fuzz_smoke` share these functions.
 
+pub mod initiator;
+
+pub use initiator::initiator;
 use sanloom_core::disk::WriteCache;
 use sanloom_core::iscsi::chap::Credentials;
 use sanloom_core::iscsi::forward::mover::{Output as Moved, Stop, Turn};
-use sanloom_core::iscsi::forward::{BackUnit, Conn, Forward, Mover, Settings, Switch};
+use sanloom_core::iscsi::forward::{Action, BackUnit, Conn, Counters, Forward, Mover, Settings, Switch};
 use sanloom_core::iscsi::framer::{Framer, Taken, Want};
-use sanloom_core::iscsi::initiator;
+use sanloom_core::iscsi::initiator::Established as LoggedIn;
 use sanloom_core::iscsi::sequence::Statuses;
 use sanloom_core::iscsi::target::login::{self, LoginConfig};
 use sanloom_core::iscsi::target::{
@@ -18,7 +21,7 @@ use sanloom_core::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape};
 use sanloom_core::scsi::{Device, DeviceConfig, IoStatus, PortConfig, PortName, UnitConfig};
 use sanloom_core::time::{Instant, Span};
 use sanloom_core::volume::Volumes;
-use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head, Header, at};
+use sanloom_wire::iscsi::{BHS_BYTES, Bhs, Head, Header, NO_TAG, ScsiResponse, at};
 use std::sync::Arc;
 
 /// An entry point and the name of its fuzz target.
@@ -26,7 +29,8 @@ pub type EntryPoint = (&'static str, fn(&[u8]));
 
 /// All of them.
 #[allow(dead_code)] // a fuzz target takes one
-pub const ALL: &[EntryPoint] = &[("iscsi_framer", framer), ("iscsi_login", login), ("iscsi_mover", mover)];
+pub const ALL: &[EntryPoint] =
+    &[("iscsi_framer", framer), ("iscsi_initiator", initiator), ("iscsi_login", login), ("iscsi_mover", mover)];
 
 const NAME: &str = "iqn.2026-11.net.example:disk";
 const BLOCK: u32 = 512;
@@ -62,8 +66,24 @@ fn follow(framer: &mut Framer, mut stream: &[u8], most: usize) -> Vec<(framer::T
     }
 }
 
-/// PDUs, each with two bytes that say how long its text is; of its header come flags, and the rest is as it should be. A target asks for a
-/// proof, another one does not. Whatever comes, a login ends in a session, in a refusal, or without a word.
+/// PDUs of a login: flags, fields, and two bytes that say how long the text behind them is. `usual` makes the header, unless the text is to be one.
+fn texts(mut data: &[u8], usual: impl Fn(&mut Bhs, u8)) -> impl Iterator<Item = (Head, &[u8])> {
+    std::iter::from_fn(move || {
+        let ([flags, fields, low, high], behind) = data.split_first_chunk::<4>()?;
+        let bytes = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
+        let (text, behind) = behind.split_at(bytes);
+        data = behind;
+        let mut bhs = Bhs([0; BHS_BYTES]);
+        usual(&mut bhs, *fields);
+        bhs.0[1] = *flags;
+        if fields & 0x80 != 0 {
+            bhs.0.iter_mut().zip(text).for_each(|(byte, other)| *byte = *other);
+        }
+        Some((Head { data_bytes: text.len() as u32, ..Head::parse(&bhs.0).expect("48 bytes") }, text))
+    })
+}
+
+/// A target asks for a proof, another one does not. Whatever comes, a login ends in a session, in a refusal, or without a word.
 pub fn login(data: &[u8]) {
     let portals = vec![Portal { address: "192.0.2.1:3260".into(), group: 1 }];
     let secret = |name: &str| Credentials { name: name.into(), secret: format!("a secret of the {name}").into() };
@@ -79,19 +99,8 @@ pub fn login(data: &[u8]) {
         timeout: Span::from_secs(5),
     };
     let (mut login, mut directory) = (Login::new(Instant::ZERO, config), Directory::default());
-    let mut rest = data;
     let mut over = false;
-    while let Some(([flags, fields, low, high], behind)) = rest.split_first_chunk::<4>() {
-        let bytes = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
-        let (text, behind) = behind.split_at(bytes);
-        rest = behind;
-        let mut bhs = Bhs([0; BHS_BYTES]);
-        (bhs.0[0], bhs.0[1], bhs.0[8], bhs.0[13]) = (0x43, *flags, 0x80, fields & 3);
-        if fields & 0x80 != 0 {
-            // Any header.
-            bhs.0.iter_mut().zip(text).for_each(|(byte, other)| *byte = *other);
-        }
-        let head = Head { data_bytes: text.len() as u32, ..Head::parse(&bhs.0).expect("48 bytes") };
+    for (head, text) in texts(data, |bhs, fields| (bhs.0[0], bhs.0[8], bhs.0[13]) = (0x43, 0x80, fields & 3)) {
         login.handle(Instant::ZERO, login::Input::Pdu { head, text: text.into() }, &mut directory);
         let mut answers = 0;
         while let Some(output) = login.poll_output() {
@@ -121,7 +130,12 @@ pub fn login(data: &[u8]) {
 /// A host and two back ends: records of six bytes are PDUs that are nearly right (who sends it, what it is, flags, a tag, a block or an offset, a
 /// length), read by the Data Mover in pieces.
 pub fn mover(data: &[u8]) {
-    let Some((first, records)) = data.split_first() else { return };
+    moved(data);
+}
+
+/// The same; what the forwarding path has counted.
+pub fn moved(data: &[u8]) -> Counters {
+    let Some((first, records)) = data.split_first() else { return Counters::default() };
     let digest = first & 1 != 0;
     let front = Parameters { initial_r2t: false, header_digest: digest, ..Parameters::default() };
     let mut bed = MoverBed::new(front);
@@ -139,13 +153,11 @@ pub fn mover(data: &[u8]) {
         // Half of it now, the rest with what follows.
         let read = streams[from].len() / (1 + usize::from(record[0] >> 7));
         let mut input: Vec<u8> = streams[from].drain(..read).collect();
-        let used = bed.read(from, &mut input);
-        if used.is_none() {
-            return;
-        }
-        let rest = input.split_off(used.unwrap_or_default());
+        let Some(used) = bed.read(from, &mut input) else { break };
+        let rest = input.split_off(used);
         streams[from].splice(0..0, rest);
     }
+    *bed.forward.counters()
 }
 
 /// A header of a host's PDU, or of a back end's, and the bytes behind it.
@@ -156,23 +168,34 @@ fn header(record: &[u8], of_host: bool, cmd_sn: &mut u32) -> (Bhs, usize) {
         if of_host { &[0x01, 0x01, 0x05, 0x00, 0x42, 0x04] } else { &[0x21, 0x25, 0x25, 0x31, 0x20, 0x22, 0x32, 0x3f] };
     bhs.0[0] = kinds[usize::from(kind) % kinds.len()];
     bhs.0[1] = flags;
+    let is_read = flags & 0x40 != 0;
     let bytes = match bhs.0[0] {
+        0x01 if is_read => 0,
         0x01 | 0x05 | 0x25 => 4 * usize::from(length),
         _ => 0,
     };
     bhs.0[5..8].copy_from_slice(&(bytes as u32).to_be_bytes()[1..]);
-    bhs.set_word(at::INITIATOR_TAG, u32::from(tag & 0x0f) | u32::from(tag >> 4) << 16);
+    let (slot, place_of_part, generation, abort) = (tag & 7, tag >> 3 & 1, tag >> 4 & 7, tag >> 7);
+    let of_back = [(slot, 0), (place_of_part, 16), (generation, 21), (abort, 28)];
+    let of_back = of_back.iter().fold(0, |word, (field, at)| word | u32::from(*field) << at);
+    bhs.set_word(at::INITIATOR_TAG, if of_host { u32::from(tag) } else { of_back });
     let expected = (u32::from(length) + 1) * if of_host { BLOCK } else { 4 };
     match (bhs.0[0], of_host) {
         (0x01, _) => {
             bhs.set_word(at::LENGTH - 24, expected);
             bhs.set_word(at::CMD_SN, *cmd_sn);
             *cmd_sn = cmd_sn.wrapping_add(1);
-            let opcode = if flags & 0x40 != 0 { 0x28 } else { 0x2a };
+            let opcode = if is_read { 0x28 } else { 0x2a };
             bhs.0[32..42].copy_from_slice(&[opcode, 0, 0, 0, 0, place, 0, 0, length.wrapping_add(1), 0]);
         }
         _ => {
-            bhs.set_word(at::TARGET_TAG, u32::from(place >> 5));
+            // Data that were not asked for, or the data of an R2T of the switch.
+            let target_tag = match (of_host, place >> 5) {
+                (true, 0) => NO_TAG,
+                (true, transfer) => u32::from(transfer) << 16 | u32::from(slot),
+                (false, transfer) => u32::from(transfer),
+            };
+            bhs.set_word(at::TARGET_TAG, target_tag);
             bhs.set_word(at::CMD_SN, *cmd_sn);
             bhs.set_word(at::EXP_SN, 1);
             bhs.set_word(at::MAX_CMD_SN, 64);
@@ -225,7 +248,7 @@ impl MoverBed {
         };
         for back in 0..2 {
             bed.mover.back_up(back, &front);
-            let established = initiator::Established {
+            let established = LoggedIn {
                 tsih: 1,
                 portal_group: Some(1),
                 parameters: front,
@@ -238,9 +261,27 @@ impl MoverBed {
             let (forward, volumes) = (&mut bed.forward, &mut bed.volumes);
             let fit = forward.back_up(Instant::ZERO, back, &established, &[unit], volumes, &mut actions);
             assert!(fit.is_ok(), "{fit:?}");
-            bed.mover.execute(&mut actions, &mut Moved::default());
+            bed.is_ready(back, actions);
         }
         bed
+    }
+
+    /// The unit of a back end answers the question whether it is ready: nothing is forwarded before that.
+    fn is_ready(&mut self, back: u8, mut actions: Vec<Action>) {
+        let [Action::Send { header, .. }] = actions[..] else { panic!("no question: {actions:?}") };
+        let initiator_tag = Bhs(header).initiator_tag();
+        let MoverBed { mover, forward, session, device, volumes, disks } = self;
+        mover.execute(&mut actions, &mut Moved::default());
+        let (flags, response, status, snack_tag, stat_sn, exp_cmd_sn, max_cmd_sn) = (0, 0, 0, 0, 1, 2, 64);
+        let (exp_data_sn, read_residual, residual) = (0, 0, 0);
+        #[rustfmt::skip]
+        let answer = ScsiResponse {
+            flags, response, status, initiator_tag, snack_tag, stat_sn, exp_cmd_sn, max_cmd_sn, exp_data_sn, read_residual, residual,
+        };
+        let mut switch = Switch { session, device, volumes, disks };
+        let mut header = Head::new(answer).to_bytes();
+        forward.on_header(Instant::ZERO, Conn::Back(back), &mut header, &mut switch, &mut actions);
+        assert_eq!((actions.as_slice(), forward.awaits_unit(back)), (&[][..], false));
     }
 
     /// How many bytes were used; `None`: a connection would be closed.

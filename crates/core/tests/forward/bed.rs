@@ -1,11 +1,13 @@
 //! A host, a switch and its back ends, with every PDU on a queue of its own: chance says who is next.
 
 mod aside;
+mod jobs;
 
 use crate::check::Wire;
 use crate::disk::{BLOCK, Disk, perform_mapped};
 use crate::served::{Drained, Pdu, Served};
 use crate::streams::Streams;
+use jobs::Jobs;
 use sanloom_core::fcp::DataDirection;
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::forward::mover::{Output, Stop, Turn};
@@ -14,9 +16,9 @@ use sanloom_core::iscsi::initiator::{self, Command, Outcome, SessionConfig};
 use sanloom_core::iscsi::target::Input;
 use sanloom_core::map::{LunConfig, LunId, Map, PoolConfig, PoolId, Shape, VolumeId};
 use sanloom_core::random::SplitMix64;
-use sanloom_core::scsi::{Io, IoOp, IoStatus, IoTag};
+use sanloom_core::scsi::{IoStatus, IoTag};
 use sanloom_core::time::{Instant, Span};
-use sanloom_core::volume::{Claim, Volumes};
+use sanloom_core::volume::Volumes;
 use sanloom_wire::cdb::Cdb;
 use sanloom_wire::iscsi::{BHS_BYTES, Head, Header};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub enum Way {
     /// One disk of the size of the volume.
     Plain,
-    /// The volume, every command through the device.
+    /// The volume, every command through the device and then a job of the volume.
     Conventional,
     /// The volume, READ and WRITE forwarded to targets.
     Forwarding,
@@ -66,9 +68,8 @@ pub struct Bed {
     pub forward: Forward,
     pub volumes: Volumes,
     pub disks: Vec<Option<VolumeId>>,
-    /// Block I/O of the conventional path that waits for others in its blocks, and the claims of that which does not.
-    waiting: Vec<Io>,
-    claims: BTreeMap<IoTag, Claim>,
+    /// Block I/O of the conventional path.
+    jobs: Jobs,
     backs: Vec<Option<Served>>,
     pub media: Vec<Disk>,
     to_switch: VecDeque<Pdu>,
@@ -145,8 +146,7 @@ impl Bed {
             forward: Forward::new(shapes.settings, shapes.front),
             volumes: Volumes::new(map),
             disks: vec![Some(volume)],
-            waiting: Vec::new(),
-            claims: BTreeMap::new(),
+            jobs: Jobs::default(),
             backs: (0..luns).map(|_| None).collect(),
             media,
             to_switch: VecDeque::new(),
@@ -461,50 +461,43 @@ impl Bed {
     fn after_switch(&mut self) {
         loop {
             let Some((ios, recalls, cancels)) = self.drain_front() else { return };
-            for (tag, _) in cancels {
-                self.claims.remove(&tag).into_iter().for_each(|claim| self.volumes.release(claim));
-                self.waiting.retain(|io| io.tag != tag);
-            }
+            self.jobs.forget(&cancels);
             let mut silent = ios.is_empty() && recalls.is_empty();
-            self.waiting.extend(ios);
             for tag in recalls {
                 let mut actions = Vec::new();
                 self.with_forward(|forward, now, switch| forward.recall(now, tag, switch, &mut actions));
                 self.execute(&mut actions, &([0; BHS_BYTES], Vec::new()), None);
             }
-            let volume = self.volumes.map().find("volume").unwrap();
-            for io in std::mem::take(&mut self.waiting) {
-                let alone = matches!(io.op, IoOp::CompareAndWrite | IoOp::WriteVerify);
-                match self.volumes.claim(volume, io.lba, io.blocks, alone) {
-                    Some(claim) => {
-                        silent = false;
-                        self.claims.insert(io.tag, claim);
-                        self.front.ios.push(io);
-                    }
-                    None => self.waiting.push(io),
-                }
+            match self.way {
+                Way::Plain => self.front.ios.extend(ios),
+                _ => ios.into_iter().for_each(|io| self.begin_job(io)),
             }
+            silent &= !self.follow_jobs();
             if silent {
                 return;
             }
         }
     }
 
-    /// Block I/O of the switch: by the map, straight at the media.
+    /// Block I/O of a plain disk.
     fn work(&mut self) {
-        let at = self.chance.index(self.front.ios.len());
-        let io = self.front.ios.swap_remove(at);
+        let io = self.front.ios.swap_remove(self.chance.index(self.front.ios.len()));
         let mut buffer = self.front.at_work.remove(&io.tag).unwrap_or_default();
-        let claim = self.claims.remove(&io.tag).unwrap();
-        let status = match self.volumes.map().resolve(claim.epoch(), io.lba, io.blocks) {
+        let map = self.volumes.map();
+        let epoch = self.disks[0].and_then(|volume| map.epoch(volume)).unwrap();
+        let status = match map.resolve(epoch, io.lba, io.blocks) {
             Some(pieces) => perform_mapped(&mut self.media, pieces, &io, &mut buffer),
             None => IoStatus::MediumError,
         };
-        self.volumes.release(claim);
-        self.front.buffers.insert(io.tag, buffer);
-        let Served { session, device, .. } = &mut self.front;
-        session.handle(self.now, Input::IoDone { tag: io.tag, status }, Some(device));
+        self.io_done(io.tag, status, buffer);
         self.after_switch();
+    }
+
+    /// Block I/O for the switch's own session has ended.
+    fn io_done(&mut self, tag: IoTag, status: IoStatus, buffer: Vec<u8>) {
+        self.front.buffers.insert(tag, buffer);
+        let Served { session, device, .. } = &mut self.front;
+        session.handle(self.now, Input::IoDone { tag, status }, Some(device));
     }
 
     fn back_works(&mut self, number: usize) {
@@ -535,6 +528,7 @@ impl Bed {
         choices.extend((!self.to_switch.is_empty()).then_some((0, 0)));
         choices.extend((!self.to_host.is_empty()).then_some((1, 0)));
         choices.extend((!self.front.ios.is_empty()).then_some((2, 0)));
+        choices.extend((!self.jobs.is_empty()).then_some((7, 0)));
         for number in 0..self.backs.len() {
             choices.extend((!self.to_back[number].is_empty()).then_some((3, number)));
             choices.extend((!self.from_back[number].is_empty()).then_some((4, number)));
@@ -570,7 +564,8 @@ impl Bed {
                 self.switch_hears(Conn::Back(number as u8), pdu);
             }
             5 => self.back_works(number),
-            _ => self.switch_reads(number),
+            6 => self.switch_reads(number),
+            _ => self.answer_job(),
         }
         true
     }

@@ -44,7 +44,10 @@ pub fn perform_mapped(disks: &mut [Disk], pieces: Pieces<'_>, io: &Io, buffer: &
 }
 
 fn perform(disks: &mut [Disk], blocks: &[(usize, u64)], io: &Io, buffer: &mut Vec<u8>) -> IoStatus {
-    if io.op != IoOp::Flush && blocks.iter().any(|(disk, lba)| disks[*disk].bad.contains(lba)) {
+    let whole = io.bytes as usize / BLOCK;
+    // What comes short writes less.
+    let touched = if matches!(io.op, IoOp::Write | IoOp::WriteVerify) { whole } else { blocks.len() };
+    if io.op != IoOp::Flush && blocks.iter().take(touched).any(|(disk, lba)| disks[*disk].bad.contains(lba)) {
         return IoStatus::MediumError;
     }
     if io.op == IoOp::Flush {
@@ -59,7 +62,6 @@ fn perform(disks: &mut [Disk], blocks: &[(usize, u64)], io: &Io, buffer: &mut Ve
             _ => {}
         }
     }
-    let whole = io.bytes as usize / BLOCK;
     match io.op {
         IoOp::Read => {
             buffer.clear();

@@ -13,3 +13,4 @@ mod resets;
 mod script;
 mod served;
 mod streams;
+mod unusual;

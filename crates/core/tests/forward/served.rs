@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 pub type Pdu = ([u8; BHS_BYTES], Vec<u8>);
 
-/// Block I/O, recalls, and what was cancelled with its block I/O, if that had begun.
-pub type Drained = (Vec<Io>, Vec<IoTag>, Vec<(IoTag, Option<Io>)>);
+/// Block I/O, recalls, and what was cancelled.
+pub type Drained = (Vec<Io>, Vec<IoTag>, Vec<IoTag>);
 
 /// It, and block I/O that has not been done.
 pub struct Served {
@@ -124,8 +124,8 @@ impl Served {
                     self.buffers.remove(&tag);
                     self.at_work.remove(&tag);
                     ios.retain(|io: &Io| io.tag != tag);
-                    let given = self.ios.iter().position(|io| io.tag == tag);
-                    cancels.push((tag, given.map(|at| self.ios.swap_remove(at))));
+                    self.ios.retain(|io| io.tag != tag);
+                    cancels.push(tag);
                 }
                 Output::Recall(tag) => recalls.push(tag),
                 Output::Ends(_) => self.session.handle(now, Input::OthersEnded, Some(&mut self.device)),

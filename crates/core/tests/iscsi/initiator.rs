@@ -353,11 +353,27 @@ fn damaged_data_fail_their_command() {
 #[test]
 fn a_target_that_asks_for_a_logout_or_a_negotiation_gets_a_logout() {
     for event in [AsyncEvent::LOGOUT, AsyncEvent::NEGOTIATION] {
-        logs_out_at(event);
+        let outputs = told(event);
+        let [Output::Send { head: Head { header: Header::LogoutRequest(_), .. }, .. }, Output::Broken(Broken::Asked)] =
+            outputs[..]
+        else {
+            panic!("{outputs:?}")
+        };
     }
 }
 
-fn logs_out_at(event: AsyncEvent) {
+#[test]
+fn a_target_that_drops_the_connection_hears_nothing_more_and_other_news_end_nothing() {
+    for event in [AsyncEvent::CONNECTION_DROP, AsyncEvent::SESSION_DROP] {
+        assert_eq!(told(event), [Output::Broken(Broken::Asked)], "{event}");
+    }
+    for event in [AsyncEvent::SCSI, AsyncEvent(0xf8)] {
+        assert_eq!(told(event), [], "{event}");
+    }
+}
+
+/// What an initiator does that is told of an event.
+fn told(event: AsyncEvent) -> Vec<Output> {
     let mut pair = Pair::new(Parameters::default());
     let message = AsyncMessage {
         lun: [0; 8],
@@ -372,14 +388,7 @@ fn logs_out_at(event: AsyncEvent) {
         parameter3: 5,
     };
     pair.hear(Head::new(message), &[], true);
-    let outputs: Vec<Output> = std::iter::from_fn(|| pair.session.poll_output()).collect();
-    assert!(
-        matches!(
-            outputs[..],
-            [Output::Send { head: Head { header: Header::LogoutRequest(_), .. }, .. }, Output::Broken(Broken::Asked)]
-        ),
-        "{outputs:?}"
-    );
+    std::iter::from_fn(|| pair.session.poll_output()).collect()
 }
 
 /// A login of this initiator with this target; what the one and the other say at the end.

@@ -221,6 +221,28 @@ fn after_every_function_the_session_goes_on() {
     }
 }
 
+/// Those of error recovery level 2 and of RFC 7144, which the session has not agreed to, and one of nobody.
+#[test]
+fn functions_that_were_not_agreed_to_are_refused_and_end_nothing() {
+    for (function, expected) in [
+        (function::TASK_REASSIGN, task_response::NO_REASSIGNMENT),
+        (function::QUERY_TASK, task_response::NOT_SUPPORTED),
+        (function::QUERY_TASK_SET, task_response::NOT_SUPPORTED),
+        (function::NEXUS_RESET, task_response::NOT_SUPPORTED),
+        (function::QUERY_ASYNCHRONOUS_EVENT, task_response::NOT_SUPPORTED),
+        (0x7f, task_response::NOT_SUPPORTED),
+    ] {
+        let mut bed = bed();
+        bed.read(TASK, 0, 1);
+        let request = request(&bed, function, TASK);
+        let outputs = bed.pdu(request, &[]);
+        let [Output::Send { head: Head { header: Header::TaskResponse(answer), .. }, .. }] = outputs[..] else {
+            panic!("{function}: {outputs:?}")
+        };
+        assert_eq!((answer.response, bed.session.tasks()), (expected, 1), "{function}");
+    }
+}
+
 #[test]
 fn a_reset_is_answered_when_what_it_has_ended_for_others_is_over_and_an_abort_of_own_tasks_at_once() {
     for (function, waits) in

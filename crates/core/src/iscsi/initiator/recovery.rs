@@ -94,8 +94,7 @@ impl Session {
             return;
         }
         self.asked = Some(now);
-        let initiator_tag = self.next_tag;
-        self.next_tag = self.next_tag.wrapping_add(1);
+        let initiator_tag = self.fresh_tag();
         let (cmd_sn, exp_stat_sn) = (self.cmd_sn, self.exp_stat_sn);
         let ping = NopOut { lun: [0; 8], initiator_tag, target_tag: NO_TAG, cmd_sn, exp_stat_sn };
         self.send(Head { immediate: true, ..Head::new(ping) });

@@ -331,12 +331,15 @@ impl Session {
     }
 
     pub(super) fn tag(&mut self, of: Tag) -> u32 {
-        let tag = self.next_tag;
-        self.next_tag = self.next_tag.wrapping_add(1);
-        if self.next_tag == NO_TAG {
-            self.next_tag = 0;
-        }
+        let tag = self.fresh_tag();
         self.tags.insert(tag, of);
+        tag
+    }
+
+    /// The next initiator task tag, which is never [`NO_TAG`].
+    pub(super) fn fresh_tag(&mut self) -> u32 {
+        let tag = self.next_tag;
+        self.next_tag = if tag == NO_TAG - 1 { 0 } else { tag + 1 };
         tag
     }
 
@@ -552,5 +555,28 @@ impl Session {
     pub(super) fn end(&mut self, why: Broken) {
         self.over = true;
         self.outputs.push_back(Output::Broken(why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A NOP-Out without a tag wants no answer (RFC 7143, section 11.18): the target would be given up though it is there.
+    #[test]
+    fn nothing_that_is_to_be_answered_goes_without_a_tag() {
+        let parameters = Parameters::default();
+        let established =
+            Established { tsih: 1, parameters, cmd_sn: 1, max_cmd_sn: 9, exp_stat_sn: 1, portal_group: None };
+        let mut session = Session::new(Instant::ZERO, established, SessionConfig::default());
+        session.next_tag = NO_TAG - 1;
+        session.handle(Instant::ZERO, Input::Ping);
+        session.handle(Instant::ZERO, Input::Reset { id: 1, lun: [0; 8] });
+        let tags = std::iter::from_fn(|| session.poll_output()).filter_map(|output| match output {
+            Output::Send { head: Head { header: Header::NopOut(nop), .. }, .. } => Some(nop.initiator_tag),
+            Output::Send { head: Head { header: Header::TaskRequest(request), .. }, .. } => Some(request.initiator_tag),
+            _ => None,
+        });
+        assert_eq!(tags.collect::<Vec<_>>(), [NO_TAG - 1, 0]);
     }
 }

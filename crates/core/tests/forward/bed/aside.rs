@@ -18,6 +18,11 @@ impl Bed {
         commands.into_iter().next().expect("a command")
     }
 
+    /// The next PDU that the host has sent and the switch has not heard.
+    pub fn next_of_host(&self) -> Option<Head> {
+        self.to_switch.front().map(|(header, _)| Head::parse(header).unwrap())
+    }
+
     /// The host sends a PDU that its own session knows nothing of, and the switch hears it before anything else.
     pub fn host_says(&mut self, head: Head) {
         let pdu: Pdu = (head.to_bytes(), Vec::new());
@@ -50,9 +55,7 @@ impl Bed {
         for back in 0..self.backs.len() as u8 {
             self.forward.ended_at(back, &mut self.volumes);
         }
-        for (_, claim) in std::mem::take(&mut self.claims) {
-            self.volumes.release(claim);
-        }
+        self.end_jobs();
         assert!(self.volumes.is_idle(), "somebody still has blocks");
         Bed { volumes: self.volumes, media: self.media, ..Bed::new(self.way, shapes, seed) }
     }

@@ -1,0 +1,120 @@
+//! Block I/O of the switch itself, as the conventional path has it: jobs of the volumes, whose requests the back ends answer in any order.
+
+use super::Bed;
+use crate::disk::BLOCK;
+use sanloom_core::disk::{Done, Error, ErrorKind, Op, Request};
+use sanloom_core::map::LunId;
+use sanloom_core::scsi::{Io, IoTag};
+use sanloom_core::volume::{Buffer, Output, VolumeIo};
+use std::collections::BTreeMap;
+
+/// A request to a back end: job, LUN, what to do, where its data are.
+type Asked = (u64, LunId, Request, Buffer, usize);
+
+/// Jobs that have not ended.
+#[derive(Default)]
+pub(super) struct Jobs {
+    /// The task of each, if somebody still wants to hear of it, and both buffers.
+    open: BTreeMap<u64, (Option<IoTag>, [Vec<u8>; 2])>,
+    next: u64,
+    asked: Vec<Asked>,
+}
+
+impl Jobs {
+    /// Back ends have nothing to do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// These tasks are over before their time: what is under way for them goes on, and nobody hears of it.
+    pub(super) fn forget(&mut self, tags: &[IoTag]) {
+        let gone = |of: &Option<IoTag>| of.is_some_and(|tag| tags.contains(&tag));
+        self.open.values_mut().filter(|(of, _)| gone(of)).for_each(|(of, _)| *of = None);
+    }
+}
+
+fn first_difference(a: &[u8], b: &[u8]) -> Option<u32> {
+    a.iter().zip(b).position(|(a, b)| a != b).map(|at| at as u32)
+}
+
+impl Bed {
+    /// Block I/O of the switch begins.
+    pub(super) fn begin_job(&mut self, io: Io) {
+        let id = self.jobs.next;
+        self.jobs.next += 1;
+        let data = self.front.at_work.remove(&io.tag).unwrap_or_default();
+        self.jobs.open.insert(id, (Some(io.tag), [data, Vec::new()]));
+        let volume = self.volumes.map().find("volume").unwrap();
+        let Io { op, lba, blocks, bytes, fua, .. } = io;
+        self.volumes.submit(id, VolumeIo { volume, op, lba, blocks, bytes, fua });
+    }
+
+    /// What the jobs want. True if something has ended.
+    pub(super) fn follow_jobs(&mut self) -> bool {
+        let mut any = false;
+        while let Some(output) = self.volumes.poll_output() {
+            match output {
+                Output::Request { job, lun, request, buffer, at } => {
+                    self.jobs.asked.push((job, lun, request, buffer, at as usize));
+                }
+                Output::Repeat { job, block_bytes, bytes } => {
+                    let (_, [data, scratch]) = self.jobs.open.get_mut(&job).unwrap();
+                    *scratch = data[..block_bytes as usize].repeat((bytes / block_bytes) as usize);
+                }
+                Output::Compare { job, bytes, at, block_bytes } => {
+                    assert_eq!(block_bytes, 0, "no host of the script compares with one block");
+                    let (_, [data, scratch]) = &self.jobs.open[&job];
+                    let difference = first_difference(&scratch[..bytes as usize], &data[at as usize..]);
+                    self.volumes.compared(job, difference);
+                }
+                Output::Done { job, status } => {
+                    let (tag, [data, _]) = self.jobs.open.remove(&job).unwrap();
+                    any = true;
+                    if let Some(tag) = tag {
+                        self.io_done(tag, status, data);
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    /// One of the back ends answers one of the requests of jobs.
+    pub(super) fn answer_job(&mut self) {
+        let (job, lun, request, buffer, at) = self.jobs.asked.swap_remove(self.chance.index(self.jobs.asked.len()));
+        let disk = &mut self.media[usize::from(lun.0)];
+        let blocks = request.lba..request.lba + u64::from(request.blocks);
+        let (_, buffers) = self.jobs.open.get_mut(&job).unwrap();
+        let buffer = &mut buffers[usize::from(buffer == Buffer::Scratch)];
+        let result = match request.op {
+            _ if disk.bad.range(blocks.clone()).next().is_some() => Err(Error { kind: ErrorKind::Medium, sense: None }),
+            Op::Read => {
+                let end = at + request.blocks as usize * BLOCK;
+                buffer.resize(buffer.len().max(end), 0xee);
+                for (lba, room) in blocks.zip(buffer[at..end].chunks_mut(BLOCK)) {
+                    room.copy_from_slice(disk.block(lba));
+                }
+                Ok(Done::All)
+            }
+            Op::Write => {
+                for (lba, data) in blocks.zip(buffer[at..].chunks(BLOCK)) {
+                    disk.block(lba).copy_from_slice(data);
+                }
+                Ok(Done::All)
+            }
+            Op::Flush => Ok(Done::All),
+            other => panic!("{other:?} is none of the script"),
+        };
+        self.volumes.ended(request.tag, result);
+        self.after_switch();
+    }
+
+    /// All jobs end.
+    pub(super) fn end_jobs(&mut self) {
+        while self.follow_jobs() || !self.jobs.is_empty() {
+            if !self.jobs.is_empty() {
+                self.answer_job();
+            }
+        }
+    }
+}
