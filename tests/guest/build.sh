@@ -15,7 +15,8 @@ folder=$(cd "$1" && pwd)
 packages="busybox-static libc6 fcoe-utils libpciaccess0 zlib1g sg3-utils libsgutils2-1.46-2
           open-iscsi libkmod2 libopeniscsiusr libssl3 liblzma5 libzstd1 libisns0 libsystemd0 libcap2 libgcrypt20
           libgpg-error0 liblz4-1 libmount1 libblkid1
-          dmsetup libdevmapper1.02.1 libselinux1 libpcre2-8-0 libudev1"
+          dmsetup libdevmapper1.02.1 libselinux1 libpcre2-8-0 libudev1
+          multipath-tools libaio1 libedit2 libbsd0 libmd0 libtinfo6 libjson-c5 liburcu8 libgcc-s1 udev libacl1"
 modules="virtio_pci virtio_net virtio_rng qemu_fw_cfg 8021q fcoe sd_mod sg tcm_fc target_core_mod crc32c_generic
          crc_t10dif crct10dif_generic crct10dif_common iscsi_tcp dm-multipath dm-round-robin
          scsi_dh_alua iscsi_target_mod"
@@ -64,7 +65,9 @@ for directory in bin sbin lib lib64; do
     fi
     ln -sfn "usr/$directory" "tree/$directory"
 done
-rm -rf tree/usr/lib/x86_64-linux-gnu/gconv
+rm -rf tree/usr/lib/x86_64-linux-gnu/gconv tree/usr/lib/udev/hwdb.d
+# Debian has this name of the same program in a folder of systemd.
+ln -s udevadm tree/usr/bin/systemd-udevd
 mkdir -p tree/{proc,sys,dev,tmp,run,root,etc/fcoe,etc/target,var/lock}
 
 # Modules with what they depend on.
