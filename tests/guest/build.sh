@@ -4,6 +4,7 @@
 #
 #   build.sh FOLDER      does nothing if FOLDER is complete and newer than this folder
 #
+# Several may be told to build the same FOLDER at once: the first one does, the others wait for it.
 # Needs apt-get (with lists), dpkg-deb, cpio, qemu-system-x86_64. Root is not needed.
 set -euo pipefail
 
@@ -14,16 +15,21 @@ folder=$(cd "$1" && pwd)
 packages="busybox-static libc6 fcoe-utils libpciaccess0 zlib1g sg3-utils libsgutils2-1.46-2
           open-iscsi libkmod2 libopeniscsiusr libssl3 liblzma5 libzstd1 libisns0 libsystemd0 libcap2 libgcrypt20
           libgpg-error0 liblz4-1 libmount1 libblkid1
-          dmsetup libdevmapper1.02.1 libselinux1 libpcre2-8-0 libudev1"
+          dmsetup libdevmapper1.02.1 libselinux1 libpcre2-8-0 libudev1
+          multipath-tools libaio1 libedit2 libbsd0 libmd0 libtinfo6 libjson-c5 liburcu8 libgcc-s1 udev libacl1"
 modules="virtio_pci virtio_net virtio_rng qemu_fw_cfg 8021q fcoe sd_mod sg tcm_fc target_core_mod crc32c_generic
          crc_t10dif crct10dif_generic crct10dif_common iscsi_tcp dm-multipath dm-round-robin
          scsi_dh_alua iscsi_target_mod"
 
 stamp=$(cat "$here"/*.sh "$here"/root/init "$here"/root/bin/* | sha256sum | cut -d' ' -f1)
-if [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ]; then
-    exit 0
+complete() { [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ]; }
+complete && exit 0
+exec 9>"$folder/lock"
+if ! flock -w 900 9; then
+    echo "build.sh: somebody has been building in $folder for 15 minutes; find out who has $folder/lock open" >&2
+    exit 1
 fi
-rm -f "$folder/stamp"
+complete && exit 0
 
 kernel=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
 if [ -z "$kernel" ]; then
@@ -32,20 +38,23 @@ if [ -z "$kernel" ]; then
 fi
 version=${kernel#linux-image-}
 
-mkdir -p "$folder/packages"
-cd "$folder/packages"
+# Nothing stands in the folder before it is complete: a build may end in the middle, and guests may run from what was there before.
+rm -rf "$folder/new"
+mkdir -p "$folder/packages" "$folder/new"
+cd "$folder/new"
 for package in $packages "$kernel"; do
-    compgen -G "${package}_*.deb" >/dev/null || apt-get download -qq "$package"
+    if ! compgen -G "$folder/packages/${package}_*.deb" >/dev/null; then
+        apt-get download -qq "$package"
+        mv "${package}"_*.deb "$folder/packages"
+    fi
 done
 
 # The guest's tree: everything in /usr, as Debian has it.
-cd "$folder"
-rm -rf tree image
 mkdir -p tree image
 for package in $packages; do
-    dpkg-deb -x packages/"${package}"_*.deb tree
+    dpkg-deb -x "$folder/packages/${package}"_*.deb tree
 done
-dpkg-deb -x packages/"${kernel}"_*.deb image
+dpkg-deb -x "$folder/packages/${kernel}"_*.deb image
 cp "image/boot/vmlinuz-$version" kernel
 rm -rf tree/usr/share tree/etc tree/var tree/lib/systemd tree/lib/modprobe.d
 for directory in bin sbin lib lib64; do
@@ -56,7 +65,9 @@ for directory in bin sbin lib lib64; do
     fi
     ln -sfn "usr/$directory" "tree/$directory"
 done
-rm -rf tree/usr/lib/x86_64-linux-gnu/gconv
+rm -rf tree/usr/lib/x86_64-linux-gnu/gconv tree/usr/lib/udev/hwdb.d
+# Debian has this name of the same program in a folder of systemd.
+ln -s udevadm tree/usr/bin/systemd-udevd
 mkdir -p tree/{proc,sys,dev,tmp,run,root,etc/fcoe,etc/target,var/lock}
 
 # Modules with what they depend on.
@@ -84,8 +95,9 @@ cp "$here"/root/bin/* tree/usr/bin/
 rm -rf tree image
 
 # The snapshot: the monitor is told to write the machine's state when the guest says that it waits for a script.
+target=$folder
+folder=$target/new
 . "$here/machine.sh"
-rm -f console state
 : >console
 monitor() {
     for _ in $(seq 1800); do
@@ -108,5 +120,8 @@ if [ ! -s state ]; then
     tail -n 20 console monitor.log >&2
     exit 1
 fi
-echo "$stamp" >stamp
-echo "guest: Linux $version, $(du -sh . | cut -f1) in $folder"
+rm -f "$target/stamp"
+mv kernel initrd state console monitor.log "$target"
+rmdir "$target/new"
+echo "$stamp" >"$target/stamp"
+echo "guest: Linux $version, $(du -sh "$target" | cut -f1) in $target"

@@ -1,8 +1,11 @@
 //! A way to a portal that can be closed, with whatever is under way: [`Gate`].
 
+use crate::bed::free_port;
+use rustix::net::{listen, shutdown};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::iter;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
@@ -71,6 +74,7 @@ struct State {
     /// Headers that have passed: those for the portal, and its answers.
     seen: [Requests; 2],
     closed: bool,
+    refuses: bool,
     streams: Vec<TcpStream>,
     /// Bytes of the portal that still pass.
     left: Option<usize>,
@@ -91,24 +95,31 @@ impl State {
 pub struct Gate {
     /// Where it listens.
     pub address: String,
+    listener: TcpListener,
     state: Arc<Mutex<State>>,
     changed: Arc<Condvar>,
 }
 
 impl Gate {
     pub fn to(portal: &str) -> Gate {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        // A socket that does not listen any more keeps only a port that it asked for.
+        let listener = iter::repeat_with(|| TcpListener::bind(free_port())).find_map(Result::ok).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let state = Arc::new(Mutex::new(State::default()));
         let changed = Arc::new(Condvar::new());
         let (portal, shared, bell) = (portal.to_owned(), state.clone(), changed.clone());
+        let listens = listener.try_clone().unwrap();
         thread::spawn(move || {
-            for from in listener.incoming().flatten() {
+            loop {
+                let Ok((from, _)) = listens.accept() else {
+                    drop(bell.wait_while(shared.lock().unwrap(), |state| state.refuses).unwrap());
+                    continue;
+                };
                 let Ok(to) = TcpStream::connect(&portal) else { continue };
                 from.set_nodelay(true).unwrap();
                 to.set_nodelay(true).unwrap();
                 let mut state = shared.lock().unwrap();
-                if state.closed {
+                if state.closed || state.refuses {
                     continue;
                 }
                 let number = state.connections;
@@ -153,7 +164,7 @@ impl Gate {
                 }
             }
         });
-        Gate { address, state, changed }
+        Gate { address, listener, state, changed }
     }
 
     /// Cuts every connection. New ones are let through again at once, unless the gate is closed.
@@ -193,7 +204,20 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Lets nobody through any more, or everybody again.
+    /// Refuses connections, as a port does where nobody listens, and cuts those that there are; or listens again.
+    pub fn refuse(&self, refuses: bool) {
+        let mut state = self.state.lock().unwrap();
+        state.refuses = refuses;
+        if refuses {
+            shutdown(&self.listener, rustix::net::Shutdown::Both).unwrap();
+            state.cut();
+        } else {
+            listen(&self.listener, 16).unwrap();
+            self.changed.notify_all();
+        }
+    }
+
+    /// Ends connections as soon as they are there, and those that there are; or lets everybody through again.
     pub fn close(&self, closed: bool) {
         self.state.lock().unwrap().closed = closed;
         if closed {
