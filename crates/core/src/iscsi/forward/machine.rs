@@ -156,7 +156,7 @@ pub(super) const CHECK_TAG: u32 = PROBE_TAG + 2;
 /// How often a unit is asked at once. It may have several unit attentions to tell.
 const PROBES: u8 = 16;
 /// A command with so much data is small.
-const LIGHT_BYTES: u32 = 16 << 10;
+const LIGHT_BYTES: u32 = 64 << 10;
 /// Initiator task tag of pings, which is none of [`BackTag`].
 const PING_TAG: u32 = 1 << 31;
 
