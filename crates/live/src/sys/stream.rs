@@ -64,9 +64,13 @@ mod tests {
     #[test]
     fn buffers_of_near_sockets_are_bounded_and_those_of_other_files_are_not() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        bound_buffers(&stream, 64 << 10).unwrap();
-        assert_eq!(sockopt::socket_send_buffer_size(&stream).unwrap(), 128 << 10);
+        // On a busy machine a handshake may take longer than a near peer's.
+        let is_bounded = |_| {
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            bound_buffers(&stream, 64 << 10).unwrap();
+            sockopt::socket_send_buffer_size(&stream).unwrap() == 128 << 10
+        };
+        assert!((0..100).any(is_bounded));
         let (out, _into) = rustix::pipe::pipe().unwrap();
         assert!(bound_buffers(&out, 64 << 10).is_err());
     }

@@ -132,7 +132,7 @@ impl Connection {
         let to_host = &mut forwarding.out.to_host;
         match to_host.iter().map(Piece::len).sum::<usize>() {
             0 => return,
-            ..=COPIED_BYTES => {
+            1..=COPIED_BYTES => {
                 let bytes: Vec<&[u8]> = to_host.iter().map(|piece| piece.bytes(input)).collect();
                 self.output.push_bytes(bytes.concat().into());
             }
