@@ -36,14 +36,18 @@ set -e
 mount -t tmpfs run /run
 mount -t tmpfs lib /var/lib
 mount -t sysfs sys /sys
+# lldpad keeps there who it is: it would take what an earlier one has left for one that runs.
+mount -t tmpfs shm /dev/shm
 mkdir /var/lib/lldpad
 ip link set lo up
 ip link add v0 mtu 2500 type veth peer name v1 mtu 2500
 ip link add w0 mtu 2500 type veth peer name w1 mtu 2500
 for interface in v0 v1 w0 w1; do ip link set $interface up; done
 lldpad -d -f /var/lib/lldpad/lldpad.conf
-sleep 0.5
-lldptool set-lldp -i v1 adminStatus=rxtx >/dev/null
+for try in $(seq 100); do
+    lldptool set-lldp -i v1 adminStatus=rxtx >/dev/null 2>&1 && break
+    sleep 0.1
+done
 mkfifo $2/ready
 $1 up $2/lab.toml --ready-fd 3 --capture server1-sw1=$2/lldp.pcapng --capture server2-sw1=$2/fcoe.pcapng 3>$2/ready 2>$2/log &
 read said <$2/ready
