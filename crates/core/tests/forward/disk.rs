@@ -26,6 +26,15 @@ impl Disk {
         &mut self.data[lba as usize * BLOCK..][..BLOCK]
     }
 
+    /// A block is read or written: it is in the volatile cache afterwards, or not.
+    pub fn touch(&mut self, lba: u64, writes: bool, durable: bool) {
+        match durable || self.cache == WriteCache::Absent {
+            true => _ = self.volatile.remove(&lba),
+            false if writes => _ = self.volatile.insert(lba),
+            false => {}
+        }
+    }
+
     /// Block I/O of a target whose unit this is.
     pub fn perform(&mut self, io: &Io, buffer: &mut Vec<u8>) -> IoStatus {
         let all: Vec<(usize, u64)> = (0..io.blocks).map(|n| (0, io.lba + u64::from(n))).collect();
@@ -53,14 +62,8 @@ fn perform(disks: &mut [Disk], blocks: &[(usize, u64)], io: &Io, buffer: &mut Ve
     if io.op == IoOp::Flush {
         disks.iter_mut().for_each(|disk| disk.volatile.clear());
     }
-    for (disk, lba) in blocks {
-        let Disk { cache, volatile, .. } = &mut disks[*disk];
-        let writes = io.op.changes_medium();
-        match io.fua || *cache == WriteCache::Absent {
-            true if writes || io.op == IoOp::Read => _ = volatile.remove(lba),
-            false if writes => _ = volatile.insert(*lba),
-            _ => {}
-        }
+    if io.op == IoOp::Read || io.op.changes_medium() {
+        blocks.iter().for_each(|(disk, lba)| disks[*disk].touch(*lba, io.op.changes_medium(), io.fua));
     }
     match io.op {
         IoOp::Read => {

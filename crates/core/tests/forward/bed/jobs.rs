@@ -79,7 +79,7 @@ impl Bed {
         any
     }
 
-    /// One of the back ends answers one of the requests of jobs.
+    /// One of the back ends answers one of the requests of jobs. What is to be durable is, by FUA or by SYNCHRONIZE CACHE: `disk::Disk` sees to that.
     pub(super) fn answer_job(&mut self) {
         let (job, lun, request, buffer, at) = self.jobs.asked.swap_remove(self.chance.index(self.jobs.asked.len()));
         let disk = &mut self.media[usize::from(lun.0)];
@@ -92,17 +92,22 @@ impl Bed {
                 let end = at + request.blocks as usize * BLOCK;
                 buffer.resize(buffer.len().max(end), 0xee);
                 for (lba, room) in blocks.zip(buffer[at..end].chunks_mut(BLOCK)) {
+                    disk.touch(lba, false, request.fua);
                     room.copy_from_slice(disk.block(lba));
                 }
                 Ok(Done::All)
             }
             Op::Write => {
                 for (lba, data) in blocks.zip(buffer[at..].chunks(BLOCK)) {
+                    disk.touch(lba, true, request.fua);
                     disk.block(lba).copy_from_slice(data);
                 }
                 Ok(Done::All)
             }
-            Op::Flush => Ok(Done::All),
+            Op::Flush => {
+                disk.volatile.clear();
+                Ok(Done::All)
+            }
             other => panic!("{other:?} is none of the script"),
         };
         self.volumes.ended(request.tag, result);
