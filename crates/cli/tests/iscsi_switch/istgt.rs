@@ -78,7 +78,8 @@ fn verify(name: &str, forward: bool) {
         "read -P 0x41 8M 8M",
         "flush",
     ];
-    let mut arguments = vec!["-f", "raw"];
+    // Without FUA, which istgt does not know: commands with it take the conventional path.
+    let mut arguments = vec!["-f", "raw", "-t", "writeback"];
     arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
     arguments.push(&url);
     let said = run(qemu_io, &arguments);

@@ -174,8 +174,9 @@ fn across(name: &str, forward: bool) {
     // The other volume has none of it.
     run(qemu_io, &["-f", "raw", "-c", "read -P 0 0 8M", &switch.url(1)]);
     let stats = run(bed::SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]);
-    // Those of counters that have counted anything.
-    assert_eq!((stats.contains("commands split"), stats.contains("jobs split")), (forward, !forward), "{stats}");
+    // Those of counters that have counted anything. What comes before there is a session with the back end is a job on either path.
+    assert_eq!(stats.contains("commands split"), forward, "{stats}");
+    assert!(forward || stats.contains("jobs split"), "{stats}");
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
 }
