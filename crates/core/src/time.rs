@@ -27,7 +27,7 @@ impl Instant {
     }
     /// The earliest of these that there are.
     pub fn earliest(times: &[Option<Instant>]) -> Option<Instant> {
-        times.iter().flatten().fold(None, |first, at| first.min(Some(*at)).or(Some(*at)))
+        times.iter().flatten().copied().min()
     }
     /// Time since `earlier`, zero if it is later.
     pub const fn since(self, earlier: Instant) -> Span {

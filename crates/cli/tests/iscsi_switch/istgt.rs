@@ -1,6 +1,6 @@
 //! istgt as storage, another target of Debian's: what passes either path is right.
 
-use crate::bed::{Bed, Switch, free_port};
+use crate::bed::{Bed, SANLOOM, Switch, free_port};
 use crate::find_qemu;
 use crate::peer::{find, run};
 use crate::started::Process;
@@ -77,14 +77,18 @@ fn verify(name: &str, forward: bool) {
         "read -P 0x41 1M 7M",
         "read -P 0x41 8M 8M",
         "flush",
+        // With FUA, which istgt does not know though it has a cache: the switch has to flush behind it.
+        "write -f -P 0x45 20M 4k",
+        "read -P 0x45 20M 4k",
     ];
-    // Without FUA, which istgt does not know: commands with it take the conventional path.
     let mut arguments = vec!["-f", "raw", "-t", "writeback"];
     arguments.extend(commands.iter().flat_map(|command| ["-c", *command]));
     arguments.push(&url);
     let said = run(qemu_io, &arguments);
     assert!(!said.contains("failed") && !said.contains("rror"), "{said}");
     switch.assert_path("v", forward, 15 << 20, 16 << 20);
+    let stats = run(SANLOOM, &["show", "stats", &bed.path("switch.toml"), "--live"]);
+    assert_eq!(stats.contains("kept: cache"), forward, "{stats}");
     // Another host finds the same.
     let said = run(qemu_io, &["-f", "raw", "-r", "-c", "read -P 0x43 250k 700k", &url]);
     assert!(!said.contains("failed"), "{said}");

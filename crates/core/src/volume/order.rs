@@ -1,7 +1,6 @@
 //! Who may be at work on which blocks at once: [`RangeOrder`] of one volume, [`Orders`] of all.
 
 use crate::map::{EpochId, VolumeId};
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Blocks, and whether nobody else may be there.
@@ -22,7 +21,7 @@ impl Range {
 /// first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RangeOrder {
-    active: FxHashMap<u64, Range>,
+    active: BTreeMap<u64, Range>,
     waiting: VecDeque<(u64, Range)>,
     /// Those, at work or waiting, that want to be alone: without any, nobody looks at ranges.
     alone: usize,
@@ -110,15 +109,12 @@ impl Claim {
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     of: BTreeMap<VolumeId, RangeOrder>,
-    /// One that is empty, for the next volume that somebody is at work on.
-    spare: RangeOrder,
     ready: VecDeque<u64>,
 }
 
 impl Orders {
     pub(super) fn begin(&mut self, volume: VolumeId, id: u64, lba: u64, blocks: u64, alone: bool) -> bool {
-        let order = self.of.entry(volume).or_insert_with(|| std::mem::take(&mut self.spare));
-        order.begin(id, lba, blocks, alone)
+        self.of.entry(volume).or_default().begin(id, lba, blocks, alone)
     }
 
     pub(super) fn is_open(&self, volume: VolumeId, lba: u64, blocks: u64) -> bool {
@@ -139,10 +135,8 @@ impl Orders {
     pub(super) fn end(&mut self, volume: VolumeId, id: u64) {
         if let Some(order) = self.of.get_mut(&volume) {
             self.ready.extend(order.end(id));
-            if order.is_idle()
-                && let Some(idle) = self.of.remove(&volume)
-            {
-                self.spare = idle;
+            if order.is_idle() {
+                self.of.remove(&volume);
             }
         }
     }

@@ -143,6 +143,7 @@ impl Initiator {
             priority: fcf.priority,
             keep_alive_ms: fcf.period.as_ms(),
         });
+        let permitted = self.config.adapter.waits_for_permission.then_some(self.adapter.permitted);
         Instance {
             name,
             interface,
@@ -151,11 +152,7 @@ impl Initiator {
             priority: FCOE_PRIORITY,
             vn2vn: self.config.adapter.vn2vn,
             link: self.adapter.link,
-            dcbx: self.adapter.agent.as_ref().map(|agent| agent.may_begin()).or(self
-                .config
-                .adapter
-                .waits_for_permission
-                .then_some(self.adapter.permitted)),
+            dcbx: self.adapter.agent.as_ref().map(|agent| agent.may_begin()).or(permitted),
             fcf,
             nbd: self.config.nbd.display().to_string(),
             ports: self

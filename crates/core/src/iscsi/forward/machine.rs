@@ -155,7 +155,8 @@ pub(super) const LOGOUT_TAG: u32 = PROBE_TAG + 1;
 pub(super) const CHECK_TAG: u32 = PROBE_TAG + 2;
 /// How often a unit is asked at once. It may have several unit attentions to tell.
 const PROBES: u8 = 16;
-/// A command with so much data is small.
+/// Up to so much data, a command that is alone is over before sleeping in between pays: 64 KiB take a sixth less time so, at twice the processor
+/// time; 256 KiB gain nothing.
 const LIGHT_BYTES: u32 = 64 << 10;
 /// Initiator task tag of pings, which is none of [`BackTag`].
 const PING_TAG: u32 = 1 << 31;
@@ -280,7 +281,7 @@ impl Forward {
         *header = bhs.0;
     }
 
-    /// One small command is under way, or was the last one: how long it takes is how long everybody needs to wake up.
+    /// One command of up to 64 KiB is under way, or was the last one: most of its time is what everybody needs to wake up.
     pub fn is_light(&self) -> bool {
         self.live <= 1 && (1..=LIGHT_BYTES).contains(&self.last_bytes)
     }

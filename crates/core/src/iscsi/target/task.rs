@@ -2,11 +2,10 @@
 
 use crate::fcp::DataDirection;
 use crate::scsi::{Attribute, BlockIo, Io, IoOp, IoTag, NexusId, Response, TaskId};
-use rustc_hash::FxHashMap;
 use sanloom_wire::iscsi::ScsiCommand;
 use sanloom_wire::iscsi::code::{attribute, flag};
 use sanloom_wire::sense::Sense;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Where a task stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -166,8 +165,7 @@ impl Task {
 pub(super) struct TaskTable {
     slots: Vec<Task>,
     free: Vec<u16>,
-    /// As many as the window has places, and some immediate ones: what an initiator chooses cannot make looking here slow.
-    by_tag: FxHashMap<u32, u16>,
+    by_tag: BTreeMap<u32, u16>,
     immediate: u16,
     dying: u16,
 }

@@ -336,7 +336,7 @@ impl ZoneServer {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let lock = self.lock.as_ref().map(|lock| lock.expires);
         let change = self.changes.front().and_then(|change| change.timeout(&self.config));
-        [lock, change, self.link_timeout()].into_iter().flatten().min()
+        Instant::earliest(&[lock, change, self.link_timeout()])
     }
 
     fn on_membership(&mut self, now: Instant) {

@@ -121,7 +121,7 @@ impl Forwarding {
         self.links.get(target).is_some_and(BackLink::is_up)
     }
 
-    /// What is forwarded is one small request, or was.
+    /// What is forwarded is one request that is not worth sleeping in, or was.
     pub(super) fn is_light(&self) -> bool {
         self.forward.is_light()
     }
