@@ -7,6 +7,7 @@ use super::{Agreed, Args, Cell, Mean, Op, Report, Row};
 use crate::exit::Failure;
 use crate::interrupt;
 use sanloom_live::load::{LoadError, Work};
+use sanloom_live::sys::processor;
 use std::thread;
 use std::time::Duration;
 
@@ -74,8 +75,8 @@ impl Path {
         }
         let mut all = Duration::ZERO;
         for pid in &self.pids {
-            all += cpu_of(*pid).ok_or_else(|| {
-                Failure::environment(format_args!("process {pid} of path {} is not there (any more)", self.agreed.name))
+            all += processor::time_of(*pid).map_err(|error| {
+                Failure::environment(format_args!("process {pid} of path {}: {error}", self.agreed.name))
             })?;
         }
         Ok(Some(all))
@@ -87,16 +88,6 @@ fn failure(name: &str, error: &LoadError) -> Failure {
         LoadError::TooSmall { .. } => Failure::usage(format_args!("path {name}: {error}; ask for smaller ones")),
         _ => Failure::protocol(format_args!("path {name}: {error}")),
     }
-}
-
-/// User and system time of a process, from `/proc`.
-fn cpu_of(pid: u32) -> Option<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may have spaces; user and system time are fields 14 and 15.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
-    let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
-    let per_second = rustix::param::clock_ticks_per_second();
-    Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
 }
 
 pub(super) fn measure(args: &Args, paths: &mut [Path]) -> Result<Report, Failure> {
@@ -169,15 +160,4 @@ fn cell(args: &Args, work: Work, paths: &mut [Path]) -> Result<Vec<Row>, Failure
         }
     };
     Ok(paths.iter().zip(rounds).map(row).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_system_tells_our_own_time() {
-        assert!(cpu_of(std::process::id()).is_some());
-        assert_eq!(cpu_of(u32::MAX), None);
-    }
 }
