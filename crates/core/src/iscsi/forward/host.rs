@@ -51,6 +51,7 @@ impl Forward {
             return actions.push(Action::Discard { bytes: head.data_bytes });
         };
         self.last_bytes = bytes;
+        self.alone = if self.live == 0 { self.alone.saturating_add(1) } else { 0 };
         let (mut parts, mut r2ts) = self.kept_parts.pop().unwrap_or_default();
         // A task that failed leaves R2Ts that nobody has answered.
         parts.clear();

@@ -121,7 +121,7 @@ impl Forwarding {
         self.links.get(target).is_some_and(BackLink::is_up)
     }
 
-    /// What is forwarded is one request that is not worth sleeping in, or was.
+    /// The host has one small request under way at a time.
     pub(super) fn is_light(&self) -> bool {
         self.forward.is_light()
     }

@@ -53,8 +53,11 @@ pub(super) struct Bed {
     pub(super) own: Place,
     /// Forwarders that move data in other ways, or do something worse.
     pub(super) movers: Vec<(&'static str, Place)>,
-    /// Storage behind a link, and the same behind a link, a switch that forwards, and a link.
+    /// Storage behind a link.
     pub(super) link: Place,
+    /// The same behind a link, a forwarder that does nothing else, and a link.
+    pub(super) copied_links: Place,
+    /// And with a switch that forwards between the links.
     pub(super) links: Place,
 }
 
@@ -131,16 +134,16 @@ impl Bed {
         let folder = std::env::temp_dir().join(format!("sanloom-iscsi-switch-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| failed("cannot make a folder", error))?;
         // All open at once, so that no two are the same.
-        let listeners = (0..16 + MOVERS.len()).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listeners = (0..19 + MOVERS.len()).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listeners: Result<Vec<TcpListener>, _> = listeners.collect();
         let ports = listeners.and_then(|all| all.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>());
         let ports: Vec<SocketAddr> = ports.map_err(|error| failed("no port is free", error))?;
         let Some((ports, others)) = ports.split_first_chunk() else {
             return Err(Failure::bug("more ports were asked for"));
         };
-        let [copy, slow, fast, front, back, link, after, paced, before, own @ .., tgt1, tgt2, tgt3]: [SocketAddr; 16] =
-            *ports;
-        let ours: [SocketAddr; 4] = own;
+        let [copy, slow, fast, front, back, link, after, paced, before, ports @ ..]: [SocketAddr; 19] = *ports;
+        let [copied_after, copied, copied_before, tgt1, tgt2, tgt3, ours @ ..] = ports;
+        let ours: [SocketAddr; 4] = ours;
         // What hosts log in to end to end, and what is behind the two switches.
         let disks = match behind {
             Behind::Own => [("disk1", ours[0]), ("disk2", ours[1]), ("disk3", ours[2])],
@@ -162,6 +165,7 @@ impl Bed {
             conventional: place(slow, "conventional"),
             forwarding: place(fast, "forwarding"),
             link: place(link, "disk4"),
+            copied_links: place(copied_before, "disk4"),
             links: place(before, "links"),
         };
         bed.up("storage", &storage_lab(&folder, &ours))?;
@@ -177,9 +181,11 @@ impl Bed {
         bed.forwarding.pids = vec![bed.up("forwarding", &lab)?];
         bed.ceiling.pids = vec![bed.copy(copy, disks[0].1, &[])?];
         let rate = format!("--bytes-per-second={LINK_BYTES_PER_SECOND}");
-        for (listen, to) in [(link, ours[3]), (after, ours[3]), (before, paced)] {
+        let links = [(link, ours[3]), (after, ours[3]), (before, paced)];
+        for (listen, to) in links.into_iter().chain([(copied_after, ours[3]), (copied_before, copied)]) {
             bed.copy(listen, to, &[&rate])?;
         }
+        bed.copied_links.pids = vec![bed.copy(copied, copied_after, &[])?];
         for ((name, told), listen) in MOVERS.into_iter().zip(others).filter(|_| movers) {
             let pids = vec![bed.copy(*listen, disks[0].1, told)?];
             bed.movers.push((name, Place { pids, ..place(*listen, disks[0].0) }));

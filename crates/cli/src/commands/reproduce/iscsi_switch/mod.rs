@@ -26,7 +26,7 @@ const LARGE_BYTES: u32 = 64 << 10;
 const PATHS: [&str; 5] = ["end to end", "ceiling", "conventional", "forwarding", "stock chain"];
 
 /// The same over links.
-const LINKS: [&str; 2] = ["end to end", "forwarding"];
+const LINKS: [&str; 3] = ["end to end", "ceiling", "forwarding"];
 /// Requests at a time of each session, where depths are not what is compared.
 const DEPTH: u32 = 8;
 /// Sessions at once, where there are many.
@@ -91,7 +91,7 @@ struct Measured {
     crowd: Report,
     /// Reads that are forwarded, of more and more sessions at once.
     sessions: Vec<Report>,
-    /// End to end over a link of 1 Gb/s, and through a switch between two of them.
+    /// End to end over a link of 1 Gb/s, and through a forwarder or a switch between two of them.
     links: Report,
     /// End to end, without digests and with them.
     digests: Report,
@@ -147,7 +147,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ..compare(vec![compared(("forwarding", &bed.forwarding))])
     };
     let sessions: Result<Vec<Report>, Failure> = SESSIONS.into_iter().map(|sessions| of_one(sessions).run()).collect();
-    let links = compare(LINKS.into_iter().zip([&bed.link, &bed.links]).map(compared).collect()).run()?;
+    let linked = LINKS.into_iter().zip([&bed.link, &bed.copied_links, &bed.links]);
+    let links = compare(linked.map(compared).collect()).run()?;
     let both = [("end to end", false), ("with digests", true)];
     let both = both.map(|(name, digests)| Compared { digests, ..compared((name, &bed.own)) });
     let digests = compare(both.into()).run()?;
