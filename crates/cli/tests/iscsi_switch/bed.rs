@@ -81,7 +81,11 @@ impl<'b> Switch<'b> {
 
     /// The same, with or without the forwarding path.
     pub fn start_on(bed: &'b Bed, forward: bool, volumes: &str) -> Switch<'b> {
-        let portals = [free_port(), free_port()];
+        Switch::start_at(bed, [free_port(), free_port()], forward, volumes)
+    }
+
+    /// The same, at these portals.
+    pub fn start_at(bed: &'b Bed, portals: [String; 2], forward: bool, volumes: &str) -> Switch<'b> {
         let lab = format!(
             "[live]\nfolder = \"{}\"\n[storage.switch]\nmedium = \"volumes\"\niscsi = {{ portals = [\"{}\", \"{}\"], forward = {forward} }}\n{volumes}",
             bed.path("switch"),

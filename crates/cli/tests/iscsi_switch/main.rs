@@ -39,6 +39,7 @@ use peer::{find, run, skip, try_run, uri};
 use qemu_io::write_and_verify;
 use raw::{hear, pdu};
 use std::io::Write;
+use std::net::{Ipv6Addr, TcpListener};
 use std::thread;
 
 /// QEMU opens disks over iSCSI; Debian has that in a package of its own.
@@ -186,6 +187,37 @@ fn across(name: &str, forward: bool) {
     }
     switch.stop();
     assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+}
+
+#[test]
+fn hosts_and_back_ends_may_have_ipv6_addresses() {
+    let Some(ls) = find("iscsi-ls") else { return };
+    let free = || TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).and_then(|open| open.local_addr());
+    let (Ok(first), Ok(hosts)) = (free(), free()) else {
+        return println!("skipped: this machine has no IPv6");
+    };
+    for forward in [true, false] {
+        let bed = Bed::new(&format!("ipv6-{forward}"));
+        let _storage = bed::storage(&bed, "first", &first.to_string());
+        let lab = format!(
+            "[pool.disks]\nextent = \"1MiB\"\n{}{}",
+            bed::back_end("first", "disks", &[&first.to_string()]),
+            "[volume.v]\npool = \"disks\"\nsize = \"40MiB\"\nstorage = \"switch\"\nlun = 0\n",
+        );
+        let mut switch = Switch::start_at(&bed, [hosts.to_string(), bed::free_port()], forward, &lab);
+        switch.wait_for(&["v"]);
+        let url = switch.url(0);
+        let Some(qemu_io) = find_qemu(&url) else { return };
+        let listed = run(ls, &["-s", &format!("iscsi://{hosts}")]);
+        assert!(listed.contains(&format!("Portal:{hosts},1")) && listed.contains("Lun:0"), "{listed}");
+        write_and_verify(qemu_io, &url);
+        switch.assert_path("v", forward, 1 << 20, 1 << 20);
+        // What one family has written, the other one reads.
+        run(qemu_io, &["-f", "raw", "-c", "write -P 0x66 1M 1M", &url]);
+        run(qemu_io, &["-f", "raw", "-c", "read -P 0x66 1M 1M", &switch.url_at(&switch.portals[1], 0)]);
+        switch.stop();
+        assert!(!bed.log().contains("ERROR"), "{}", bed.log());
+    }
 }
 
 #[test]

@@ -290,6 +290,7 @@ impl Bed {
             if let Header::ScsiCommand(command) = head.header {
                 self.cmd_sn = command.cmd_sn.wrapping_add(1);
             }
+            self.wire.say(&head);
             self.to_switch.push_back((head.to_bytes(), data));
         }
     }

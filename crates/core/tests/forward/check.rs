@@ -2,16 +2,34 @@
 
 use sanloom_core::iscsi::Parameters;
 use sanloom_core::iscsi::sequence::before;
+use sanloom_wire::cdb::status;
 use sanloom_wire::iscsi::code::flag;
-use sanloom_wire::iscsi::{Head, Header, NO_TAG};
+use sanloom_wire::iscsi::{Head, Header, NO_TAG, ScsiResponse};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
 struct Task {
+    reads: bool,
+    expected_bytes: u32,
+    /// What the host has sent for it.
+    sent_bytes: u32,
     data_sn: u32,
     offset: u32,
     burst: u32,
     r2t_end: u32,
+}
+
+impl Task {
+    /// A command that failed has moved what its residual says, wherever it failed.
+    fn assert_residual(&self, response: &ScsiResponse) {
+        let left = if response.flags & flag::UNDERFLOW == 0 { 0 } else { response.residual };
+        let moved = self.expected_bytes - left;
+        if self.reads {
+            assert_eq!(moved, self.offset, "residual of a read: {response:?}");
+        } else {
+            assert!(moved <= self.sent_bytes, "residual of a write of {} bytes: {response:?}", self.sent_bytes);
+        }
+    }
 }
 
 pub struct Wire {
@@ -37,6 +55,24 @@ impl Wire {
         self.max_cmd_sn = max_cmd_sn;
     }
 
+    /// What the host sends.
+    pub fn say(&mut self, head: &Head) {
+        match head.header {
+            Header::ScsiCommand(command) => {
+                let (reads, expected_bytes) = (command.flags & flag::READ != 0, command.expected_bytes);
+                let task = Task { reads, expected_bytes, sent_bytes: head.data_bytes, ..Task::default() };
+                self.tasks.insert(command.initiator_tag, task);
+            }
+            Header::DataOut(data) => {
+                if let Some(task) = self.tasks.get_mut(&data.initiator_tag) {
+                    task.sent_bytes += head.data_bytes;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What it hears.
     pub fn see(&mut self, head: &Head) {
         assert!(head.data_bytes <= self.parameters.receive_bytes, "a segment of {} bytes", head.data_bytes);
         match head.header {
@@ -73,6 +109,9 @@ impl Wire {
                 self.status(response.stat_sn);
                 let task = self.tasks.remove(&response.initiator_tag).unwrap_or_default();
                 assert_eq!(response.exp_data_sn, task.data_sn, "ExpDataSN");
+                if response.status == status::CHECK_CONDITION {
+                    task.assert_residual(&response);
+                }
             }
             Header::TaskResponse(response) => {
                 self.window(response.max_cmd_sn);

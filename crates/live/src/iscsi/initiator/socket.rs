@@ -8,9 +8,10 @@ use std::time::Duration;
 /// Where targets listen that name no port.
 const ISCSI_PORT: u16 = 3260;
 
-/// Where a redirection leads to. The port may be left out (RFC 7143, section 13.8).
+/// Where a redirection leads to. The port may be left out, and an IPv6 address stands in brackets (RFC 7143, section 13.8).
 pub(in crate::iscsi) fn portal_of(address: &str) -> Option<SocketAddr> {
-    let without_port = |_| address.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, ISCSI_PORT));
+    let bare = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
+    let without_port = |_| bare.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, ISCSI_PORT));
     address.parse().or_else(without_port).ok()
 }
 
@@ -49,5 +50,25 @@ pub(in crate::iscsi) fn random<const N: usize>() -> io::Result<[u8; N]> {
 pub(in crate::iscsi) fn reset_when_closed(stream: &TcpStream) {
     if let Err(error) = sockopt::set_socket_linger(stream, Some(Duration::ZERO)) {
         tracing::debug!(%error, "a lost connection is closed as any other");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_portal_may_have_an_address_of_either_kind_and_a_port_or_none() {
+        for (told, meant) in [
+            ("192.0.2.1:3261", "192.0.2.1:3261"),
+            ("192.0.2.1", "192.0.2.1:3260"),
+            ("[2001:db8::1]:3261", "[2001:db8::1]:3261"),
+            ("[2001:db8::1]", "[2001:db8::1]:3260"),
+        ] {
+            assert_eq!(portal_of(told), Some(meant.parse().unwrap()), "{told}");
+        }
+        for nowhere in ["", "[", "[]", "[2001:db8::1", "disk.example", "192.0.2.1:", "[192.0.2.1]:70000"] {
+            assert_eq!(portal_of(nowhere), None, "{nowhere}");
+        }
     }
 }
