@@ -202,36 +202,6 @@ fn kept(bed: &mut Bed, submit: impl Fn(&mut Bed), why: Kept) {
 }
 
 #[test]
-fn one_small_command_at_a_time_is_light_and_what_is_among_others_or_large_is_not() {
-    let mut bed = bed();
-    let alone = |bed: &mut Bed, ids: std::ops::Range<u64>| {
-        ids.for_each(|id| {
-            read(bed, id, 0, 8);
-            bed.settle();
-        });
-        bed.forward.is_light()
-    };
-    assert!(!bed.forward.is_light());
-    assert!(!alone(&mut bed, 0..7));
-    assert!(alone(&mut bed, 7..8));
-    // While it is under way, too.
-    read(&mut bed, 8, 0, 8);
-    bed.host_alone();
-    assert!(bed.forward.is_light());
-    read(&mut bed, 9, 8, 8);
-    bed.host_alone();
-    assert!(!bed.forward.is_light());
-    bed.settle();
-    // The last of several is alone for a moment.
-    assert!(!bed.forward.is_light());
-    assert!(alone(&mut bed, 10..18));
-    read(&mut bed, 18, 0, (16 << 10) / BLOCK as u32 + 1);
-    bed.settle();
-    assert!(!bed.forward.is_light());
-    bed.assert_idle();
-}
-
-#[test]
 fn a_unit_that_is_no_volume_is_not_forwarded_to() {
     let mut bed = bed();
     let volumes = std::mem::replace(&mut bed.disks, vec![None]);

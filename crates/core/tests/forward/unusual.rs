@@ -1,6 +1,6 @@
-//! Commands as few hosts send them, hosts that take few requests for data, and targets that go away.
+//! Commands as few hosts send them, hosts that have few requests for data or one command at a time, and targets that go away.
 
-use crate::bed::Shapes;
+use crate::bed::{Bed, Shapes};
 use crate::cases::{BUSY, GOOD, bed, bed_of, ended, read, shapes, write};
 use crate::disk::BLOCK;
 use sanloom_core::iscsi::Parameters;
@@ -110,4 +110,34 @@ fn a_target_that_drops_a_connection_costs_no_more_than_its_commands() {
         assert_eq!((ended(&mut bed, 1), ended(&mut bed, 2)), (BUSY, GOOD), "{event:?}");
         bed.assert_idle();
     }
+}
+
+#[test]
+fn one_small_command_at_a_time_is_light_and_what_is_among_others_or_large_is_not() {
+    let mut bed = bed();
+    let alone = |bed: &mut Bed, ids: std::ops::Range<u64>| {
+        ids.for_each(|id| {
+            read(bed, id, 0, 8);
+            bed.settle();
+        });
+        bed.forward.is_light()
+    };
+    assert!(!bed.forward.is_light());
+    assert!(!alone(&mut bed, 0..7));
+    assert!(alone(&mut bed, 7..8));
+    // While it is under way, too.
+    read(&mut bed, 8, 0, 8);
+    bed.host_alone();
+    assert!(bed.forward.is_light());
+    read(&mut bed, 9, 8, 8);
+    bed.host_alone();
+    assert!(!bed.forward.is_light());
+    bed.settle();
+    // The last of several is alone for a moment.
+    assert!(!bed.forward.is_light());
+    assert!(alone(&mut bed, 10..18));
+    read(&mut bed, 18, 0, (16 << 10) / BLOCK as u32 + 1);
+    bed.settle();
+    assert!(!bed.forward.is_light());
+    bed.assert_idle();
 }
