@@ -24,6 +24,10 @@ const REGION_BYTES: u64 = 512 << 10;
 const LENGTHS: [usize; 4] = [4 << 10, 64 << 10, 300 << 10, 8 * BLOCK + 256 * BLOCK];
 /// What goes with a command, and in one Data-Out.
 const SEGMENT_BYTES: usize = 64 << 10;
+/// What the volume grows to before the third back end is there.
+const EARLY_BYTES: u64 = 100 << 20;
+/// And then: more than two back ends have. Each stripe needs two with room, which are left only until the first two are full.
+const ALL_BYTES: u64 = 150 << 20;
 /// For so long nothing has to work.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BUSY: u8 = 8;
@@ -345,20 +349,17 @@ fn endure(forward: bool) {
             let said = switch.apply(&bed::back_end("third", "disks", &[&portals[2]]));
             assert!(said.contains("back end third"), "{said}");
         }
-        // More than the first two have, once the third is there.
         let larger = size.load(Ordering::Relaxed) + (1 << 20);
-        if larger <= (if third.is_some() { 176 } else { 100 }) << 20 {
+        if larger <= if third.is_some() { ALL_BYTES } else { EARLY_BYTES } {
             extend(&switch, larger);
             size.store(larger, Ordering::Relaxed);
         }
         thread::sleep(Duration::from_millis(200));
     }
     let third = third.expect("the pool has grown");
-    // What only the third has room for.
-    let all = 150 << 20;
-    if size.load(Ordering::Relaxed) < all {
-        extend(&switch, all);
-        size.store(all, Ordering::Relaxed);
+    if size.load(Ordering::Relaxed) < ALL_BYTES {
+        extend(&switch, ALL_BYTES);
+        size.store(ALL_BYTES, Ordering::Relaxed);
         thread::sleep(Duration::from_secs(1));
     }
     stop.store(true, Ordering::Relaxed);
