@@ -18,9 +18,10 @@ echo "$3" >"$work/mac"
 more=()
 [ $# -lt 6 ] || more=(-monitor "unix:$6,server=on,wait=off")
 
+# In the process group of this script: who ends that ends all of it.
 # QEMU 7.2 may end with a segmentation fault when a datagram port is closed; what counts is what the script says.
 set +e
-timeout -k 5 "${5:-120}" "${machine[@]}" -append "$command_line guest.wait" -incoming "exec:cat $folder/state" \
+timeout --foreground -k 5 "${5:-120}" "${machine[@]}" -append "$command_line guest.wait" -incoming "exec:cat $folder/state" \
     -global migration.announce-rounds=0 -netdev "${4%%,*},id=n0,${4#*,}" \
     -device virtio-net-pci,netdev=n0,mac=52:54:00:00:00:00 -serial stdio "${more[@]}" \
     -fw_cfg "name=opt/guest/script,file=$work/script" -fw_cfg "name=opt/guest/mac,file=$work/mac" \

@@ -5,11 +5,14 @@ use crate::alua::{Load, array, set, until_shown};
 use crate::bed::{self, Bed, HOSTS_TARGET, Switch, free_port};
 use crate::gate::Gate;
 use crate::peer::{find, skip};
+use rustix::process::{Pid, Signal};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// A host with one disk over two portals; its network has the address 10.0.2.2 for the loopback of ours. Each pass writes 256 KiB, reads and
@@ -81,10 +84,10 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// The guest at work.
 struct Guest {
-    _alone: MutexGuard<'static, ()>,
     process: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
     said: Vec<String>,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Guest {
@@ -102,9 +105,10 @@ impl Guest {
         let mut command = Command::new("bash");
         command.arg(root.join("tests/guest/run.sh")).arg(&image).arg(bed.path("script"));
         command.args(["52:54:00:00:00:01", &format!("user,net=10.0.2.0/24{rules}"), &GUEST_SECONDS.to_string()]);
+        command.process_group(0);
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        Some(Guest { _alone, process, lines, said: Vec::new() })
+        Some(Guest { process, lines, said: Vec::new(), _alone })
     }
 
     /// [`HOST`] with the portals of a target, which are in these groups, and what it does then.
@@ -133,6 +137,18 @@ impl Guest {
         let said = std::mem::take(&mut self.said).join("\n");
         assert!(self.process.wait().unwrap().success(), "{said}\n{}", bed.log());
         said
+    }
+}
+
+impl Drop for Guest {
+    /// A test that fails leaves no guest to the next one, and shows what this one has said.
+    fn drop(&mut self) {
+        if thread::panicking() && matches!(self.process.try_wait(), Ok(None)) {
+            let _ = rustix::process::kill_process_group(Pid::from_child(&self.process), Signal::TERM);
+            self.said.extend(self.lines.by_ref().map_while(Result::ok));
+            eprintln!("the guest has said:\n{}", self.said.join("\n"));
+            let _ = self.process.wait();
+        }
     }
 }
 
@@ -235,6 +251,8 @@ state() { echo $2 >$disk/alua/group$1/alua_access_state || exit 9; }
 state 2 1
 for group in 1 2; do echo 1 >$target/tpgt_$group/enable || exit 10; done
 echo serving
+# For whoever has to find out why a switch heard nothing from here.
+while sleep 1; do echo "$(cut -d ' ' -f 1 /proc/uptime) $(grep eth0: /proc/net/dev) $(grep virtio1-input /proc/interrupts)"; done &
 sleep {long}
 state 2 0
 state 1 2
