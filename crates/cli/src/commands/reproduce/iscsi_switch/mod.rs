@@ -29,8 +29,9 @@ const PATHS: [&str; 5] = ["end to end", "ceiling", "conventional", "forwarding",
 const LINKS: [&str; 3] = ["end to end", "ceiling", "forwarding"];
 /// Requests at a time of each session, where depths are not what is compared.
 const DEPTH: u32 = 8;
-/// Sessions at once, where there are many.
+/// Sessions at once, where there are many, and bytes of their requests.
 const CROWD: u32 = 8;
+const CROWD_BYTES: [u32; 2] = [64 << 10, 512 << 10];
 /// Sessions at once, to see whether more of them are slower.
 const SESSIONS: [u32; 4] = [1, 8, 64, 256];
 
@@ -135,7 +136,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let all: Vec<Compared> = PATHS.into_iter().zip(places.clone()).map(compared).collect();
     let own: Vec<Compared> = PATHS.into_iter().zip(places.clone().take(4)).map(compared).collect();
     let paths = Comparison { size: args.size.clone(), depth: args.depth.clone(), ..compare(all) }.run()?;
-    let crowd = Comparison { op: vec![Op::Read], sessions: CROWD, ..compare(own) }.run()?;
+    let crowd = Comparison { size: CROWD_BYTES.to_vec(), op: vec![Op::Read], sessions: CROWD, ..compare(own) }.run()?;
     // Later on there are many sessions, whose first commands come before theirs with the back ends.
     assert_path(&bed, "conventional", false)?;
     assert_path(&bed, "forwarding", true)?;
