@@ -76,6 +76,11 @@ compare_all
 /// Bytes that the passes write at least: every disk that has to have had 1 MiB.
 const BYTES: u64 = 6 << 20;
 
+/// Each second, in any guest: what its network has moved. For whoever has to find out why nothing was heard from there.
+const WATCH: &str = r#"
+while sleep 1; do echo "$(cut -d ' ' -f 1 /proc/uptime) $(grep eth0: /proc/net/dev) $(grep virtio1-input /proc/interrupts)"; done &
+"#;
+
 /// A guest that hangs ends then.
 const GUEST_SECONDS: u32 = 600;
 
@@ -84,10 +89,10 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// The guest at work.
 struct Guest {
+    _alone: MutexGuard<'static, ()>,
     process: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
     said: Vec<String>,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Guest {
@@ -101,14 +106,14 @@ impl Guest {
             return skip(&format!("no guest: {}", String::from_utf8_lossy(&built.stderr).trim()));
         }
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        fs::write(bed.path("script"), script).unwrap();
+        fs::write(bed.path("script"), WATCH.to_owned() + script).unwrap();
         let mut command = Command::new("bash");
         command.arg(root.join("tests/guest/run.sh")).arg(&image).arg(bed.path("script"));
         command.args(["52:54:00:00:00:01", &format!("user,net=10.0.2.0/24{rules}"), &GUEST_SECONDS.to_string()]);
         command.process_group(0);
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        Some(Guest { process, lines, said: Vec::new(), _alone })
+        Some(Guest { _alone, process, lines, said: Vec::new() })
     }
 
     /// [`HOST`] with the portals of a target, which are in these groups, and what it does then.
@@ -251,8 +256,6 @@ state() { echo $2 >$disk/alua/group$1/alua_access_state || exit 9; }
 state 2 1
 for group in 1 2; do echo 1 >$target/tpgt_$group/enable || exit 10; done
 echo serving
-# For whoever has to find out why a switch heard nothing from here.
-while sleep 1; do echo "$(cut -d ' ' -f 1 /proc/uptime) $(grep eth0: /proc/net/dev) $(grep virtio1-input /proc/interrupts)"; done &
 sleep {long}
 state 2 0
 state 1 2

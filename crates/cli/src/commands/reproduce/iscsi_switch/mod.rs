@@ -29,8 +29,9 @@ const PATHS: [&str; 5] = ["end to end", "ceiling", "conventional", "forwarding",
 const LINKS: [&str; 3] = ["end to end", "ceiling", "forwarding"];
 /// Requests at a time of each session, where depths are not what is compared.
 const DEPTH: u32 = 8;
-/// Sessions at once, where there are many, and bytes of their requests.
+/// Sessions at once, where there are many.
 const CROWD: u32 = 8;
+/// Bytes of their requests.
 const CROWD_BYTES: [u32; 2] = [64 << 10, 512 << 10];
 /// Sessions at once, to see whether more of them are slower.
 const SESSIONS: [u32; 4] = [1, 8, 64, 256];
